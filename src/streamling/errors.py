@@ -1,0 +1,112 @@
+"""The one error type a user meets: what failed, where, caused by what, and what to do about it.
+
+Every failure that reaches the top is a `StreamlingError`. Two flags travel with it and survive added context:
+
+- ``internal``: the cause is ours or the environment's, not the user's input. `--validate` reports it as
+  ``success: false``.
+- ``retriable``: the same call may succeed later (connection refused, time-out, server busy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+_RETRIABLE_OS_ERRORS = (
+    ConnectionRefusedError,
+    ConnectionResetError,
+    ConnectionAbortedError,
+    BrokenPipeError,
+    TimeoutError,
+    InterruptedError,
+)
+
+
+class StreamlingError(Exception):
+    """A failure with a sentence for people, two flags for machines, and the chain of what was being done.
+
+    ``StreamlingError("cannot read the file", cause=exc).context("file source 'orders'")`` reads as
+    ``file source 'orders': cannot read the file``, caused by ``exc``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        internal: bool = True,
+        retriable: bool = False,
+        cause: BaseException | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.internal = internal
+        self.retriable = retriable
+        self.remedy = remedy
+        self.contexts: list[str] = []
+        if cause is not None:
+            self.__cause__ = cause
+
+    @classmethod
+    def user(cls, message: str, *, cause: BaseException | None = None, remedy: str | None = None) -> Self:
+        """An error in what the user wrote; safe to show as it is."""
+        return cls(message, internal=False, cause=cause, remedy=remedy)
+
+    @classmethod
+    def transient(cls, message: str, *, cause: BaseException | None = None) -> Self:
+        """An error that may go away by itself."""
+        return cls(message, retriable=True, cause=cause)
+
+    @classmethod
+    def wrap(cls, error: BaseException, message: str) -> StreamlingError:
+        """``error`` as a `StreamlingError`: context is added to one of ours, anything else becomes the cause."""
+        if isinstance(error, StreamlingError):
+            return error.context(message)
+        return cls(message, retriable=isinstance(error, _RETRIABLE_OS_ERRORS), cause=error)
+
+    def context(self, doing: str) -> Self:
+        """Add what was being done when this happened, outermost last; flags stay as they are."""
+        self.contexts.append(doing)
+        return self
+
+    def __str__(self) -> str:
+        return ": ".join([*reversed(self.contexts), self.message])
+
+    def causes(self) -> Iterator[str]:
+        """One line per cause, outermost first."""
+        error: BaseException | None = self.__cause__
+        while error is not None:
+            yield _sentence(error)
+            error = error.__cause__
+
+
+def _sentence(error: BaseException) -> str:
+    text = str(error).strip()
+    if isinstance(error, StreamlingError) or not text:
+        return text or type(error).__name__
+    return f"{type(error).__name__}: {text}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in a file the user wrote, and the place where it stands (1-based; 0 = the whole file)."""
+
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
+        remedy = f" ({self.remedy})" if self.remedy else ""
+        return f"{place}{self.message}{remedy}"
+
+
+class InvalidPipeline(StreamlingError):
+    """Everything wrong with a pipeline or config file, reported together. Exit code 78."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)), internal=False)
+        self.problems = problems

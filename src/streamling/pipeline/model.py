@@ -1,0 +1,101 @@
+"""A pipeline as read from its file: nodes with their options, the place they stand at, and who reads whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+
+from streamling.pipeline.options import NodeOptions
+
+
+class NodeKind(StrEnum):
+    SOURCE = "source"
+    TRANSFORM = "transform"
+    SINK = "sink"
+
+    @property
+    def section(self) -> str:
+        """Name of the part of the file that holds nodes of this kind."""
+        return f"{self.value}s"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in the user's file (1-based)."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True)
+class Node:
+    """One entry under `sources`, `transforms` or `sinks`."""
+
+    name: str
+    kind: NodeKind
+    options: NodeOptions
+    #: upstream nodes by their declared names, each once, in the order of first mention
+    upstreams: tuple[str, ...] = ()
+    #: key columns after inheritance; empty when there is none
+    primary_key: tuple[str, ...] = ()
+    place: Place = Place()
+    #: places of the node's fields by dotted path, e.g. ``sql`` or ``telemetry.labels.team``
+    places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def type(self) -> str:
+        return self.options.type
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.kind} '{self.name}'"
+
+    def place_of(self, path: str) -> Place:
+        return self.places.get(path, self.place)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A checked pipeline: every upstream exists, there are no cycles, nodes are in topological order."""
+
+    nodes: tuple[Node, ...]
+    file: str = ""
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __getitem__(self, name: str) -> Node:
+        return self._by_name[name]
+
+    def of_kind(self, kind: NodeKind) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if node.kind is kind)
+
+    @property
+    def sources(self) -> tuple[Node, ...]:
+        return self.of_kind(NodeKind.SOURCE)
+
+    @property
+    def transforms(self) -> tuple[Node, ...]:
+        return self.of_kind(NodeKind.TRANSFORM)
+
+    @property
+    def sinks(self) -> tuple[Node, ...]:
+        return self.of_kind(NodeKind.SINK)
+
+    def consumers(self, name: str) -> tuple[Node, ...]:
+        return self._consumers.get(name, ())
+
+    @cached_property
+    def _by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _consumers(self) -> dict[str, tuple[Node, ...]]:
+        consumers: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for upstream in node.upstreams:
+                consumers.setdefault(upstream, []).append(node)
+        return {name: tuple(nodes) for name, nodes in consumers.items()}

@@ -1,0 +1,124 @@
+"""What every node of a pipeline file may say, as typed models.
+
+A field's name, type, default, help text, bounds and secrecy are declared once, here or in the options class of
+a node type; the parser, the JSON schema, redaction and the docs tables are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from streamling.pipeline.labels import Labels
+from streamling.pipeline.scalars import Duration, PrimaryKey
+
+
+class Options(BaseModel):
+    """Base of all models of the pipeline file: unknown fields are refused, values do not change once read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, hide_input_in_errors=True)
+
+
+class EventTime(Options):
+    """Which column carries the event time."""
+
+    column: str = Field(description="Column with the event time.")
+    unit: str | None = Field(
+        default=None,
+        pattern="^(seconds|milliseconds|microseconds)$",
+        description="Unit of an integer column: seconds, milliseconds or microseconds; ignored for timestamps.",
+    )
+
+
+class Telemetry(Options):
+    """Metrics of one node."""
+
+    event_time: EventTime | None = Field(default=None, description="Event-time lag and watermark of this node.")
+    labels: Labels = Field(default_factory=dict, description="Extra labels on every metric of this node (≤ 20).")
+
+
+class NodeOptions(Options):
+    """Fields every node has."""
+
+    #: label keys that this node type sets itself (§1.3)
+    reserved_labels: ClassVar[frozenset[str]] = frozenset()
+
+    type: str = Field(description="Node type: a built-in or the id of a plugin.")
+    primary_key: PrimaryKey = Field(
+        default=(), description="Key columns, comma-separated; inherited from upstream when left out."
+    )
+    telemetry: Telemetry = Field(default_factory=Telemetry, description="Metric settings of this node.")
+
+    def upstreams(self) -> Sequence[str]:
+        """Names of the nodes this one reads, as written. Sources read none."""
+        return ()
+
+    @property
+    def rows_per_batch(self) -> int | None:
+        """Rows the engine collects before it calls the node; None: as they come."""
+        return None
+
+    @property
+    def flush_interval(self) -> float | None:
+        """Seconds after which collected rows are handed over even if there are too few; None: no limit."""
+        return None
+
+    @property
+    def streams(self) -> int:
+        """How many instances of the node run side by side."""
+        return 1
+
+
+class Parallel(NodeOptions):
+    """Mix-in for nodes that can run as several instances."""
+
+    parallelism: int | None = Field(default=None, ge=1, description="Instances that run side by side (≥ 1).")
+
+    @property
+    def streams(self) -> int:
+        return self.parallelism or 1
+
+
+class Rebatched(NodeOptions):
+    """Mix-in for nodes in front of which rows are collected into batches."""
+
+    batch_size: int | None = Field(default=None, ge=0, description="Rows per call of this node; 0 passes batches on.")
+    batch_flush_interval: Duration | None = Field(
+        default=None, description="Longest wait for a full batch, such as 500ms or 1s."
+    )
+
+    @property
+    def rows_per_batch(self) -> int | None:
+        return self.batch_size or None
+
+    @property
+    def flush_interval(self) -> float | None:
+        return self.batch_flush_interval
+
+
+class Downstream(NodeOptions):
+    """Mix-in for nodes that name one upstream with ``from``."""
+
+    from_: str = Field(alias="from", description="Name of the source or transform whose rows this node takes.")
+
+    def upstreams(self) -> Sequence[str]:
+        return (self.from_,)
+
+
+class SourceOptions(NodeOptions):
+    """Fields every source has."""
+
+
+class TransformOptions(NodeOptions):
+    """Fields every transform has."""
+
+
+class SinkOptions(Downstream):
+    """Fields every sink has."""
+
+
+def dump(options: NodeOptions) -> dict[str, Any]:
+    """The fields a user set, under the names of the file; secrets come out masked."""
+    return options.model_dump(mode="json", by_alias=True, exclude_unset=True)

@@ -1,0 +1,66 @@
+"""What an operator is given: its options, its schema, its state, and ways to speak to the pipeline."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol
+
+import pyarrow as pa
+
+from streamling.config import AppConfig
+from streamling.plugins.operators import OptionsT
+
+
+class NodeState(Protocol):
+    """Small durable memory of a node, in the pipeline's namespace of the state backend."""
+
+    def get(self, key: str) -> Any | None:
+        """The JSON value under ``key``, None when there is none."""
+
+    def get_prefix(self, prefix: str) -> Mapping[str, Any]:
+        """All entries whose key starts with ``prefix``."""
+
+    def put(self, key: str, value: Any) -> None:
+        """Store a JSON value at once. Positions are not stored this way: the engine stores those."""
+
+    def remove(self, key: str) -> None:
+        """Forget ``key``."""
+
+
+class Metrics(Protocol):
+    """Where an operator records what it wants to be seen; tags are added to those of the node."""
+
+    def count(self, name: str, value: int = 1, tags: Mapping[str, str] | None = None) -> None: ...
+
+    def latency(self, name: str, seconds: float, tags: Mapping[str, str] | None = None) -> None: ...
+
+    def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None: ...
+
+
+@dataclass(frozen=True)
+class NodeContext(Generic[OptionsT]):
+    """The world as one instance of an operator sees it."""
+
+    name: str
+    options: OptionsT
+    config: AppConfig
+    state: NodeState
+    metrics: Metrics
+    primary_key: tuple[str, ...] = ()
+    #: columns that arrive; empty for sources
+    input_schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    #: this instance's number and how many there are (``parallelism``)
+    instance: int = 0
+    instances: int = 1
+    #: set when the pipeline is about to stop: long waits should end
+    stopping: threading.Event = field(default_factory=threading.Event)
+    #: ask the pipeline to stop cleanly, as on SIGTERM; with ``keep_position`` the rows of the unfinished epoch
+    #: come again next time
+    request_stop: Callable[[str, bool], None] = lambda reason, keep_position: None
+
+    @property
+    def log(self) -> logging.Logger:
+        return logging.getLogger(f"streamling.node.{self.name}")

@@ -1,0 +1,234 @@
+"""The protocols of everything that runs in a pipeline. Built-ins and plugins are written on the same classes.
+
+====================  =============================  ==========================================================
+ class                 you write                      what the engine does around it
+====================  =============================  ==========================================================
+ `Source`              ``read``                       paces it, runs its batches, stores its position, commits
+ `StreamedSource`      ``stream``                     the same, paced by Spark Structured Streaming
+ `Transform`           ``process``                    batches rows, runs it in the driver or on executors
+ `FrameTransform`      ``apply``                      fuses it with its neighbours into one Spark plan
+ `Sink`                ``write``, ``flush``           a lane (thread, bounded queue) that orders writes and markers
+ `FrameSink`           ``write_frame``                lets Spark itself write
+====================  =============================  ==========================================================
+
+**Life of an operator.** ``__init__(context)`` → ``schema()``/``output_schema()`` → ``open()`` → calls → ``close()``.
+The constructor and the schema methods also run under ``--validate`` and ``--dry-run``: they may ask a registry or
+list files, they must not write anywhere. ``open`` and everything after run only when data is about to flow.
+``close`` is called exactly once for every operator whose ``open`` was called, also after a failure.
+
+**Threads.** One instance is never called from two threads at once, and data calls of an instance all come from
+one thread. ``finalized`` and ``commit`` come from the checkpoint thread, between data calls, never during one.
+
+**Errors.** Raise `StreamlingError` (``user``/``transient``) to choose the flags; any other exception fails the
+pipeline as an internal error. The engine adds the node's name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+import pyarrow as pa
+
+from streamling.pipeline.options import NodeOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+#: Where a source stands: what the engine stores, state key → JSON value, once everything before it is durable.
+#: The source alone gives it a meaning; equal positions mean the same place.
+Position = Mapping[str, Any]
+
+OptionsT = TypeVar("OptionsT", bound=NodeOptions)
+
+
+class Operator(ABC, Generic[OptionsT]):
+    """What all operators share: typed options, and a life from ``open`` to ``close``."""
+
+    #: the model of the node's fields in the pipeline file
+    Options: ClassVar[type[NodeOptions]]
+
+    def __init__(self, context: NodeContext[OptionsT]) -> None:
+        self.context = context
+        self.options: OptionsT = context.options
+
+    def open(self) -> None:  # noqa: B027 - optional
+        """Connect, allocate, create tables. Called once, on the thread that makes the data calls."""
+
+    def close(self) -> None:  # noqa: B027 - optional
+        """Let go of everything. Called once, also after a failure; must not raise for what is already gone."""
+
+    def finalized(self, epoch: int) -> None:  # noqa: B027 - optional
+        """Epoch ``epoch`` is complete: its positions are stored. May come twice, epochs may be skipped."""
+
+    def connectors(self) -> frozenset[str]:
+        """Spark connectors (``avro``, ``kafka``) that must be on the JVM's class path for this node."""
+        return frozenset()
+
+    def labels(self) -> Mapping[str, str]:
+        """Metric labels that identify what this operator talks to; they win over labels of the file."""
+        return {}
+
+
+# ── sources ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class SparkRead:
+    """Rows that Spark reads by itself: a recipe instead of data."""
+
+    frame: Callable[[SparkSession], DataFrame]
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """Some rows and where the source stands after them."""
+
+    rows: pa.RecordBatch | pa.Table | SparkRead
+    position: Position
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to read now; ask again after ``seconds`` (sooner when the pipeline stops)."""
+
+    seconds: float
+
+
+class End:
+    """The source is exhausted and will never have more."""
+
+
+END: Final = End()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far bounded work has come."""
+
+    done: int
+    total: int
+    unit: str = "rows"
+
+
+class AnySource(Operator[OptionsT]):
+    """What both pacings share."""
+
+    #: True when the source ends by itself; needed for job mode and decides the drain policy.
+    #: A property where it depends on options.
+    bounded: bool = False
+
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Columns of every batch. Called before Spark is there, on any thread. ``_gs_op`` is optional: the
+        engine appends it as ``'i'`` when missing."""
+
+    def inferred_primary_key(self) -> tuple[str, ...]:
+        """Key columns that the source itself knows of, used when the file names none."""
+        return ()
+
+    def restore(self) -> Position:
+        """The stored position (read with ``context.state``), or the configured start. Called once after
+        ``open``, before the first batch. The default reads the entry under the node's own name."""
+        stored = self.context.state.get(self.context.name)
+        return {} if stored is None else {self.context.name: stored}
+
+    def commit(self, position: Position) -> None:  # noqa: B027 - optional
+        """Everything up to ``position`` is durable in all sinks and the position is stored. Tell the outside
+        (a consumer group, a queue). May be called twice with the same position."""
+
+    def progress(self) -> Progress | None:
+        """How much of the known work has been read; None when unknown."""
+        return None
+
+
+class Source(AnySource[OptionsT]):
+    """A source that is asked for its next batch."""
+
+    pacing: ClassVar = "pull"
+
+    @abstractmethod
+    def read(self, position: Position) -> SourceBatch | Wait | End:
+        """The next batch after ``position``, which is what the previous call returned (or `restore`).
+        Called again and again on the flow's thread until it returns `END`; not called while a sink is behind.
+        Must not block longer than about a second: return `Wait`. After a restart the same position must lead
+        to the same rows."""
+
+
+class StreamedSource(AnySource[OptionsT]):
+    """A source that Spark Structured Streaming paces."""
+
+    pacing: ClassVar = "stream"
+
+    @abstractmethod
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame:
+        """A streaming DataFrame that starts right after ``position``. Called once per (re)start."""
+
+    @abstractmethod
+    def position_after(self, offset: str, previous: Position) -> Position:
+        """The position that Spark's logged end offset of a batch (JSON text) stands for."""
+
+
+# ── transforms ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Transform(Operator[OptionsT]):
+    """Rows in, rows out, as Arrow."""
+
+    runs_on: ClassVar = "arrow"
+
+    @abstractmethod
+    def output_schema(self) -> pa.Schema:
+        """Columns of what `process` returns, known from the options and ``context.input_schema``."""
+
+    @abstractmethod
+    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Called once per batch, never with an empty one; may return any number of rows. A stateless function
+        of its argument: after a crash the same rows come again, cut into other batches."""
+
+    def marker(self, epoch: int) -> None:  # noqa: B027 - optional
+        """All rows of ``epoch`` have been processed by this instance."""
+
+
+class FrameTransform(Operator[OptionsT]):
+    """A transform that compiles to Spark. SQL is the only one."""
+
+    runs_on: ClassVar = "spark"
+
+    @abstractmethod
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """The transform over its upstreams' DataFrames, by node name. Called once per batch for pulled sources,
+        once per query for streamed ones, and once with empty inputs to learn the schema."""
+
+
+# ── sinks ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Sink(Operator[OptionsT]):
+    """Takes Arrow batches. After ``flush`` returns, everything written before is durable."""
+
+    runs_on: ClassVar = "arrow"
+    #: True when instances may run on Spark's executors, each writing its own share of the keys.
+    #: A sink whose output belongs to this process (a terminal, a Python list) stays in the driver.
+    distributable: ClassVar[bool] = False
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Called on the lane's thread in source order, never with an empty batch. May buffer."""
+
+    def flush(self) -> None:  # noqa: B027 - optional
+        """Make everything written so far durable, or raise. Called before each acknowledgement."""
+
+
+class FrameSink(Operator[OptionsT]):
+    """A sink that Spark writes by itself, without the rows passing through Python."""
+
+    runs_on: ClassVar = "spark"
+
+    @abstractmethod
+    def write_frame(self, frame: DataFrame) -> None:
+        """Write all rows durably before returning. Called once per batch."""
