@@ -1,0 +1,159 @@
+"""Single values of the pipeline file that have a meaning of their own: durations, keys, secrets, addresses."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, SecretStr, WithJsonSchema
+
+REDACTED = "[REDACTED]"
+
+
+class BadValue(ValueError):
+    """A value that cannot be used: a predicate completing the sentence “field …”, and what to do about it."""
+
+    def __init__(self, predicate: str, remedy: str | None = None) -> None:
+        super().__init__(predicate)
+        self.remedy = remedy
+
+
+# ── durations ────────────────────────────────────────────────────────────────────────────────────────────────
+
+_DAY = 86_400.0
+_SECONDS_BY_UNIT = {
+    **dict.fromkeys(("nanos", "nsec", "ns"), 1e-9),
+    **dict.fromkeys(("micros", "usec", "us", "µs"), 1e-6),
+    **dict.fromkeys(("millis", "msec", "ms"), 1e-3),
+    **dict.fromkeys(("seconds", "second", "secs", "sec", "s"), 1.0),
+    **dict.fromkeys(("minutes", "minute", "mins", "min", "m"), 60.0),
+    **dict.fromkeys(("hours", "hour", "hrs", "hr", "h"), 3_600.0),
+    **dict.fromkeys(("days", "day", "d"), _DAY),
+    **dict.fromkeys(("weeks", "week", "wk", "w"), 7 * _DAY),
+    **dict.fromkeys(("months", "month", "M"), 30.44 * _DAY),
+    **dict.fromkeys(("years", "year", "yr", "y"), 365.25 * _DAY),
+}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Zµ]+)\s*", re.ASCII)
+_DURATION_HELP = "write a number and a unit, such as 500ms, 1s, 1m 30s or 2h"
+
+
+def parse_duration(text: object) -> float:
+    """Seconds in a duration such as ``500ms`` or ``1m 30s``.
+
+    >>> parse_duration("1m 30s")
+    90.0
+    """
+    if not isinstance(text, str):
+        raise BadValue(f"is {text!r}, which has no unit", _DURATION_HELP)
+    rest, seconds = text.strip(), 0.0
+    if rest == "0":
+        return 0.0
+    if not rest:
+        raise BadValue("is empty where a duration is expected", _DURATION_HELP)
+    while rest:
+        part = _DURATION_PART.match(rest)
+        if part is None:
+            raise BadValue(f"is {text!r}, which is no duration", _DURATION_HELP)
+        amount, unit = part.groups()
+        if unit not in _SECONDS_BY_UNIT:
+            raise BadValue(f"is {text!r}, and {unit!r} is no unit of time", _DURATION_HELP)
+        seconds += float(amount) * _SECONDS_BY_UNIT[unit]
+        rest = rest[part.end() :]
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest whole number and unit for ``seconds``.
+
+    >>> format_duration(0.5), format_duration(90)
+    ('500ms', '90s')
+    """
+    for unit in ("h", "m", "s", "ms", "us"):
+        amount = seconds / _SECONDS_BY_UNIT[unit]
+        if amount >= 1 and abs(amount - round(amount)) < 1e-9:
+            return f"{round(amount)}{unit}"
+    return f"{round(seconds * 1e9)}ns" if seconds else "0s"
+
+
+#: seconds, written as ``500ms``, ``1s``, ``1m 30s``
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*(0|(\d+(\.\d+)?\s*[a-zA-Zµ]+\s*)+)\s*$"}),
+]
+
+# ── column lists ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_columns(value: object) -> tuple[str, ...]:
+    """Column names out of ``a, b`` (or a list of names)."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise BadValue("must be text", "write column names separated by commas, such as: id, block_number")
+    columns = tuple(name.strip() for name in names)
+    if not all(columns):
+        raise BadValue(
+            "names an empty column" if len(columns) > 1 else "is empty",
+            "write column names separated by commas, or leave the field out",
+        )
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise BadValue(f"names the column {twice!r} twice", "name each column once")
+    return columns
+
+
+#: key columns, written as ``id`` or ``id, block_number``
+PrimaryKey = Annotated[
+    tuple[str, ...],
+    BeforeValidator(parse_columns),
+    PlainSerializer(", ".join, return_type=str),
+    WithJsonSchema({"type": "string", "minLength": 1}),
+]
+
+# ── secrets and addresses ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _redact(_: Any) -> str:
+    return REDACTED
+
+
+#: text that is never shown
+Secret = Annotated[SecretStr, PlainSerializer(_redact, return_type=str)]
+
+
+def _check_http_url(url: str) -> str:
+    # The text itself stays out of the message: an address may carry a password.
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if parts.scheme not in ("http", "https"):
+        raise BadValue("is no http or https address", "write it as https://host/path")
+    if not host:
+        raise BadValue("names no host or an impossible port", "write it as https://host/path")
+    return url
+
+
+def redact_url(url: str) -> str:
+    """``url`` with user name, password and query values masked.
+
+    >>> redact_url("https://me:secret@example.com/in?token=abc")
+    'https://[REDACTED]@example.com/in?[REDACTED]'
+    """
+    parts = urlsplit(url)
+    _, at, host = parts.netloc.rpartition("@")
+    query = REDACTED if parts.query else ""
+    return urlunsplit(parts._replace(netloc=f"{REDACTED}@{host}" if at else host, query=query))
+
+
+#: an http(s) address; credentials in it are never shown
+HttpUrl = Annotated[
+    str,
+    AfterValidator(_check_http_url),
+    PlainSerializer(redact_url, return_type=str),
+    WithJsonSchema({"type": "string", "format": "uri", "pattern": "^https?://"}),
+]
