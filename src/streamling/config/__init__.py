@@ -1,0 +1,5 @@
+"""The application's configuration: built-in defaults < `config.yaml` < environment."""
+
+from streamling.config.model import AppConfig, connection_key
+
+__all__ = ["AppConfig", "connection_key"]
