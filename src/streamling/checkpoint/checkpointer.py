@@ -1,0 +1,205 @@
+"""The thread around the coordinator: carries events to it and does what it says."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from streamling.checkpoint.clock import Clock
+from streamling.checkpoint.coordinator import Coordinator
+from streamling.checkpoint.messages import (
+    Ack,
+    Action,
+    Event,
+    Failure,
+    Finalizer,
+    Marked,
+    Marker,
+    SinkEnded,
+    Stop,
+    Store,
+    Stored,
+    StoreFailed,
+    TerminalRequested,
+    Tick,
+    Warn,
+)
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.plugins.context import Metrics
+    from streamling.plugins.operators import Position
+
+log = logging.getLogger(__name__)
+
+
+class MarkerTarget(Protocol):
+    """A flow, as the checkpoint thread sees it."""
+
+    def request_marker(self, epoch: int) -> None:
+        """At your next batch boundary, put a marker of ``epoch`` into all your lanes, then call
+        `Checkpointer.marked`. Must not block. A newer request replaces one that was not answered yet. A flow
+        that has ended answers with its last position."""
+
+
+class PositionStore(Protocol):
+    """The part of the state backend that checkpoints need."""
+
+    def put_many(self, entries: Mapping[str, Any]) -> None:
+        """Store all entries or none; a value of None removes the key."""
+
+
+class Checkpointer:
+    """Runs checkpoints from `start` until `terminal` or `stop`.
+
+    ``on_finalized`` and ``on_failure`` are called on the checkpoint thread; after a failure nothing more
+    happens. The methods may be called from any thread and, `terminal` and `stop` aside, never block.
+    """
+
+    def __init__(
+        self,
+        *,
+        flows: Mapping[str, MarkerTarget],
+        sinks: Collection[str],
+        state: PositionStore,
+        on_finalized: Callable[[int, Mapping[str, Position]], None],
+        on_failure: Callable[[StreamlingError], None],
+        interval: float,
+        clock: Clock,
+        timeout: float = 300,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._flows = dict(flows)
+        self._state = state
+        self._on_finalized = on_finalized
+        self._on_failure = on_failure
+        self._clock = clock
+        self._metrics = metrics
+        self._coordinator = Coordinator(
+            flows=flows, sinks=sinks, interval=interval, timeout=timeout, now=clock.now()
+        )
+        self._inbox: deque[Event] = deque()
+        self._changed = threading.Condition()
+        self._terminal_finalized = False
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    # ── from flows and lanes ────────────────────────────────────────────────────────────────────────────────
+
+    def marked(self, flow: str, epoch: int, position: Position) -> None:
+        """``flow`` is at a boundary: rows up to ``position`` and the marker behind them are in its lanes."""
+        # a copy: the source goes on, and may change what it handed out
+        self._send(Marked(flow, epoch, copy.deepcopy(dict(position))))
+
+    def acked(self, sink: str, epoch: int) -> None:
+        """``sink`` has flushed everything before the marker of ``epoch``."""
+        self._send(Ack(sink, epoch))
+
+    def sink_ended(self, sink: str) -> None:
+        """``sink`` has flushed everything it will ever get; epochs no longer wait for it. Not for a sink that
+        failed."""
+        self._send(SinkEnded(sink))
+
+    # ── from the engine ─────────────────────────────────────────────────────────────────────────────────────
+
+    def terminal(self, timeout: float) -> bool:
+        """Run the last epoch and wait for it. True: finalized. False: not in time (or failed before), and it
+        will not be committed later either. Several callers share one terminal epoch."""
+        self._send(TerminalRequested())
+        if not self._await_end(timeout):
+            self.stop()
+        if not self._terminal_finalized:
+            self._count("checkpoint_terminal_finalizer_skipped")
+        return self._terminal_finalized
+
+    def stop(self) -> None:
+        """No further epochs, no commit of the one in flight. Returns when the checkpoint thread is idle."""
+        self._send(Stop())
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._await_end(None)
+
+    def _send(self, event: Event) -> None:
+        with self._changed:
+            self._inbox.append(event)
+            self._changed.notify_all()
+
+    def _await_end(self, timeout: float | None) -> bool:
+        with self._changed:
+            return self._clock.wait_for(self._changed, lambda: self._ended, timeout)
+
+    # ── the checkpoint thread ───────────────────────────────────────────────────────────────────────────────
+
+    def _run(self) -> None:
+        try:
+            while not self._coordinator.over:
+                self._handle(self._next_event())
+        except Exception as error:
+            self._on_failure(StreamlingError.wrap(error, "the checkpoint thread failed"))
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _next_event(self) -> Event:
+        wake_at = self._coordinator.wake_at()
+        timeout = None if wake_at is None else max(0.0, wake_at - self._clock.now())
+        with self._changed:
+            self._clock.wait_for(self._changed, lambda: bool(self._inbox), timeout)
+            return self._inbox.popleft() if self._inbox else Tick()
+
+    def _handle(self, event: Event) -> None:
+        now = self._clock.now()
+        if isinstance(event, Ack):
+            self._measure_ack(event, now)
+        for action in self._coordinator.handle(event, now):
+            self._do(action)
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Marker():
+                log.debug("checkpoint %d%s begins", action.epoch, " (final)" if action.terminal else "")
+                self._count("checkpoint_markers_sent", len(self._flows))
+                for flow in self._flows.values():
+                    flow.request_marker(action.epoch)
+            case Store():
+                self._handle(self._store(action))
+            case Finalizer():
+                self._finalize(action)
+            case Failure():
+                self._count("checkpoint_epochs_failed")
+                self._on_failure(action.error)
+            case Warn():
+                log.warning(action.message)
+
+    def _store(self, action: Store) -> Event:
+        try:
+            self._state.put_many(action.entries)
+        except Exception as error:
+            return StoreFailed(action.epoch, StreamlingError.wrap(error, "state backend"))
+        return Stored(action.epoch)
+
+    def _finalize(self, action: Finalizer) -> None:
+        log.debug("checkpoint %d is final after %.3f s", action.epoch, action.seconds)
+        self._on_finalized(action.epoch, action.positions)
+        self._terminal_finalized = action.terminal
+        self._count("checkpoint_epochs_succeeded")
+        self._count("checkpoint_finalizers_sent")
+        if self._metrics:
+            self._metrics.latency("checkpoint_epoch_duration", action.seconds)
+
+    def _measure_ack(self, ack: Ack, now: float) -> None:
+        elapsed = self._coordinator.elapsed(now)
+        if self._metrics and elapsed is not None:
+            self._metrics.count("checkpoint_acks_received")
+            self._metrics.latency("checkpoint_per_sink_ack_latency", elapsed, {"sink": ack.sink})
+
+    def _count(self, name: str, value: int = 1) -> None:
+        if self._metrics:
+            self._metrics.count(name, value)

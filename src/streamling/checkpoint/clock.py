@@ -1,0 +1,70 @@
+"""Time as an argument: the real clock, and one that tests move by hand."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """A monotonic clock and the one way to wait on it."""
+
+    def now(self) -> float:
+        """Seconds since some fixed moment."""
+
+    def wait_for(
+        self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None
+    ) -> bool:
+        """Wait until ``predicate`` holds or ``timeout`` seconds (None: no limit) have passed; its last value.
+        The caller holds ``condition``, and whoever makes the predicate true notifies it."""
+
+
+class RealClock:
+    """The machine's monotonic clock."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wait_for(
+        self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None
+    ) -> bool:
+        return condition.wait_for(predicate, timeout)
+
+
+class SimulatedClock:
+    """Stands still until `advance` moves it; waiting threads wake up when their time has come."""
+
+    def __init__(self, start: float = 0.0) -> None:
+        self._now = start
+        self._lock = threading.Lock()
+        self._waiting: list[threading.Condition] = []
+
+    def now(self) -> float:
+        with self._lock:
+            return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let ``seconds`` pass. Must not be called while holding a condition that is being waited on."""
+        with self._lock:
+            self._now += seconds
+            waiting = list(self._waiting)
+        for condition in waiting:
+            with condition:
+                condition.notify_all()
+
+    def wait_for(
+        self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None
+    ) -> bool:
+        # registered before the time is read: an `advance` from here on will notify us
+        with self._lock:
+            self._waiting.append(condition)
+            deadline = None if timeout is None else self._now + timeout
+        try:
+            while not predicate() and (deadline is None or self.now() < deadline):
+                condition.wait()
+            return predicate()
+        finally:
+            with self._lock:
+                self._waiting.remove(condition)

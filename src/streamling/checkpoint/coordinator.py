@@ -1,0 +1,276 @@
+"""The checkpoint protocol as a state machine: events and the time go in, actions come out. No threads.
+
+An epoch is first *open* (flows and sinks answer in any order), then *storing* (all have answered; the positions go
+to the state backend), then final. A position is handed out for storing only after every expected sink has
+acknowledged the epoch and every flow has marked it: that is the whole of at-least-once delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from streamling.checkpoint.messages import (
+    Ack,
+    Action,
+    Event,
+    Failure,
+    Finalizer,
+    Marked,
+    Marker,
+    SinkEnded,
+    Stop,
+    Store,
+    Stored,
+    StoreFailed,
+    TerminalRequested,
+    Tick,
+    Warn,
+)
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.plugins.operators import Position
+
+#: Seconds between two warnings about an epoch that is not getting on.
+WARN_EVERY: Final = 10.0
+#: Pauses before the state backend is asked again, in seconds.
+STORE_RETRIES: Final = (0.1, 0.5, 2.5)
+
+_ABSENT: Final = object()
+
+
+def terminal_wait(budget: float) -> float:
+    """How many of the ``budget`` seconds of a shutdown may go into waiting for the terminal epoch."""
+    return max(0.0, min(5.0, budget - 2), min(budget - 10, budget // 2))
+
+
+@dataclass
+class _Epoch:
+    number: int
+    started: float
+    terminal: bool
+    warn_at: float
+    marked: dict[str, Position] = field(default_factory=dict)
+    acked: set[str] = field(default_factory=set)
+    entries: dict[str, Any] | None = None
+    failures: int = 0
+    retry_at: float | None = None
+
+    @property
+    def storing(self) -> bool:
+        return self.entries is not None
+
+
+class Coordinator:
+    """Decides when an epoch begins, when it is complete, and when it has failed."""
+
+    def __init__(
+        self, *, flows: Collection[str], sinks: Collection[str], interval: float, timeout: float, now: float
+    ) -> None:
+        self._flows = frozenset(flows)
+        self._known_sinks = frozenset(sinks)
+        self._expected = set(sinks)
+        self._interval = interval
+        self._timeout = timeout
+        self._next_start = now + interval
+        self._last_epoch = 0
+        self._epoch: _Epoch | None = None
+        self._stored: dict[str, Any] = {}
+        self._terminal_wanted = False
+        self._over = False
+
+    @property
+    def over(self) -> bool:
+        """No epoch will be finalized any more: stopped, failed, or the terminal one is complete."""
+        return self._over
+
+    def elapsed(self, now: float) -> float | None:
+        """Seconds since the epoch in flight began; None when there is none."""
+        return now - self._epoch.started if self._epoch else None
+
+    def wake_at(self) -> float | None:
+        """When the next `Tick` is due; None: not before another event."""
+        if self._over:
+            return None
+        epoch = self._epoch
+        if epoch is None:
+            return self._next_start
+        moments = [epoch.warn_at, epoch.retry_at, self._deadline(epoch)]
+        return min(moment for moment in moments if moment is not None)
+
+    def _deadline(self, epoch: _Epoch) -> float | None:
+        # the terminal epoch has the patience of whoever waits for it; storing has its own limit of attempts
+        return None if epoch.terminal or epoch.storing else epoch.started + self._timeout
+
+    def missing(self) -> str:
+        """What the epoch in flight still waits for, for people."""
+        if self._epoch is None:
+            return "nothing"
+        sinks = _names("sink", self._expected - self._epoch.acked)
+        flows = _names("source", self._flows - self._epoch.marked.keys())
+        return " and ".join(filter(None, (flows, sinks))) or "the state backend"
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        """Take note of ``event`` and say what is to be done."""
+        if self._over:
+            return []
+        match event:
+            case Tick():
+                return self._tick(now)
+            case Marked():
+                return self._marked(event, now)
+            case Ack():
+                return self._acked(event, now)
+            case SinkEnded():
+                self._expected.discard(event.sink)
+                return self._advance(now)
+            case TerminalRequested():
+                return self._terminal(now)
+            case Stored():
+                return self._finalize(now) if self._is_storing(event.epoch) else []
+            case StoreFailed():
+                return self._store_failed(event, now) if self._is_storing(event.epoch) else []
+            case Stop():
+                return self._stop()
+
+    # ── beginnings ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, now: float, *, terminal: bool) -> list[Action]:
+        self._last_epoch += 1
+        self._epoch = _Epoch(self._last_epoch, started=now, terminal=terminal, warn_at=now + WARN_EVERY)
+        return [Marker(self._last_epoch, terminal)]
+
+    def _terminal(self, now: float) -> list[Action]:
+        if self._terminal_wanted:
+            return []
+        self._terminal_wanted = True
+        if self._epoch is not None and self._epoch.storing:
+            return []  # its positions may be in the backend already: it is finalized first
+        return self._begin(now, terminal=True)
+
+    def _tick(self, now: float) -> list[Action]:
+        epoch = self._epoch
+        if epoch is None:
+            return self._begin(now, terminal=False) if now >= self._next_start else []
+        if epoch.retry_at is not None and now >= epoch.retry_at:
+            epoch.retry_at = None
+            return [Store(epoch.number, epoch.entries or {})]
+        deadline = self._deadline(epoch)
+        if deadline is not None and now >= deadline:
+            return self._fail(self._stuck(epoch, now))
+        if now >= epoch.warn_at:
+            epoch.warn_at = now + WARN_EVERY
+            return [Warn(self._waiting(epoch, now))]
+        return []
+
+    # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _marked(self, event: Marked, now: float) -> list[Action]:
+        epoch = self._epoch
+        if event.flow not in self._flows:
+            return [Warn(f"a marker of epoch {event.epoch} by the unknown source '{event.flow}' is ignored")]
+        if epoch is None or event.epoch != epoch.number:
+            return self._stray(f"source '{event.flow}'", "marker", event.epoch)
+        # the first position counts: rows between it and a later one may be behind the marker
+        epoch.marked.setdefault(event.flow, event.position)
+        return self._advance(now)
+
+    def _acked(self, event: Ack, now: float) -> list[Action]:
+        epoch = self._epoch
+        if event.sink not in self._known_sinks:
+            return [
+                Warn(
+                    f"an acknowledgement of epoch {event.epoch} by the unknown sink '{event.sink}' is ignored"
+                )
+            ]
+        if epoch is None or event.epoch != epoch.number:
+            return self._stray(f"sink '{event.sink}'", "acknowledgement", event.epoch)
+        epoch.acked.add(event.sink)
+        return self._advance(now)
+
+    def _stray(self, sender: str, what: str, epoch: int) -> list[Action]:
+        # late answers to an epoch that was finalized or dropped are normal; those to a future one are not
+        if epoch <= self._last_epoch:
+            return []
+        return [Warn(f"{sender} sent the {what} of epoch {epoch}, which has not begun; it is ignored")]
+
+    def _advance(self, now: float) -> list[Action]:
+        """Go on to storing once everybody has answered."""
+        epoch = self._epoch
+        if epoch is None or epoch.storing:
+            return []
+        if self._flows - epoch.marked.keys() or self._expected - epoch.acked:
+            return []
+        epoch.entries = self._changes(epoch.marked)
+        return [Store(epoch.number, epoch.entries)] if epoch.entries else self._finalize(now)
+
+    def _changes(self, positions: Mapping[str, Position]) -> dict[str, Any]:
+        entries = {key: value for position in positions.values() for key, value in position.items()}
+        return {key: value for key, value in entries.items() if self._stored.get(key, _ABSENT) != value}
+
+    # ── ends ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_storing(self, number: int) -> bool:
+        return self._epoch is not None and self._epoch.storing and self._epoch.number == number
+
+    def _finalize(self, now: float) -> list[Action]:
+        epoch, self._epoch = self._epoch, None
+        assert epoch is not None
+        self._stored.update(epoch.entries or {})
+        self._next_start = max(epoch.started + self._interval, now)
+        done: list[Action] = [Finalizer(epoch.number, epoch.marked, epoch.terminal, now - epoch.started)]
+        if epoch.terminal:
+            self._over = True
+        elif self._terminal_wanted:
+            done += self._begin(now, terminal=True)
+        return done
+
+    def _store_failed(self, event: StoreFailed, now: float) -> list[Action]:
+        epoch = self._epoch
+        assert epoch is not None
+        if not event.error.retriable or epoch.failures >= len(STORE_RETRIES):
+            return self._fail(event.error.context(f"checkpoint {epoch.number}: storing the positions"))
+        pause = STORE_RETRIES[epoch.failures]
+        epoch.failures += 1
+        epoch.retry_at = now + pause
+        failed = f"checkpoint {epoch.number}: storing the positions failed"
+        return [Warn(f"{failed}, trying again in {pause:g} s: {event.error}")]
+
+    def _stop(self) -> list[Action]:
+        epoch, missing = self._epoch, self.missing()
+        self._over, self._epoch = True, None
+        if epoch is None or not epoch.terminal:
+            return []
+        return [
+            Warn(
+                f"the final checkpoint {epoch.number} was not completed in time: {missing} did not answer; "
+                "nothing of it is committed, its rows come again at the next start"
+            )
+        ]
+
+    def _fail(self, error: StreamlingError) -> list[Action]:
+        self._over, self._epoch = True, None
+        return [Failure(error)]
+
+    def _waiting(self, epoch: _Epoch, now: float) -> str:
+        stage = "storing" if epoch.storing else "marking" if self._flows - epoch.marked.keys() else "flushing"
+        return (
+            f"checkpoint {epoch.number} ({stage}) is not complete after {now - epoch.started:.0f} s: "
+            f"waiting for {self.missing()}"
+        )
+
+    def _stuck(self, epoch: _Epoch, now: float) -> StreamlingError:
+        return StreamlingError(
+            f"checkpoint {epoch.number} is stuck: {self.missing()} did not answer within "
+            f"{now - epoch.started:.0f} s; nothing of it was committed",
+            remedy="look for a sink that hangs or is too slow; checkpoint_timeout_sec sets the limit",
+        )
+
+
+def _names(kind: str, names: Collection[str]) -> str:
+    if not names:
+        return ""
+    listed = ", ".join(f"'{name}'" for name in sorted(names))
+    return f"{kind} {listed}" if len(names) == 1 else f"{kind}s {listed}"
