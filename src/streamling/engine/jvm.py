@@ -1,0 +1,160 @@
+"""The Spark JVM as a child process: start, handshake, its words, its end."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from logging import getLogger
+from pathlib import Path
+from typing import IO
+
+from streamling.errors import StreamlingError
+
+_log = getLogger("streamling.spark")
+
+_KEPT_LINES = 200
+_POLL_SECONDS = 0.005
+#: no machine is that slow; a JVM that hangs must not hang the user
+_HANDSHAKE_SECONDS = 120
+
+_EXPLANATIONS = (
+    ("OutOfMemoryError", "the JVM ran out of heap", "raise spark.driver.memory in spark.conf"),
+    ("Could not reserve enough space", "the heap does not fit in memory", "lower spark.driver.memory"),
+    ("Invalid maximum heap size", "the heap size is not valid", "correct spark.driver.memory in spark.conf"),
+    (
+        "Unrecognized VM option",
+        "Java does not know one of its options",
+        "check spark.driver.extraJavaOptions",
+    ),
+    ("Unrecognized option", "Java does not know one of its options", "check spark.driver.extraJavaOptions"),
+    (
+        "UnsupportedClassVersionError",
+        "Java is too old for Spark",
+        "use Java 17, 21 or 25: see streamling doctor",
+    ),
+    ("No space left on device", "the disk is full", "free space in the temporary folder or set TMPDIR"),
+)
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """Where the JVM listens for PySpark, on loopback, and the secret it asks for."""
+
+    port: int
+    secret: str = field(repr=False)
+
+
+class Jvm:
+    """A running JVM with PySpark's gateway in it.
+
+    It ends by itself when this process ends, however that happens: the gateway reads its stdin, and the pipe
+    to it closes with us.
+    """
+
+    def __init__(
+        self, line: Sequence[str], env: Mapping[str, str], scratch: Path, *, debug: bool = False
+    ) -> None:
+        self._info = scratch / "gateway"
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._debug = debug
+        try:
+            self.process = subprocess.Popen(
+                line,
+                env={**env, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._info)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C in a terminal reaches the whole group; we alone decide when Spark stops.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StreamlingError(f"cannot start Java at {line[0]}", cause=error) from error
+        assert self.process.stdout is not None
+        self._reader = threading.Thread(
+            target=self._read, args=(self.process.stdout,), name="spark-log", daemon=True
+        )
+        self._reader.start()
+
+    def gateway(self) -> Gateway:
+        """Wait for the JVM to listen. Raises when it ends or hangs instead."""
+        deadline = time.monotonic() + _HANDSHAKE_SECONDS
+        while not self._info.exists():
+            if not self.alive():
+                raise self.failure("Spark could not start")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise self.failure(f"Spark did not answer within {_HANDSHAKE_SECONDS} s")
+            time.sleep(_POLL_SECONDS)
+        content = self._info.read_bytes()
+        self._info.unlink()
+        port, length = struct.unpack_from("!ii", content)
+        return Gateway(port, content[8 : 8 + length].decode())
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def failure(self, what: str) -> StreamlingError:
+        """An error that tells how the JVM ended, in its own last words."""
+        if not self.alive():
+            self._reader.join(timeout=1)
+        words = self.last_words()
+        for pattern, meaning, remedy in _EXPLANATIONS:
+            if pattern in words:
+                return StreamlingError(f"{what}: {meaning}", cause=RuntimeError(words), remedy=remedy)
+        status = self.process.poll()
+        end = "" if status is None else f"its JVM ended with {_ending(status)}"
+        return StreamlingError(
+            f"{what}: {end}" if end else what,
+            cause=RuntimeError(words) if words else None,
+            remedy="run streamling doctor, or again with --debug to see all that Java says",
+        )
+
+    def last_words(self, lines: int = 15) -> str:
+        """The end of what the JVM printed."""
+        return "\n".join(list(self._lines)[-lines:])
+
+    def finish(self, seconds: float) -> int | None:
+        """Ask the JVM to exit in its own way and wait; kill it after ``seconds``. Returns its exit status."""
+        self._close_stdin()
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
+
+    def kill(self) -> None:
+        """End the JVM at once."""
+        self.process.kill()
+        self.process.wait()
+        self._close_stdin()
+
+    def close(self) -> None:
+        """Release the pipes of a JVM that has ended."""
+        self._reader.join(timeout=1)
+        if self.process.stdout is not None and not self._reader.is_alive():
+            self.process.stdout.close()
+
+    def _close_stdin(self) -> None:
+        if self.process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self.process.stdin.close()
+
+    def _read(self, stream: IO[bytes]) -> None:
+        for raw in stream:
+            line = raw.decode(errors="replace").rstrip()
+            self._lines.append(line)
+            if self._debug:
+                print(line, file=sys.stderr)
+            else:
+                _log.debug("%s", line)
+
+
+def _ending(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"exit status {status}"

@@ -1,0 +1,219 @@
+"""A Spark session on a JVM of our own, started while everything else gets ready."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from logging import LogRecord, getLogger
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamling.engine.command import jvm_command
+from streamling.engine.java import find_java
+from streamling.engine.jvm import Gateway, Jvm
+from streamling.engine.scratch import Scratch, sweep
+from streamling.engine.settings import is_local, jvm_environment, spark_settings
+from streamling.engine.timings import Timings
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: how long executors get to hear that the application is over
+_CLUSTER_STOP_SECONDS = 5.0
+
+
+class SparkRuntime:
+    """One JVM with one Spark application.
+
+    PySpark allows one at a time in a process; one after another is fine.
+    """
+
+    def __init__(self, jvm: Jvm, scratch: Scratch, settings: Mapping[str, str], timings: Timings) -> None:
+        self._jvm = jvm
+        self._scratch = scratch
+        self._settings = settings
+        self._timings = timings
+        self._stop_lock = threading.Lock()
+        self._stopped = False
+        self._session: Future[SparkSession] = Future()
+        threading.Thread(target=self._build, name="spark-start", daemon=True).start()
+        atexit.register(self.stop)
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+        cache_dir: Path,
+        connectors: frozenset[str] = frozenset(),
+        quick: bool = False,
+        debug: bool = False,
+        timings: Timings | None = None,
+    ) -> SparkRuntime:
+        """Launch the JVM and return at once; PySpark is imported and the session built on another thread.
+
+        ``quick`` is for short jobs: the start takes 0.5 s less, long runs are slower. ``debug`` copies what
+        the JVM prints to stderr.
+        """
+        conf = conf or {}
+        timings = timings or Timings()
+        logs = cache_dir / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        java = find_java(os.environ)
+        scratch = Scratch()
+        try:
+            command = jvm_command(java, conf, scratch=scratch.path, logs=logs, quick=quick, debug=debug)
+            settings = spark_settings(master, conf, scratch.path)
+            env = jvm_environment(master, os.environ)
+            jvm = Jvm(command.line(), env, scratch.path, debug=debug)
+        except BaseException:
+            scratch.remove()
+            raise
+        timings.mark("JVM launched")
+        return cls(jvm, scratch, settings, timings)
+
+    def session(self) -> SparkSession:
+        """The session, once it is there. Raises a `StreamlingError` when Spark could not start."""
+        return self._session.result()
+
+    def alive(self) -> bool:
+        """Whether the JVM still runs."""
+        return not self._stopped and self._jvm.alive()
+
+    def failure(self) -> StreamlingError | None:
+        """Why the JVM ended although nobody asked it to; None while it runs or after `stop`."""
+        if self._stopped or self._jvm.alive():
+            return None
+        return self._jvm.failure("Spark stopped")
+
+    def stop(self) -> None:
+        """End the session and the JVM and remove what they left; calling it again does nothing."""
+        with self._stop_lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            atexit.unregister(self.stop)
+            if not is_local(self._settings["spark.master"]):
+                self._release_executors()
+            # A local Spark holds nothing but its scratch folder; its own shutdown takes 0.6 s.
+            self._jvm.kill()
+            with suppress(StreamlingError):
+                self._session.result()
+                _forget_session()
+            self._jvm.close()
+            self._scratch.remove()
+
+    def _release_executors(self) -> None:
+        with suppress(Exception):
+            self._session.result(_CLUSTER_STOP_SECONDS).sparkContext._jsc.stop()
+        self._jvm.finish(_CLUSTER_STOP_SECONDS)
+
+    def _build(self) -> None:
+        try:
+            with self._timings.phase("import PySpark"):
+                import pyspark.sql  # noqa: F401  # brings pyarrow along
+            with self._timings.phase("wait for the JVM"):
+                gateway = self._jvm.gateway()
+            with self._timings.phase("build the session"):
+                session = _build_session(gateway, self._settings)
+            self._timings.mark("session ready")
+        except StreamlingError as error:
+            self._session.set_exception(error)
+        except BaseException as error:
+            self._session.set_exception(self._explain(error))
+        else:
+            self._session.set_result(session)
+            sweep()
+
+    def _explain(self, error: BaseException) -> StreamlingError:
+        if not self._jvm.alive():
+            return self._jvm.failure("Spark could not start")
+        return StreamlingError(f"Spark could not start: {_first_line(error)}", cause=error)
+
+
+def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    getLogger().addFilter(_not_from_py4j)
+    with SparkContext._lock:
+        if SparkContext._gateway is not None:
+            raise StreamlingError(
+                "Spark already runs in this process, and PySpark allows one at a time",
+                remedy="stop the other SparkRuntime or SparkSession first",
+            )
+        with _pyspark_environment(gateway):
+            connection = launch_gateway()  # type: ignore[no-untyped-call]
+            conf = SparkConf(loadDefaults=False, _jvm=connection.jvm)
+            for key, value in settings.items():
+                conf.set(key, value)
+            try:
+                context = SparkContext(conf=conf, gateway=connection)
+                context.pythonExec = settings.get("spark.pyspark.python", sys.executable)
+                return SparkSession(context)
+            except BaseException:
+                _forget_session()
+                raise
+
+
+@contextmanager
+def _pyspark_environment(gateway: Gateway) -> Iterator[None]:
+    """PySpark takes orders from variables only: give ours while it connects, hide the user's."""
+    hidden = {
+        name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("SPARK_", "PYSPARK_"))
+    }
+    ours = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            del os.environ[name]
+        os.environ.update(hidden)
+
+
+def _forget_session() -> None:
+    """Clear what PySpark keeps per process, so that another session can be built on another JVM."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with SparkContext._lock:
+        context: Any = SparkContext._active_spark_context
+        connection: Any = SparkContext._gateway
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+    if context is not None and context._accumulatorServer is not None:
+        # It looks for the request every 0.5 s only: not worth waiting for.
+        threading.Thread(target=context._accumulatorServer.shutdown, daemon=True).start()
+        context._accumulatorServer = context._jsc = None
+    if connection is not None:
+        _disconnect(connection)
+
+
+def _disconnect(connection: Any) -> None:
+    from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
+
+    client = connection._gateway_client
+    client.is_connected = False  # else every Java object that is collected later tries to reach the JVM
+    client.finalizer_deque.appendleft(SHUTDOWN_FINALIZER_WORKER)
+    with suppress(Exception):
+        connection.shutdown_callback_server()
+
+
+def _not_from_py4j(record: LogRecord) -> bool:
+    """Py4J writes broken connections with a trace to the root logger; the caller has the exception anyway."""
+    return "py4j" not in record.pathname
+
+
+def _first_line(error: BaseException) -> str:
+    java: Any = getattr(error, "java_exception", None)
+    text = str(java.toString()) if java is not None else str(error)
+    return text.strip().partition("\n")[0] or type(error).__name__

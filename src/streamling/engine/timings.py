@@ -1,0 +1,77 @@
+"""Where the time of a start goes: named phases, measured from the start of the process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One stretch of time, in seconds since the process started. A moment has equal ends."""
+
+    name: str
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+class Timings:
+    """Collects phases from any thread.
+
+    ``started`` is when the process began on ``clock``; left out, the operating system is asked, so that the
+    time Python needed to load itself is counted too.
+    """
+
+    def __init__(self, started: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._started = clock() - process_age() if started is None else started
+        self._phases: list[Phase] = []
+
+    def now(self) -> float:
+        """Seconds since the process started."""
+        return self._clock() - self._started
+
+    def mark(self, name: str) -> None:
+        """Note a moment."""
+        now = self.now()
+        self._phases.append(Phase(name, now, now))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Note a stretch of time, also when it ends in an error."""
+        start = self.now()
+        try:
+            yield
+        finally:
+            self._phases.append(Phase(name, start, self.now()))
+
+    def phases(self) -> list[Phase]:
+        """All phases so far, by start."""
+        return sorted(self._phases, key=lambda phase: (phase.start, phase.end))
+
+    def table(self) -> str:
+        """The phases as text, one line each: when it ended, how long it took, what it was."""
+        lines = [f"{'at':>9}  {'took':>9}  phase"]
+        for phase in sorted(self._phases, key=lambda phase: phase.end):
+            took = f"{phase.seconds * 1000:6.0f} ms" if phase.end > phase.start else ""
+            lines.append(f"{phase.end * 1000:6.0f} ms  {took:>9}  {phase.name}")
+        return "\n".join(lines)
+
+
+def process_age() -> float:
+    """Seconds since this process was started; 0 where the system does not say (macOS)."""
+    try:
+        stat = Path("/proc/self/stat").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    # The command name may hold spaces and brackets, so count from the last bracket: field 22 is the start.
+    started_ticks = int(stat.rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")
