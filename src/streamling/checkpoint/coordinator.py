@@ -1,8 +1,8 @@
 """The checkpoint protocol as a state machine: events and the time go in, actions come out. No threads.
 
-An epoch is first *open* (flows and sinks answer in any order), then *storing* (all have answered; the positions go
-to the state backend), then final. A position is handed out for storing only after every expected sink has
-acknowledged the epoch and every flow has marked it: that is the whole of at-least-once delivery.
+An epoch is first *open* (flows and sinks answer in any order), then *storing* (all have answered; the
+positions go to the state backend), then final. A position is handed out for storing only after every expected
+sink has acknowledged the epoch and every flow has marked it: that is the whole of at-least-once delivery.
 """
 
 from __future__ import annotations

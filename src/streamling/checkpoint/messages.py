@@ -20,7 +20,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Marked:
-    """``flow`` is at a batch boundary: all rows up to ``position`` are in its lanes, the marker behind them."""
+    """``flow`` is at a batch boundary: rows up to ``position`` are in its lanes, the marker behind them."""
 
     flow: str
     epoch: int

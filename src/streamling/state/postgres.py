@@ -1,0 +1,204 @@
+"""State in a Postgres table: for deployments whose disks do not outlive the process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from streamling.config import sections
+from streamling.errors import StreamlingError
+from streamling.state.backend import StateBackend, checked_identifier
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.sql import Composed
+
+ResultT = TypeVar("ResultT")
+
+#: SQLSTATE classes of failures that go away by themselves: connection, transaction rollback, out of resources,
+#: operator intervention (shutdown, fail-over). 25006 is a write that met a server just demoted to a standby.
+_TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
+_TRANSIENT_STATES: Final = frozenset({"25006", "55P03"})
+
+
+class PostgresState(StateBackend):
+    """Entries of one namespace in a Postgres table. Schema and table are made when missing."""
+
+    def __init__(
+        self, namespace: str, settings: sections.PostgresState, *, acquire_timeout: float = 5.0
+    ) -> None:
+        from psycopg import sql
+
+        self._namespace = namespace
+        self._settings = settings
+        self._acquire_timeout = acquire_timeout
+        self._schema = checked_identifier(
+            settings.state_schema_name, "state_backend.postgres.state_schema_name"
+        )
+        table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
+        self._table = sql.Identifier(self._schema, table)
+        self._lock = threading.Lock()
+        self._connection: psycopg.Connection | None = None
+        self._run("be prepared", self._create)
+
+    # ── entries ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, key: str) -> Any | None:
+        query = self._sql("SELECT data FROM {table} WHERE namespace = %s AND key = %s")
+        row = self._run("be read", lambda c: c.execute(query, (self._namespace, key)).fetchone())
+        return None if row is None else row[0]
+
+    def get_prefix(self, prefix: str) -> dict[str, Any]:
+        # COLLATE "C": the same order of keys in every database
+        query = self._sql(
+            "SELECT key, data FROM {table} WHERE namespace = %s AND starts_with(key, %s) "
+            'ORDER BY key COLLATE "C"'
+        )
+        return dict(self._run("be read", lambda c: c.execute(query, (self._namespace, prefix)).fetchall()))
+
+    def put_many(self, entries: Mapping[str, Any]) -> None:
+        from psycopg.types.json import Jsonb
+
+        upserts = {key: Jsonb(value) for key, value in entries.items() if value is not None}
+        removals = [key for key, value in entries.items() if value is None]
+        # sorted: two writers then take their row locks in the same order
+        keys = sorted(upserts)
+
+        def write(connection: psycopg.Connection) -> None:
+            if keys:
+                connection.execute(
+                    self._sql(
+                        "INSERT INTO {table} (namespace, key, data) "
+                        "SELECT %s, * FROM unnest(%s::text[], %s::jsonb[]) "
+                        "ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data"
+                    ),
+                    (self._namespace, keys, [upserts[key] for key in keys]),
+                )
+            if removals:
+                connection.execute(
+                    self._sql("DELETE FROM {table} WHERE namespace = %s AND key = ANY(%s)"),
+                    (self._namespace, removals),
+                )
+
+        self._run("be written", write)
+
+    def clear(self) -> None:
+        query = self._sql("DELETE FROM {table} WHERE namespace = %s")
+        self._run("be written", lambda c: c.execute(query, (self._namespace,)))
+
+    def close(self) -> None:
+        with self._lock:
+            self._disconnect()
+
+    # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self, what: str, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
+        """``work`` in one transaction. A connection that died while idle is replaced once, unseen."""
+        with self._errors(what), self._exclusively():
+            connection, fresh = self._connected()
+            try:
+                return _in_transaction(connection, work)
+            except Exception:
+                broken = connection.broken or connection.closed
+                if broken:
+                    self._disconnect()
+                if fresh or not broken:
+                    raise
+            # every statement here may be repeated: reads, upserts and deletes by key
+            return _in_transaction(self._connected()[0], work)
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=self._acquire_timeout):
+            raise TimeoutError(f"the connection was busy for {self._acquire_timeout:g} s")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _connected(self) -> tuple[psycopg.Connection, bool]:
+        import psycopg
+
+        if self._connection is not None:
+            return self._connection, False
+        settings = self._settings
+        self._connection = psycopg.connect(
+            host=settings.host,
+            port=settings.port,
+            dbname=settings.db,
+            user=settings.user,
+            password=settings.password.get_secret_value() or None,
+            sslmode=settings.sslmode,
+            # libpq counts whole seconds and reads 1 as 2
+            connect_timeout=max(2, round(self._acquire_timeout)),
+            application_name="streamling state",
+            keepalives_idle=30,
+            # a server that hangs must not hang the shutdown
+            options=f"-c statement_timeout={int(max(self._acquire_timeout, 5) * 1000)}",
+            autocommit=True,
+        )
+        return self._connection, True
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _create(self, connection: psycopg.Connection) -> None:
+        import psycopg
+        from psycopg import sql
+
+        schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema))
+        table = self._sql(
+            "CREATE TABLE IF NOT EXISTS {table} (namespace TEXT, key TEXT, data JSONB NOT NULL, "
+            "created_at TIMESTAMPTZ DEFAULT NOW(), PRIMARY KEY (namespace, key))"
+        )
+        exists = connection.execute(
+            "SELECT to_regclass(%s)", (f"{self._schema}.{self._settings.state_table_name}",)
+        ).fetchone()
+        if exists and exists[0]:
+            return  # a user who may use the table need not be allowed to create one
+        for statement in (schema, table):
+            try:
+                with connection.transaction():
+                    connection.execute(statement)
+            except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject):
+                continue  # IF NOT EXISTS is not atomic: another process made it this very moment
+
+    def _sql(self, statement: str) -> Composed:
+        from psycopg import sql
+
+        return sql.SQL(statement).format(table=self._table)  # type: ignore[arg-type]  # literals of this module
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except (psycopg.Error, TimeoutError) as error:
+            settings = self._settings
+            place = f"{settings.host}:{settings.port}/{settings.db}"
+            raise StreamlingError(
+                f"the state table {self._schema}.{settings.state_table_name} at {place} cannot {what}: "
+                f"{str(error).strip()}",
+                retriable=_is_transient(error),
+                cause=error,
+            ) from error
+
+
+def _in_transaction(connection: psycopg.Connection, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
+    with connection.transaction():
+        return work(connection)
+
+
+def _is_transient(error: Exception) -> bool:
+    import psycopg
+
+    state = getattr(error, "sqlstate", None)
+    if state:
+        return state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES
+    # libpq gives no SQLSTATE when the connection cannot be made or breaks
+    return isinstance(error, (psycopg.OperationalError, TimeoutError))

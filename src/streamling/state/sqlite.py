@@ -1,0 +1,107 @@
+"""State in a SQLite file: the default, because a restart resumes without any set-up."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from streamling.errors import StreamlingError
+from streamling.state.backend import StateBackend, checked_identifier, encoded
+
+#: Seconds to wait for another process that is writing to the same file.
+BUSY_TIMEOUT: Final = 5.0
+
+_TRANSIENT: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+class SqliteState(StateBackend):
+    """Entries of one namespace in a table of a SQLite file. File, folder and table are made when missing."""
+
+    def __init__(self, namespace: str, path: Path, *, table: str = "state") -> None:
+        self._namespace = namespace
+        self._path = path
+        self._table = checked_identifier(table, "state_backend.sqlite.state_table_name")
+        self._lock = threading.Lock()
+        with self._errors("cannot be opened"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        # autocommit: transactions are begun by hand, so that a write takes its lock at the start
+        connection = sqlite3.connect(
+            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            # NORMAL loses the last commits at a power failure, and with them positions already told to Kafka
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {self._table} (namespace TEXT, key TEXT, data TEXT NOT NULL, "
+                "created_at DATETIME DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (namespace, key))"
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def get(self, key: str) -> Any | None:
+        query = f"SELECT data FROM {self._table} WHERE namespace = ? AND key = ?"
+        with self._errors("cannot be read"), self._lock:
+            row = self._connection.execute(query, (self._namespace, key)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def get_prefix(self, prefix: str) -> dict[str, Any]:
+        query = (
+            f"SELECT key, data FROM {self._table} WHERE namespace = ? AND substr(key, 1, ?) = ? ORDER BY key"
+        )
+        with self._errors("cannot be read"), self._lock:
+            rows = self._connection.execute(query, (self._namespace, len(prefix), prefix)).fetchall()
+        return {key: json.loads(data) for key, data in rows}
+
+    def put_many(self, entries: Mapping[str, Any]) -> None:
+        texts, removals = encoded(entries)
+        with self._errors("cannot be written"), self._transaction() as connection:
+            connection.executemany(
+                f"INSERT INTO {self._table} (namespace, key, data) VALUES (?, ?, ?) "
+                "ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data",
+                [(self._namespace, key, text) for key, text in texts.items()],
+            )
+            connection.executemany(
+                f"DELETE FROM {self._table} WHERE namespace = ? AND key = ?",
+                [(self._namespace, key) for key in removals],
+            )
+
+    def clear(self) -> None:
+        with self._errors("cannot be written"), self._transaction() as connection:
+            connection.execute(f"DELETE FROM {self._table} WHERE namespace = ?", (self._namespace,))
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            # IMMEDIATE: wait for another writer here; a lock upgraded later would fail without waiting
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+            raise StreamlingError(
+                f"the state file {self._path} {what}: {error}", retriable=code in _TRANSIENT, cause=error
+            ) from error
