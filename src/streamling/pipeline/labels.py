@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from streamling.pipeline.scalars import BadValue
+from streamling.pipeline.scalars import BadValueError
 
 MAX_LABELS = 20
 MAX_VALUE_BYTES = 256
@@ -20,28 +20,30 @@ _KEY = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
 
 def _check_key(key: str) -> str:
     if key.startswith("__"):
-        raise BadValue("begins with '__', which is kept for internal use", "choose another label name")
+        raise BadValueError("begins with '__', which is kept for internal use", "choose another label name")
     if not _KEY.fullmatch(key):
-        raise BadValue(
+        raise BadValueError(
             "is no label name", "use letters, digits and underscores, and do not begin with a digit"
         )
     if key in RESERVED:
-        raise BadValue("is a label that the runtime sets itself", "choose another label name")
+        raise BadValueError("is a label that the runtime sets itself", "choose another label name")
     return key
 
 
 def _check_value(value: str) -> str:
     size = len(value.encode())
     if size > MAX_VALUE_BYTES:
-        raise BadValue(f"has {size} bytes; a label value has at most {MAX_VALUE_BYTES}", "shorten it")
+        raise BadValueError(f"has {size} bytes; a label value has at most {MAX_VALUE_BYTES}", "shorten it")
     if any((ord(char) < 32 and char != "\t") or 127 <= ord(char) < 160 for char in value):
-        raise BadValue("contains control characters", "only tab is allowed in a label value")
+        raise BadValueError("contains control characters", "only tab is allowed in a label value")
     return value
 
 
 def _check_count(labels: dict[str, str]) -> dict[str, str]:
     if len(labels) > MAX_LABELS:
-        raise BadValue(f"has {len(labels)} entries; at most {MAX_LABELS} are allowed", "remove some labels")
+        raise BadValueError(
+            f"has {len(labels)} entries; at most {MAX_LABELS} are allowed", "remove some labels"
+        )
     return labels
 
 

@@ -45,6 +45,8 @@ class Node:
     place: Place = Place()
     #: places of the node's fields by dotted path, e.g. ``sql`` or ``telemetry.labels.team``
     places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
+    #: where the values of the fields begin; of a block text such as ``sql: |``, its first line
+    texts: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def type(self) -> str:
@@ -54,7 +56,12 @@ class Node:
         return f"{self.type} {self.kind} '{self.name}'"
 
     def place_of(self, path: str) -> Place:
+        """Where the field stands."""
         return self.places.get(path, self.place)
+
+    def text_of(self, path: str) -> Place:
+        """Where the field's value begins: line 1, column 1 of a text is this place."""
+        return self.texts.get(path, self.place)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """What every node of a pipeline file may say, as typed models.
 
-A field's name, type, default, help text, bounds and secrecy are declared once, here or in the options class of
-a node type; the parser, the JSON schema, redaction and the docs tables are made from it.
+A field's name, type, default, help text, bounds and secrecy are declared once, here or in the options class
+of a node type; the parser, the JSON schema, redaction and the docs tables are made from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,34 +16,42 @@ from streamling.pipeline.scalars import Duration, PrimaryKey
 
 
 class Options(BaseModel):
-    """Base of all models of the pipeline file: unknown fields are refused, values do not change once read."""
+    """Base of all models of the pipeline file: unknown fields are refused, nothing is converted silently (a
+    number in quotes is no number), values do not change once read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, populate_by_name=True, hide_input_in_errors=True
+    )
 
 
 class EventTime(Options):
     """Which column carries the event time."""
 
     column: str = Field(description="Column with the event time.")
-    unit: str | None = Field(
+    unit: Literal["seconds", "milliseconds", "microseconds"] | None = Field(
         default=None,
-        pattern="^(seconds|milliseconds|microseconds)$",
-        description="Unit of an integer column: seconds, milliseconds or microseconds; ignored for timestamps.",
+        description="Unit of an integer column; timestamps need none.",
     )
 
 
 class Telemetry(Options):
     """Metrics of one node."""
 
-    event_time: EventTime | None = Field(default=None, description="Event-time lag and watermark of this node.")
-    labels: Labels = Field(default_factory=dict, description="Extra labels on every metric of this node (≤ 20).")
+    event_time: EventTime | None = Field(
+        default=None, description="Event-time lag and watermark of this node."
+    )
+    labels: Labels = Field(
+        default_factory=dict, description="Extra labels on every metric of this node (≤ 20)."
+    )
 
 
 class NodeOptions(Options):
     """Fields every node has."""
 
-    #: label keys that this node type sets itself (§1.3)
+    #: label keys that this node type sets itself
     reserved_labels: ClassVar[frozenset[str]] = frozenset()
+    #: False when nodes of this type hand no rows on, so that nothing can read from them
+    emits_rows: ClassVar[bool] = True
 
     type: str = Field(description="Node type: a built-in or the id of a plugin.")
     primary_key: PrimaryKey = Field(
@@ -84,7 +92,9 @@ class Parallel(NodeOptions):
 class Rebatched(NodeOptions):
     """Mix-in for nodes in front of which rows are collected into batches."""
 
-    batch_size: int | None = Field(default=None, ge=0, description="Rows per call of this node; 0 passes batches on.")
+    batch_size: int | None = Field(
+        default=None, ge=0, description="Rows per call of this node; 0 passes batches on."
+    )
     batch_flush_interval: Duration | None = Field(
         default=None, description="Longest wait for a full batch, such as 500ms or 1s."
     )
@@ -101,14 +111,30 @@ class Rebatched(NodeOptions):
 class Downstream(NodeOptions):
     """Mix-in for nodes that name one upstream with ``from``."""
 
-    from_: str = Field(alias="from", description="Name of the source or transform whose rows this node takes.")
+    from_: str = Field(
+        alias="from", description="Name of the source or transform whose rows this node takes."
+    )
 
     def upstreams(self) -> Sequence[str]:
         return (self.from_,)
 
 
+class FreeForm(NodeOptions):
+    """Base for plugins that take any further field; values arrive as text in ``model_extra``."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class SourceOptions(NodeOptions):
     """Fields every source has."""
+
+    #: True when such a source may know its key without being told (`AnySource.inferred_primary_key`)
+    infers_primary_key: ClassVar[bool] = False
+
+    @property
+    def runs_as_job(self) -> bool:
+        """True when the source may run in job mode: it ends, and its end is the pipeline's."""
+        return False
 
 
 class TransformOptions(NodeOptions):

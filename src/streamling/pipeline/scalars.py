@@ -1,4 +1,4 @@
-"""Single values of the pipeline file that have a meaning of their own: durations, keys, secrets, addresses."""
+"""Single values of the pipeline file with a meaning of their own: durations, keys, secrets, addresses."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer, SecretStr
 REDACTED = "[REDACTED]"
 
 
-class BadValue(ValueError):
-    """A value that cannot be used: a predicate completing the sentence “field …”, and what to do about it."""
+class BadValueError(ValueError):
+    """A value that cannot be used: a predicate completing the sentence “field …”, and what to do."""
 
     def __init__(self, predicate: str, remedy: str | None = None) -> None:
         super().__init__(predicate)
         self.remedy = remedy
 
 
-# ── durations ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── durations ─────────────────────────────────────────────────────────────────────────────────────────────
 
 _DAY = 86_400.0
 _SECONDS_BY_UNIT = {
@@ -45,19 +45,19 @@ def parse_duration(text: object) -> float:
     90.0
     """
     if not isinstance(text, str):
-        raise BadValue(f"is {text!r}, which has no unit", _DURATION_HELP)
+        raise BadValueError(f"is {text!r}, which has no unit", _DURATION_HELP)
     rest, seconds = text.strip(), 0.0
     if rest == "0":
         return 0.0
     if not rest:
-        raise BadValue("is empty where a duration is expected", _DURATION_HELP)
+        raise BadValueError("is empty where a duration is expected", _DURATION_HELP)
     while rest:
         part = _DURATION_PART.match(rest)
         if part is None:
-            raise BadValue(f"is {text!r}, which is no duration", _DURATION_HELP)
+            raise BadValueError(f"is {text!r}, which is no duration", _DURATION_HELP)
         amount, unit = part.groups()
         if unit not in _SECONDS_BY_UNIT:
-            raise BadValue(f"is {text!r}, and {unit!r} is no unit of time", _DURATION_HELP)
+            raise BadValueError(f"is {text!r}, and {unit!r} is no unit of time", _DURATION_HELP)
         seconds += float(amount) * _SECONDS_BY_UNIT[unit]
         rest = rest[part.end() :]
     return seconds
@@ -84,23 +84,25 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^\s*(0|(\d+(\.\d+)?\s*[a-zA-Zµ]+\s*)+)\s*$"}),
 ]
 
-# ── column lists ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── column lists ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def parse_columns(value: object) -> tuple[str, ...]:
     """Column names out of ``a, b`` (or a list of names)."""
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise BadValue("must be text", "write column names separated by commas, such as: id, block_number")
+        raise BadValueError(
+            "must be text", "write column names separated by commas, such as: id, block_number"
+        )
     columns = tuple(name.strip() for name in names)
     if not all(columns):
-        raise BadValue(
+        raise BadValueError(
             "names an empty column" if len(columns) > 1 else "is empty",
             "write column names separated by commas, or leave the field out",
         )
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
-        raise BadValue(f"names the column {twice!r} twice", "name each column once")
+        raise BadValueError(f"names the column {twice!r} twice", "name each column once")
     return columns
 
 
@@ -112,7 +114,7 @@ PrimaryKey = Annotated[
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]
 
-# ── secrets and addresses ────────────────────────────────────────────────────────────────────────────────────
+# ── secrets and addresses ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _redact(_: Any) -> str:
@@ -132,9 +134,9 @@ def _check_http_url(url: str) -> str:
     except ValueError:
         parts, host = urlsplit(""), None
     if parts.scheme not in ("http", "https"):
-        raise BadValue("is no http or https address", "write it as https://host/path")
+        raise BadValueError("is no http or https address", "write it as https://host/path")
     if not host:
-        raise BadValue("names no host or an impossible port", "write it as https://host/path")
+        raise BadValueError("names no host or an impossible port", "write it as https://host/path")
     return url
 
 

@@ -1,0 +1,107 @@
+"""Checks over a whole pipeline file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from streamling.errors import Problem, StreamlingError
+from streamling.pipeline.graph import canonical
+from streamling.pipeline.labels import reserved_by_type
+from streamling.pipeline.mistakes import place_problem
+from streamling.pipeline.model import Node, NodeKind
+from streamling.pipeline.options import SourceOptions
+from streamling.pipeline.suggest import listing
+from streamling.pipeline.yaml import Document
+from streamling.plugins.registry import Registry
+
+
+def orphan_problems(document: Document, registry: Registry) -> list[Problem]:
+    """Sources and transforms that nobody reads, found in the raw file: it may be written for a preprocessor,
+    with types and fields only that one knows. Says nothing when some SQL cannot be read."""
+    data, wrapper = _definition(document.data)
+    try:
+        read = {canonical(name) for name in _references(data, registry)}
+    except StreamlingError:
+        return []
+    orphans = [
+        (kind, name)
+        for kind in (NodeKind.SOURCE, NodeKind.TRANSFORM)
+        for name, raw in _entries(data, kind)
+        if canonical(name) not in read and raw.get("type") != "dynamic_table"
+    ]
+    if not orphans:
+        return []
+    names = listing(f"{kind} '{name}'" for kind, name in orphans)
+    kind, name = orphans[0]
+    place = document.spot((*wrapper, kind.section, name)).key
+    return [place_problem(f"nothing reads from {names}", place, "connect it to a sink, or remove it")]
+
+
+def _definition(data: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    if not isinstance(data, dict):
+        return {}, ()
+    inner = data.get("definition")
+    return (inner, ("definition",)) if isinstance(inner, dict) else (data, ())
+
+
+def _entries(data: dict[str, Any], kind: NodeKind) -> Iterator[tuple[str, dict[str, Any]]]:
+    section = data.get(kind.section)
+    for name, raw in section.items() if isinstance(section, dict) else ():
+        if isinstance(raw, dict):
+            yield name, raw
+
+
+def _references(data: dict[str, Any], registry: Registry) -> Iterator[str]:
+    for kind in (NodeKind.TRANSFORM, NodeKind.SINK):
+        for _, raw in _entries(data, kind):
+            if isinstance(raw.get("from"), str):
+                yield raw["from"]
+            if isinstance(raw.get("sql"), str) and (sql := registry.get(NodeKind.TRANSFORM, "sql")):
+                unchecked: Any = sql.options
+                yield from unchecked.model_construct(sql=raw["sql"]).upstreams()
+
+
+def label_problems(node: Node) -> list[Problem]:
+    """Labels that the node's type sets itself."""
+    return [
+        place_problem(
+            f"{node}: the label '{key}' is set by every {node.type} {node.kind} itself",
+            node.place_of(f"telemetry.labels.{key}"),
+            "choose another label name",
+        )
+        for key in reserved_by_type(node.options.telemetry.labels, node.options.reserved_labels)
+    ]
+
+
+def job_problems(nodes: Sequence[Node], registry: Registry) -> list[Problem]:
+    """Sources that cannot run in job mode. Whether a plugin source ends is known once it is built."""
+    return [
+        place_problem(
+            f"{node} cannot run in job mode: only hybrid sources and file sources in bounded mode can",
+            node.place,
+            "use one of these, or turn 'job_mode' off",
+        )
+        for node in nodes
+        if isinstance(node.options, SourceOptions)
+        and not node.options.runs_as_job
+        and not _is_plugin(node, registry)
+    ]
+
+
+def _is_plugin(node: Node, registry: Registry) -> bool:
+    node_type = registry.get(node.kind, node.type)
+    return node_type is not None and node_type.plugin
+
+
+def key_problems(nodes: Sequence[Node]) -> list[Problem]:
+    """Sources without a key that will not find one by themselves either, for `enforce_primary_keys`."""
+    return [
+        place_problem(
+            f"{node} has no primary key", node.place, "add 'primary_key'; enforce_primary_keys is on"
+        )
+        for node in nodes
+        if isinstance(node.options, SourceOptions)
+        and not node.options.primary_key
+        and not node.options.infers_primary_key
+    ]

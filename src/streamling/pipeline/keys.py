@@ -1,0 +1,65 @@
+"""Primary keys: explicit ones, those a source knows, and those inherited from upstream."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from streamling.errors import InvalidPipeline, Problem
+from streamling.pipeline.mistakes import place_problem
+from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.pipeline.suggest import closest, listing
+
+log = logging.getLogger(__name__)
+
+
+def with_primary_keys(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]], enforce: bool) -> Pipeline:
+    """``pipeline`` with the key of every node resolved: its own, else what its source inferred, else its
+    upstream's. A node without a key is a warning, or an error under ``enforce``."""
+    resolved = _resolve(pipeline, inferred)
+    without = [node for node in resolved if not node.primary_key and node.options.emits_rows]
+    problems = [_no_key(node, enforce) for node in without]
+    if enforce and problems:
+        raise InvalidPipeline(problems)
+    for problem in problems:
+        log.warning("%s", problem)
+    return resolved
+
+
+def with_known_keys(pipeline: Pipeline) -> Pipeline:
+    """``pipeline`` with the keys that the file alone tells; nothing is reported."""
+    return _resolve(pipeline, {})
+
+
+def check_key_columns(node: Node, columns: Sequence[str]) -> Problem | None:
+    """A problem when a key column of ``node`` is not among its ``columns``."""
+    missing = [name for name in node.primary_key if name not in columns]
+    if not missing:
+        return None
+    match = closest(missing[0], columns)
+    return place_problem(
+        f"{node}: primary key column{'s' if len(missing) > 1 else ''} {listing(missing)} not found; "
+        f"available columns: {listing(columns)}",
+        node.text_of("primary_key"),
+        f"did you mean '{match}'?"
+        if match
+        else "add the column to the node's output, or change 'primary_key'",
+    )
+
+
+def _resolve(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]]) -> Pipeline:
+    keys: dict[str, tuple[str, ...]] = {}
+    for node in pipeline:
+        inherited = keys.get(node.upstreams[0], ()) if node.upstreams else ()
+        keys[node.name] = node.options.primary_key or inferred.get(node.name, ()) or inherited
+    return replace(pipeline, nodes=tuple(replace(node, primary_key=keys[node.name]) for node in pipeline))
+
+
+def _no_key(node: Node, enforced: bool) -> Problem:
+    if node.kind is NodeKind.SOURCE:
+        message = f"{node} has no primary key"
+    else:
+        message = f"{node} has no primary key, and none can be inherited from {listing(node.upstreams)}"
+    remedy = "add 'primary_key'; enforce_primary_keys is on" if enforced else "add 'primary_key'"
+    return place_problem(message, node.place, remedy)

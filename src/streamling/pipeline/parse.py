@@ -1,0 +1,173 @@
+"""From the text of a pipeline file to a checked `Pipeline`; all mistakes are reported together."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any, Protocol
+
+from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.pipeline.checks import job_problems, key_problems, label_problems, orphan_problems
+from streamling.pipeline.keys import with_known_keys
+from streamling.pipeline.mistakes import place_problem
+from streamling.pipeline.model import NodeKind, Pipeline
+from streamling.pipeline.nodes import Draft, read_node
+from streamling.pipeline.references import link
+from streamling.pipeline.suggest import closest
+from streamling.pipeline.yaml import Document, load_yaml
+from streamling.plugins.registry import Registry
+
+log = logging.getLogger(__name__)
+
+#: rewrites the text of a pipeline file before it is parsed
+Preprocessor = Callable[[str], str]
+
+#: top-level keys of the hosted product; they say nothing about the data flow
+_HOSTED_KEYS = frozenset(
+    {
+        "name",
+        "description",
+        "resource_size",
+        "resources",
+        "job",
+        "definition",
+        "version",
+        "dedicated_egress_ip",
+    }
+)
+
+
+class Rules(Protocol):
+    """The part of the application's configuration that decides what a pipeline may be."""
+
+    @property
+    def enforce_primary_keys(self) -> bool: ...
+
+    @property
+    def job_mode(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class DefaultRules:
+    """`Rules` for when there is no configuration at hand."""
+
+    enforce_primary_keys: bool = False
+    job_mode: bool = False
+
+
+def load_pipeline(
+    path: str | os.PathLike[str],
+    *,
+    registry: Registry,
+    config: Rules | None = None,
+    preprocessors: Sequence[Preprocessor] = (),
+) -> Pipeline:
+    """Read and check the pipeline file at ``path``; raises `InvalidPipeline` with every mistake in it."""
+    file = os.fspath(path)
+    try:
+        text = FilePath(path).read_bytes()
+    except OSError as error:
+        message = f"the pipeline file cannot be read: {error.strerror or error}"
+        raise InvalidPipeline([Problem(message, file, remedy="check the path")]) from None
+    return parse_pipeline(text, file=file, registry=registry, config=config, preprocessors=preprocessors)
+
+
+def parse_pipeline(
+    text: str | bytes,
+    *,
+    file: str = "pipeline.yaml",
+    registry: Registry,
+    config: Rules | None = None,
+    preprocessors: Sequence[Preprocessor] = (),
+) -> Pipeline:
+    """Check the text of a pipeline file; raises `InvalidPipeline` with every mistake in it."""
+    rules = config or DefaultRules()
+    document = load_yaml(text, file)
+    orphans = orphan_problems(document, registry)
+    if preprocessors:
+        document = _preprocess(text, preprocessors, file)
+    problems = list(document.problems)
+    drafts = [read_node(draft, registry, problems) for draft in _drafts(document, problems)]
+    nodes = link(drafts, problems)
+    # An orphan is often the shadow of another mistake, such as a misspelt `from`; that one is enough.
+    problems += orphans if not problems else []
+    problems += [problem for node in nodes for problem in label_problems(node)]
+    if rules.job_mode:
+        problems += job_problems(nodes, registry)
+    if rules.enforce_primary_keys:
+        problems += key_problems(nodes)
+    if problems:
+        raise InvalidPipeline(_in_file_order(problems))
+    return with_known_keys(Pipeline(tuple(nodes), file))
+
+
+def _preprocess(text: str | bytes, preprocessors: Sequence[Preprocessor], file: str) -> Document:
+    before = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+    after = before
+    for preprocessor in preprocessors:
+        try:
+            after = preprocessor(after)
+        except Exception as error:
+            raise StreamlingError.wrap(error, "preprocessing the pipeline file") from error
+    return load_yaml(after, file if after == before else f"{file} (preprocessed)")
+
+
+def _in_file_order(problems: list[Problem]) -> list[Problem]:
+    unique = dict.fromkeys(problems)
+    return sorted(unique, key=lambda problem: (problem.file, problem.line, problem.column))
+
+
+# ── sections ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _drafts(document: Document, problems: list[Problem]) -> list[Draft]:
+    data = document.data
+    if not isinstance(data, dict):
+        what = "is empty" if data is None else "holds no mapping"
+        remedy = "a pipeline has the sections sources, transforms and sinks"
+        problems.append(Problem(f"the file {what}", document.file, remedy=remedy))
+        return []
+    _warn_about_typos(data, document)
+    return [draft for kind in NodeKind for draft in _section(kind, data, document, problems)]
+
+
+def _section(
+    kind: NodeKind, data: dict[str, Any], document: Document, problems: list[Problem]
+) -> list[Draft]:
+    entries = data.get(kind.section)
+    place = document.spot((kind.section,)).key
+    empty = f"write '{kind.section}: {{}}' when there are none" if kind is NodeKind.TRANSFORM else None
+    if kind.section not in data:
+        typo = closest(kind.section, data.keys() - {k.section for k in NodeKind} - _HOSTED_KEYS)
+        remedy = f"rename '{typo}' to '{kind.section}'" if typo else empty or f"add at least one {kind}"
+        message = f"the section '{kind.section}' is missing"
+        problems.append(place_problem(message, document.spot((typo,) if typo else ()).key, remedy))
+    elif entries is None:
+        remedy = empty or f"add at least one {kind} below it"
+        problems.append(place_problem(f"the section '{kind.section}' is empty", place, remedy))
+    elif not isinstance(entries, dict):
+        remedy = f"write one name per {kind}, with its fields indented below"
+        problems.append(place_problem(f"the section '{kind.section}' must be a mapping", place, remedy))
+    elif not entries and kind is not NodeKind.TRANSFORM:
+        remedy = f"add at least one {kind} below it"
+        problems.append(place_problem(f"the section '{kind.section}' is empty", place, remedy))
+    else:
+        return [Draft(str(name), kind, raw, document) for name, raw in entries.items()]
+    return []
+
+
+def _warn_about_typos(data: dict[str, Any], document: Document) -> None:
+    sections = [kind.section for kind in NodeKind]
+    for key in data.keys() - _HOSTED_KEYS - set(sections):
+        match = closest(key, sections)
+        if match in data:
+            log.warning(
+                "%s:%d: the top-level key '%s' is ignored (did you mean '%s'?)",
+                document.file,
+                document.spot((key,)).key.line,
+                key,
+                match,
+            )

@@ -1,0 +1,115 @@
+"""Connecting nodes: every upstream by its declared name, in an order in which rows can flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from streamling.errors import Problem, StreamlingError
+from streamling.pipeline.graph import canonical, find_cycle, resolve, topological_order
+from streamling.pipeline.mistakes import place_problem
+from streamling.pipeline.model import Node, NodeKind, Place
+from streamling.pipeline.nodes import Draft
+from streamling.pipeline.suggest import did_you_mean, listing
+
+
+def link(drafts: Sequence[Draft], problems: list[Problem]) -> list[Node]:
+    """The readable drafts as nodes, upstreams first; mistakes go to ``problems``."""
+    by_name = _by_name(drafts, problems)
+    nodes = [_node(draft, by_name, problems) for draft in by_name.values() if draft.options is not None]
+    for draft in by_name.values():
+        if draft.options is None and isinstance(draft.raw, dict) and isinstance(draft.raw.get("from"), str):
+            _upstream(draft.raw["from"], draft, by_name, problems)
+    upstreams = {node.name: node.upstreams for node in nodes}
+    graph = {name: [up for up in read if up in upstreams] for name, read in upstreams.items()}
+    cycle = find_cycle(graph)
+    if cycle is not None:
+        place = min((by_name[name].place for name in cycle), key=lambda place: place.line)
+        message = f"these nodes read each other in a circle: {' → '.join(cycle)}"
+        problems.append(
+            place_problem(message, place, "let one of them read from something outside the circle")
+        )
+        return nodes
+    named = {node.name: node for node in nodes}
+    return [named[name] for name in topological_order(graph)]
+
+
+def _by_name(drafts: Sequence[Draft], problems: list[Problem]) -> dict[str, Draft]:
+    by_name: dict[str, Draft] = {}
+    first: dict[str, Draft] = {}
+    for draft in drafts:
+        earlier = first.setdefault(canonical(draft.name), draft)
+        if earlier is not draft:
+            message = f"{draft} has the same name as {earlier} in line {earlier.place.line}"
+            remedy = "names are shared by all sections and their case does not count; rename one of the two"
+            problems.append(place_problem(message, draft.place, remedy))
+        by_name.setdefault(draft.name, draft)
+    return by_name
+
+
+def _node(draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> Node:
+    assert draft.options is not None
+    found = [_upstream(reference, draft, by_name, problems) for reference in _references(draft, problems)]
+    return Node(
+        name=draft.name,
+        kind=draft.kind,
+        options=draft.options,
+        upstreams=tuple(dict.fromkeys(name for name in found if name is not None)),
+        primary_key=draft.options.primary_key,
+        place=draft.place,
+        places=draft.places(),
+        texts=draft.texts(),
+    )
+
+
+def _references(draft: Draft, problems: list[Problem]) -> Sequence[str]:
+    assert draft.options is not None
+    try:
+        return draft.options.upstreams()
+    except StreamlingError as error:
+        problems += sql_problems(error, str(draft), draft.document.spot((*draft.path, "sql")).value)
+        return ()
+
+
+def sql_problems(error: StreamlingError, node: str, text: Place) -> list[Problem]:
+    """A refusal of SQL as problems of the file: positions inside the SQL become positions in the file."""
+    inner = getattr(error, "problems", None)
+    if not inner:
+        return [place_problem(f"{node}: {error}", text, error.remedy)]
+    return [
+        Problem(
+            f"{node}: {each.message}",
+            text.file,
+            text.line + max(each.line - 1, 0),
+            text.column + max(each.column - 1, 0),
+            each.remedy,
+        )
+        for each in inner
+    ]
+
+
+def _upstream(
+    reference: str, draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]
+) -> str | None:
+    place = draft.document.spot((*draft.path, "from" if "from" in draft.raw else "sql")).value
+    name = resolve(reference, by_name)
+    if name is None:
+        readable = [each.name for each in by_name.values() if each is not draft and _readable(each)]
+        remedy = did_you_mean(reference, readable, f"sources and transforms: {listing(readable)}")
+        message = f"{draft} reads from '{reference}', and there is no such source or transform"
+        problems.append(place_problem(message, place, remedy))
+        return None
+    upstream = by_name[name]
+    if upstream.kind is NodeKind.SINK:
+        message = f"{draft} reads from '{name}', which is a sink"
+        problems.append(place_problem(message, place, "read from the node that the sink reads from"))
+        return None
+    if not _readable(upstream):
+        message = f"{draft} reads from '{name}', which is a {upstream.raw['type']} and hands no rows on"
+        remedy = f"look values up in it with dynamic_table_check('{name}', column)"
+        problems.append(place_problem(message, place, remedy))
+        return None
+    return name
+
+
+def _readable(draft: Draft) -> bool:
+    return draft.kind is not NodeKind.SINK and (draft.options is None or draft.options.emits_rows)

@@ -1,0 +1,83 @@
+"""YAML syntax errors as sentences: what stands where, and what was expected.
+
+PyYAML has two parsers (C and Python) that word the same mistake differently; the fragments below are those
+both have in common, or one line for each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from streamling.errors import Problem
+
+_INDENT = "check the indentation of this line and the one above"
+
+#: fragment of the parser's message → what is wrong, what to do
+_MEANINGS: tuple[tuple[str, str, str], ...] = (
+    (
+        "mapping values are not allowed",
+        "a ':' stands where no key can be",
+        f"put the value in quotes if it contains ': ', or {_INDENT}",
+    ),
+    ("could not find expected ':'", "a key without ':' after it", "write 'key: value' on each line"),
+    ("violates indentation", "a tab is used for indentation", "indent with spaces"),
+    (
+        "sequence entries are not allowed",
+        "a list item stands where none can be",
+        "put each '- ' on its own line",
+    ),
+    ("expected ',' or ']'", "a list in brackets is not closed", "add the missing ',' or ']'"),
+    ("expected ',' or '}'", "a mapping in braces is not closed", "add the missing ',' or '}'"),
+    ("expected '-' indicator", "a key stands among list items", _INDENT),
+    ("expected key", "this line does not fit the mapping around it", _INDENT),
+    ("expected <block end>", "this line does not fit the block around it", _INDENT),
+    (
+        "unknown escape",
+        "an unknown escape follows a '\\' in double quotes",
+        "use single quotes, or write '\\\\'",
+    ),
+    ("alphabetic or numeric character", "a name is expected after '*' or '&'", "put the text in quotes"),
+    ("expected node content", "a value is expected", "write the value, or put it in quotes"),
+    ("the node content", "a value is expected", "write the value, or put it in quotes"),
+    ("comment or line break", "text follows the '|' or '>' of a block", "begin the text on the next line"),
+    ("chomping or indentation", "text follows the '|' or '>' of a block", "begin the text on the next line"),
+    ("incompatible YAML document", "the file asks for another version of YAML", "remove the '%YAML' line"),
+)
+
+
+def explain(error: yaml.YAMLError, text: str, file: str) -> Problem:
+    """The parser's ``error`` in our words, with its place."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return _explain_marked(error, text, file)
+    position = getattr(error, "position", None)
+    if isinstance(position, int):
+        before = text[:position]
+        line, column = before.count("\n") + 1, position - before.rfind("\n")
+        code = getattr(error, "character", 0)
+        message = f"the character U+{code if isinstance(code, int) else ord(code):04X} is not allowed in YAML"
+        return Problem(message, file, line, column, "remove it, or write it as an escape in double quotes")
+    return Problem(f"the YAML cannot be read: {error}", file)
+
+
+def _explain_marked(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
+    mark: Any = error.problem_mark
+    said = error.problem or ""
+    if "unexpected end of stream" in said and error.context_mark is not None:
+        mark = error.context_mark
+        meaning, remedy = "a quoted text that begins here is not closed", "add the closing quote"
+    elif "cannot start any token" in said:
+        meaning, remedy = _forbidden_start(text[mark.index : mark.index + 1])
+    else:
+        meaning, remedy = next(
+            ((meaning, remedy) for part, meaning, remedy in _MEANINGS if part in said),
+            (f"the YAML cannot be read: {said}", "check this line and the one above"),
+        )
+    return Problem(meaning, file, mark.line + 1, mark.column + 1, remedy)
+
+
+def _forbidden_start(char: str) -> tuple[str, str]:
+    if char == "\t":
+        return "a tab is used for indentation", "indent with spaces"
+    return f"a value cannot begin with {char!r}", "put the value in quotes"

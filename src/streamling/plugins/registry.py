@@ -1,0 +1,125 @@
+"""Which node types there are: built-ins, imported when a pipeline uses them, and plugins by their id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType, new_class
+from typing import TYPE_CHECKING, Any
+
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.options import Downstream, FreeForm, NodeOptions, Parallel, Rebatched
+
+if TYPE_CHECKING:
+    from streamling.plugins.operators import Operator
+
+#: id → ``module:class``; an operator class, or the options class of a type whose run-time is still to come
+_SOURCES = {
+    "clickhouse": "streamling.sources.clickhouse:ClickHouseSourceOptions",
+    "file": "streamling.sources.file:FileSource",
+    "hybrid": "streamling.sources.hybrid:HybridSourceOptions",
+    "kafka": "streamling.sources.kafka:KafkaSourceOptions",
+}
+_TRANSFORMS = {
+    "dynamic_table": "streamling.transforms.dynamic_table:DynamicTableTransformOptions",
+    "handler": "streamling.transforms.handler:HandlerTransformOptions",
+    "script": "streamling.transforms.script:ScriptTransformOptions",
+    "sql": "streamling.transforms.sql:SqlTransform",
+}
+_SINKS = {
+    "blackhole": "streamling.sinks.blackhole:BlackholeSink",
+    "clickhouse": "streamling.sinks.clickhouse:ClickHouseSinkOptions",
+    "kafka": "streamling.sinks.kafka:KafkaSinkOptions",
+    "memory": "streamling.sinks.memory:MemorySink",
+    "postgres": "streamling.sinks.postgres:PostgresSinkOptions",
+    "postgres_aggregate": "streamling.sinks.postgres_aggregate:PostgresAggregateSinkOptions",
+    "print": "streamling.sinks.print:PrintSink",
+    "webhook": "streamling.sinks.webhook:WebhookSinkOptions",
+}
+_BUILTINS: Mapping[NodeKind, Mapping[str, str]] = MappingProxyType(
+    {NodeKind.SOURCE: _SOURCES, NodeKind.TRANSFORM: _TRANSFORMS, NodeKind.SINK: _SINKS}
+)
+
+#: fields that every plugin of a kind has besides its own
+_PLUGIN_FIELDS: Mapping[NodeKind, tuple[type[NodeOptions], ...]] = MappingProxyType(
+    {
+        NodeKind.SOURCE: (Parallel,),
+        NodeKind.TRANSFORM: (Downstream, Rebatched, Parallel),
+        NodeKind.SINK: (Downstream, Rebatched, Parallel),
+    }
+)
+
+
+@dataclass(frozen=True)
+class NodeType:
+    """What a `type` of the pipeline file stands for."""
+
+    id: str
+    kind: NodeKind
+    options: type[NodeOptions]
+    #: None when this version cannot run the type yet
+    operator: type[Operator[Any]] | None
+    plugin: bool = False
+
+    @property
+    def has_free_fields(self) -> bool:
+        """True when any further field is an option of the plugin."""
+        return self.options.model_config.get("extra") == "allow"
+
+
+class Registry:
+    """Node types by kind and id."""
+
+    def __init__(self, builtins: Mapping[NodeKind, Mapping[str, str]]) -> None:
+        self._builtins = builtins
+        self._types: dict[tuple[NodeKind, str], NodeType] = {}
+
+    @classmethod
+    def builtin(cls) -> Registry:
+        """A registry of the built-in types; each call gives one of its own."""
+        return cls(_BUILTINS)
+
+    def get(self, kind: NodeKind, id: str) -> NodeType | None:
+        """The type under ``id``; imports its module when it is a built-in used for the first time."""
+        key = (kind, id)
+        if key not in self._types and id in self._builtins.get(kind, {}):
+            self._types[key] = _load(kind, id, self._builtins[kind][id])
+        return self._types.get(key)
+
+    def ids(self, kind: NodeKind) -> tuple[str, ...]:
+        """All ids of a kind, sorted."""
+        plugins = (id for of_kind, id in self._types if of_kind is kind)
+        return tuple(sorted({*self._builtins.get(kind, {}), *plugins}))
+
+    def register(self, kind: NodeKind, id: str, operator: type[Operator[Any]]) -> None:
+        """Make a plugin's class available as ``type: id``."""
+        if id in self.ids(kind):
+            raise StreamlingError.user(
+                f"the {kind} plugin '{id}' has the id of another {kind}", remedy="give the plugin another id"
+            )
+        self._types[kind, id] = NodeType(id, kind, _plugin_options(kind, id, operator), operator, plugin=True)
+
+
+def _load(kind: NodeKind, id: str, path: str) -> NodeType:
+    module, name = path.split(":")
+    found = getattr(import_module(module), name)
+    if issubclass(found, NodeOptions):
+        return NodeType(id, kind, found, operator=None)
+    return NodeType(id, kind, found.Options, operator=found)
+
+
+def _plugin_options(kind: NodeKind, id: str, operator: type[Operator[Any]]) -> type[NodeOptions]:
+    """The plugin's own fields plus those that every plugin of its kind has."""
+    own: type[NodeOptions] = getattr(operator, "Options", FreeForm)
+    missing = tuple(fields for fields in _PLUGIN_FIELDS[kind] if not issubclass(own, fields))
+    namespace = {
+        "__doc__": own.__doc__,
+        "__module__": own.__module__,
+        "model_config": own.model_config,
+        "reserved_labels": own.reserved_labels | {"type"},
+    }
+    fields: Any = new_class(own.__name__, (own, *missing), {}, lambda names: names.update(namespace))
+    combined: type[NodeOptions] = fields
+    return combined
