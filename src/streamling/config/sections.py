@@ -60,6 +60,10 @@ class PostgresServer(Section):
     user: str = Field(default="graph-node", description="User.")
     password: SecretStr = Field(default=_EMPTY, description="Password.")
     sslmode: values.SslMode = Field(default="require", description="TLS, with libpq's meaning.")
+    sslrootcert: values.LocalPath | None = Field(
+        default=None,
+        description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
+    )
     max_connections: int = Field(default=20, ge=1, description="Most connections open at once.")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamling.config import sections
 from streamling.errors import StreamlingError
-from streamling.state.backend import StateBackend, checked_identifier
+from streamling.state.backend import StateBackend, checked_identifier, encoded
 
 if TYPE_CHECKING:
     import psycopg
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-#: SQLSTATE classes of failures that go away by themselves: connection, transaction rollback, out of resources,
+#: SQLSTATE classes of failures that go away by themselves: connection, transaction rollback, resources,
 #: operator intervention (shutdown, fail-over). 25006 is a write that met a server just demoted to a standby.
 _TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 _TRANSIENT_STATES: Final = frozenset({"25006", "55P03"})
@@ -39,6 +39,7 @@ class PostgresState(StateBackend):
         )
         table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
         self._table = sql.Identifier(self._schema, table)
+        self._statement_timeout_ms = int(acquire_timeout * 1000)
         self._lock = threading.Lock()
         self._connection: psycopg.Connection | None = None
         self._run("be prepared", self._create)
@@ -59,22 +60,19 @@ class PostgresState(StateBackend):
         return dict(self._run("be read", lambda c: c.execute(query, (self._namespace, prefix)).fetchall()))
 
     def put_many(self, entries: Mapping[str, Any]) -> None:
-        from psycopg.types.json import Jsonb
-
-        upserts = {key: Jsonb(value) for key, value in entries.items() if value is not None}
-        removals = [key for key, value in entries.items() if value is None]
+        texts, removals = encoded(entries)
         # sorted: two writers then take their row locks in the same order
-        keys = sorted(upserts)
+        keys = sorted(texts)
 
         def write(connection: psycopg.Connection) -> None:
             if keys:
                 connection.execute(
                     self._sql(
                         "INSERT INTO {table} (namespace, key, data) "
-                        "SELECT %s, * FROM unnest(%s::text[], %s::jsonb[]) "
+                        "SELECT %s, k, d::jsonb FROM unnest(%s::text[], %s::text[]) AS entry (k, d) "
                         "ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data"
                     ),
-                    (self._namespace, keys, [upserts[key] for key in keys]),
+                    (self._namespace, keys, [texts[key] for key in keys]),
                 )
             if removals:
                 connection.execute(
@@ -99,7 +97,7 @@ class PostgresState(StateBackend):
         with self._errors(what), self._exclusively():
             connection, fresh = self._connected()
             try:
-                return _in_transaction(connection, work)
+                return self._in_transaction(connection, work)
             except Exception:
                 broken = connection.broken or connection.closed
                 if broken:
@@ -107,7 +105,16 @@ class PostgresState(StateBackend):
                 if fresh or not broken:
                     raise
             # every statement here may be repeated: reads, upserts and deletes by key
-            return _in_transaction(self._connected()[0], work)
+            return self._in_transaction(self._connected()[0], work)
+
+    def _in_transaction(
+        self, connection: psycopg.Connection, work: Callable[[psycopg.Connection], ResultT]
+    ) -> ResultT:
+        with connection.transaction():
+            connection.execute(
+                "SELECT set_config('statement_timeout', %s, true)", (str(self._statement_timeout_ms),)
+            )
+            return work(connection)
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
@@ -131,13 +138,15 @@ class PostgresState(StateBackend):
             user=settings.user,
             password=settings.password.get_secret_value() or None,
             sslmode=settings.sslmode,
+            sslrootcert=str(settings.sslrootcert) if settings.sslrootcert else None,
             # libpq counts whole seconds and reads 1 as 2
             connect_timeout=max(2, round(self._acquire_timeout)),
             application_name="streamling state",
-            keepalives_idle=30,
-            # a server that hangs must not hang the shutdown
-            options=f"-c statement_timeout={int(max(self._acquire_timeout, 5) * 1000)}",
+            # a server that is gone without a word must not hang the shutdown
+            tcp_user_timeout=self._statement_timeout_ms,
             autocommit=True,
+            # poolers in transaction mode know neither prepared statements nor settings of a session
+            prepare_threshold=None,
         )
         return self._connection, True
 
@@ -170,7 +179,7 @@ class PostgresState(StateBackend):
     def _sql(self, statement: str) -> Composed:
         from psycopg import sql
 
-        return sql.SQL(statement).format(table=self._table)  # type: ignore[arg-type]  # literals of this module
+        return sql.SQL(statement).format(table=self._table)
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -187,11 +196,6 @@ class PostgresState(StateBackend):
                 retriable=_is_transient(error),
                 cause=error,
             ) from error
-
-
-def _in_transaction(connection: psycopg.Connection, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
-    with connection.transaction():
-        return work(connection)
 
 
 def _is_transient(error: Exception) -> bool:
