@@ -40,6 +40,19 @@ class Metrics(Protocol):
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None: ...
 
 
+class Stopping(Protocol):
+    """Whether the pipeline is about to stop."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep up to ``timeout`` seconds; True at once when the pipeline stops."""
+
+
+def ignore_stop(reason: str, keep_position: bool) -> None:
+    """Where there is no pipeline to stop."""
+
+
 @dataclass(frozen=True)
 class NodeContext(Generic[OptionsT]):
     """The world as one instance of an operator sees it."""
@@ -56,10 +69,10 @@ class NodeContext(Generic[OptionsT]):
     instance: int = 0
     instances: int = 1
     #: set when the pipeline is about to stop: long waits should end
-    stopping: threading.Event = field(default_factory=threading.Event)
-    #: ask the pipeline to stop cleanly, as on SIGTERM; with ``keep_position`` the rows of the unfinished epoch
-    #: come again next time
-    request_stop: Callable[[str, bool], None] = lambda reason, keep_position: None
+    stopping: Stopping = field(default_factory=threading.Event)
+    #: ask the pipeline to stop cleanly, as on SIGTERM, giving a reason; with True as second argument the
+    #: unfinished epoch is not committed and its rows come again next time
+    request_stop: Callable[[str, bool], None] = ignore_stop
 
     @property
     def log(self) -> logging.Logger:

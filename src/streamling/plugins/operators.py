@@ -16,8 +16,8 @@ The constructor and the schema methods also run under ``--validate`` and ``--dry
 list files, they must not write anywhere. ``open`` and everything after run only when data is about to flow.
 ``close`` is called exactly once for every operator whose ``open`` was called, also after a failure.
 
-**Threads.** One instance is never called from two threads at once, and data calls of an instance all come from
-one thread. ``finalized`` and ``commit`` come from the checkpoint thread, between data calls, never during one.
+**Threads.** One instance is never called from two threads at once. ``finalized`` and ``commit`` come between data
+calls, never during one.
 
 **Errors.** Raise `StreamlingError` (``user``/``transient``) to choose the flags; any other exception fails the
 pipeline as an internal error. The engine adds the node's name.
@@ -26,7 +26,7 @@ pipeline as an internal error. The engine adds the node's name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
@@ -37,6 +37,7 @@ from streamling.pipeline.options import NodeOptions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamling.errors import StreamlingError
     from streamling.plugins.context import NodeContext
 
 #: Where a source stands: what the engine stores, state key → JSON value, once everything before it is durable.
@@ -68,6 +69,11 @@ class Operator(ABC, Generic[OptionsT]):
     def connectors(self) -> frozenset[str]:
         """Spark connectors (``avro``, ``kafka``) that must be on the JVM's class path for this node."""
         return frozenset()
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        """Spark failed while running a plan this operator is part of: the error in the user's terms when it is
+        about this operator, None when it is not. The source is asked first, then each transform downwards."""
+        return None
 
     def labels(self) -> Mapping[str, str]:
         """Metric labels that identify what this operator talks to; they win over labels of the file."""
@@ -215,6 +221,8 @@ class Sink(Operator[OptionsT]):
     #: True when instances may run on Spark's executors, each writing its own share of the keys.
     #: A sink whose output belongs to this process (a terminal, a Python list) stays in the driver.
     distributable: ClassVar[bool] = False
+    #: rows after which the pipeline ends, over all instances; None: no limit
+    row_limit: int | None = None
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
@@ -228,6 +236,10 @@ class FrameSink(Operator[OptionsT]):
     """A sink that Spark writes by itself, without the rows passing through Python."""
 
     runs_on: ClassVar = "spark"
+
+    def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
+        """Take rows that are in Python already, durably; False: not here, hand them over as a DataFrame."""
+        return False
 
     @abstractmethod
     def write_frame(self, frame: DataFrame) -> None:

@@ -1,0 +1,182 @@
+"""From a checked pipeline to operators with known schemas. Nothing runs yet; `--validate` ends here.
+
+The first steps need no JVM and happen while one starts: `make_sources`, then `describe` asks them for their
+schemas. `analyse` walks down the graph with Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.engine.flow import OP_COLUMN
+from streamling.engine.rows import Rows
+from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.pipeline.keys import check_key_columns, with_primary_keys
+from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import AnySource, FrameTransform, Operator, Transform
+from streamling.plugins.registry import Registry
+from streamling.types.spark import to_arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: makes the context of one instance: node, input schema, instance number, number of instances
+ContextFactory = Callable[[Node, pa.Schema, int, int], NodeContext[Any]]
+
+#: sources that are built at the same time: most of it is waiting for somebody's answer
+_CONCURRENT_SOURCES = 8
+
+
+@dataclass(frozen=True)
+class Built:
+    """A node with its operator (instance 0) and the columns it puts out; a sink puts out what it takes."""
+
+    node: Node
+    operator: Operator[Any]
+    input_schema: pa.Schema
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class Described:
+    """The pipeline with its sources made, their schemas and all primary keys known."""
+
+    pipeline: Pipeline
+    built: Mapping[str, Built]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Every node with operator and schema."""
+
+    pipeline: Pipeline
+    built: Mapping[str, Built]
+    #: an empty DataFrame per node that Spark steps read, standing in for the absent inputs of a UNION ALL
+    empty: Mapping[str, DataFrame]
+
+
+def operator_class(node: Node, registry: Registry) -> type[Operator[Any]]:
+    """The class that runs ``node``; an error for types this version only knows the fields of."""
+    found = registry.get(node.kind, node.type)
+    if found is None or found.operator is None:
+        raise StreamlingError.user(f"{node}: the {node.type} {node.kind} cannot run in this version yet")
+    return found.operator
+
+
+def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, AnySource[Any]]:
+    """The source operators, before anything is asked of the outside."""
+    sources = {}
+    for node in pipeline.sources:
+        operator = operator_class(node, registry)(context(node, pa.schema([]), 0, node.options.streams))
+        assert isinstance(operator, AnySource), node
+        sources[node.name] = operator
+    return sources
+
+
+def describe(pipeline: Pipeline, sources: Mapping[str, AnySource[Any]], *, enforce_keys: bool) -> Described:
+    """Ask all sources for their schemas, several at a time; failures are reported together, in name order."""
+    with ThreadPoolExecutor(_CONCURRENT_SOURCES, thread_name_prefix="describe") as pool:
+        futures = {node.name: pool.submit(_described, node, sources[node.name]) for node in pipeline.sources}
+    errors = [(name, error) for name, future in sorted(futures.items()) if (error := future.exception())]
+    if errors:
+        _raise_all(pipeline, errors)
+    inferred = {name: source.inferred_primary_key() for name, source in sources.items()}
+    built = {name: future.result() for name, future in futures.items()}
+    return Described(with_primary_keys(pipeline, inferred, enforce=enforce_keys), built)
+
+
+def analyse(described: Described, session: SparkSession, registry: Registry, context: ContextFactory) -> Analysis:
+    """Make transforms and sinks in topological order and learn their schemas from Spark and from themselves."""
+    walk = _Walk(described, session, registry, context)
+    for node in described.pipeline:
+        walk.visit(node)
+    if walk.problems:
+        raise InvalidPipeline(walk.problems)
+    return Analysis(described.pipeline, walk.built, walk.empty)
+
+
+class _Walk:
+    def __init__(
+        self, described: Described, session: SparkSession, registry: Registry, context: ContextFactory
+    ) -> None:
+        self.built = dict(described.built)
+        self.empty: dict[str, DataFrame] = {}
+        self.problems: list[Problem] = []
+        self._session = session
+        self._registry = registry
+        self._context = context
+
+    def visit(self, node: Node) -> None:
+        if node.kind is NodeKind.SOURCE:
+            built = self.built[node.name]
+        elif any(upstream not in self.built for upstream in node.upstreams):
+            return  # an upstream failed; its own problem has been noted
+        else:
+            try:
+                built = self.built[node.name] = self._build(node)
+            except StreamlingError as error:
+                if error.internal:
+                    raise
+                place = node.place
+                self.problems.append(Problem(str(error), place.file, place.line, place.column, error.remedy))
+                return
+        problem = check_key_columns(node, built.schema.names)
+        if problem is not None:
+            self.problems.append(problem)
+
+    def _build(self, node: Node) -> Built:
+        input_schema = self.built[node.upstreams[0]].schema
+        operator = operator_class(node, self._registry)(self._context(node, input_schema, 0, node.options.streams))
+        if isinstance(operator, FrameTransform):
+            schema = self._frame_schema(node, operator)
+        elif isinstance(operator, Transform):
+            schema = operator.output_schema()
+        else:
+            schema = input_schema
+        return Built(node, operator, input_schema, schema)
+
+    def _frame_schema(self, node: Node, operator: FrameTransform[Any]) -> pa.Schema:
+        for upstream in node.upstreams:
+            if upstream not in self.empty:
+                self.empty[upstream] = empty_frame(self._session, self.built[upstream].schema)
+        inputs = {upstream: self.empty[upstream] for upstream in node.upstreams}
+        frame = Rows(self._session, lineage=(operator,)).run(lambda: operator.apply(self._session, inputs))
+        return to_arrow_schema(frame.schema)
+
+
+def empty_frame(session: SparkSession, schema: pa.Schema) -> DataFrame:
+    """No rows of ``schema``, as a local relation: two calls into the JVM, no job."""
+    from pyspark.sql import DataFrame
+
+    from streamling.types.spark import to_spark_schema
+
+    jvm: Any = session._jvm
+    structure = jvm.org.apache.spark.sql.types.DataType.fromJson(to_spark_schema(schema).json())
+    return DataFrame(session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), structure), session)
+
+
+def _described(node: Node, source: AnySource[Any]) -> Built:
+    try:
+        schema = source.schema()
+    except Exception as error:
+        raise StreamlingError.wrap(error, str(node)) from error
+    if OP_COLUMN not in schema.names:
+        schema = schema.append(pa.field(OP_COLUMN, pa.string(), nullable=False))
+    return Built(node, source, pa.schema([]), schema)
+
+
+def _raise_all(pipeline: Pipeline, errors: list[tuple[str, BaseException]]) -> None:
+    """User mistakes of all sources together; an internal error alone, the first by name."""
+    problems = []
+    for name, error in errors:
+        if not isinstance(error, StreamlingError) or error.internal:
+            raise error
+        place = pipeline[name].place
+        problems.append(Problem(str(error), place.file, place.line, place.column, error.remedy))
+    raise InvalidPipeline(problems)

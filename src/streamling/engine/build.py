@@ -1,0 +1,174 @@
+"""From an analysis to the running parts: lanes, sinks that Spark writes, and flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.checkpoint.clock import Clock
+from streamling.engine.analysis import Analysis, Built, ContextFactory
+from streamling.engine.flow import Flow, OnMarked, PulledFlow, StreamedFlow
+from streamling.engine.lane import Lane
+from streamling.engine.limit import RowLimit
+from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, OnAck, Outlet, SinkWork, Step, TransformWork
+from streamling.engine.placement import Placement
+from streamling.engine.rebatch import Rebatcher
+from streamling.engine.routing import Router
+from streamling.engine.rows import Rows
+from streamling.errors import StreamlingError
+from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What the parts tell the pipeline."""
+
+    on_ack: OnAck
+    on_marked: OnMarked
+    on_end: Callable[[str], None]
+    on_failure: Callable[[StreamlingError], None]
+    #: a record limit is reached: reason, and whether the unfinished epoch must not be committed
+    on_limit: Callable[[str, bool], None]
+
+
+@dataclass
+class Parts:
+    """Everything that runs, in the order it was made: what is below comes first."""
+
+    flows: dict[str, Flow] = field(default_factory=dict)
+    lanes: list[Lane] = field(default_factory=list)
+    frame_sinks: list[FrameSinkStep] = field(default_factory=list)
+    #: names that acknowledge epochs
+    sinks: list[str] = field(default_factory=list)
+    #: all instances by node name
+    operators: dict[str, list[Operator[Any]]] = field(default_factory=dict)
+    limits: dict[str, RowLimit] = field(default_factory=dict)
+
+
+def build(
+    analysis: Analysis,
+    session: SparkSession,
+    placement: Placement,
+    context: ContextFactory,
+    callbacks: Callbacks,
+    *,
+    clock: Clock,
+    row_limit: int | None,
+) -> Parts:
+    """Make all parts and connect them; nothing is started."""
+    builder = _Builder(analysis, session, placement, context, callbacks, clock, row_limit)
+    for node in analysis.pipeline.sources:
+        builder.add_flow(analysis.built[node.name])
+    return builder.parts
+
+
+class _Builder:
+    def __init__(
+        self,
+        analysis: Analysis,
+        session: SparkSession,
+        placement: Placement,
+        context: ContextFactory,
+        callbacks: Callbacks,
+        clock: Clock,
+        row_limit: int | None,
+    ) -> None:
+        self.parts = Parts()
+        self._analysis = analysis
+        self._session = session
+        self._placement = placement
+        self._context = context
+        self._callbacks = callbacks
+        self._clock = clock
+        self._row_limit = row_limit
+        self._steps: dict[str, Step] = {}
+
+    def add_flow(self, built: Built) -> None:
+        node, source = built.node, built.operator
+        callbacks = {
+            "on_marked": self._callbacks.on_marked,
+            "on_end": self._callbacks.on_end,
+            "on_failure": self._callbacks.on_failure,
+        }
+        flow: Flow
+        if isinstance(source, StreamedSource):
+            flow = StreamedFlow(node, source, self._session, self._outlet(node.name), **callbacks)
+        else:
+            assert isinstance(source, Source)
+            flow = PulledFlow(node, source, self._session, self._outlet(node.name), **callbacks)
+        self.parts.flows[node.name] = flow
+        self.parts.operators[node.name] = [source]
+
+    def _outlet(self, name: str) -> Outlet:
+        return Outlet(name, [self._step(node.name) for node in self._analysis.pipeline.consumers(name)])
+
+    def _step(self, name: str) -> Step:
+        """The step of a node; flows that meet in a node share it."""
+        if name not in self._steps:
+            self._steps[name] = self._new_step(self._analysis.built[name])
+        return self._steps[name]
+
+    def _new_step(self, built: Built) -> Step:
+        operator = self._placement.place(built)
+        self.parts.operators[built.node.name] = [operator]
+        match operator:
+            case FrameTransform():
+                empty = {name: self._analysis.empty[name] for name in built.node.upstreams if name in self._analysis.empty}
+                return FrameStep(built.node, operator, empty, self._outlet(built.node.name))
+            case FrameSink():
+                return self._frame_sink(built, operator)
+            case Transform() | Sink():
+                return self._lanes(built, operator)
+        raise StreamlingError(f"{built.node}: {type(operator).__name__} is neither a transform nor a sink")
+
+    def _frame_sink(self, built: Built, operator: FrameSink[Any]) -> FrameSinkStep:
+        step = FrameSinkStep(built.node, operator, self._limit(built, None), self._callbacks.on_ack)
+        self.parts.frame_sinks.append(step)
+        self.parts.sinks.append(built.node.name)
+        return step
+
+    def _lanes(self, built: Built, first: Transform[Any] | Sink[Any]) -> LaneStep:
+        node, instances = built.node, built.node.options.streams
+        outlet = self._outlet(node.name)
+        limit = self._limit(built, first.row_limit if isinstance(first, Sink) else None)
+        lanes = []
+        for number in range(instances):
+            operator = first if number == 0 else self._instance(built, first, number)
+            name = node.name if instances == 1 else f"{node.name}[{number}]"
+            if isinstance(operator, Sink):
+                work: Any = SinkWork(name, node, operator, limit, self._callbacks.on_ack)
+                self.parts.sinks.append(name)
+            else:
+                work = TransformWork(name, operator, built.schema, outlet, self._rows)
+            lanes.append(self._lane(built, name, work))
+        self.parts.lanes.extend(lanes)
+        return LaneStep(node, lanes, Router(instances, node.primary_key))
+
+    def _instance(self, built: Built, first: Operator[Any], number: int) -> Any:
+        operator = type(first)(self._context(built.node, built.input_schema, number, built.node.options.streams))
+        self.parts.operators[built.node.name].append(operator)
+        return operator
+
+    def _lane(self, built: Built, name: str, work: Any) -> Lane:
+        options = built.node.options
+        return Lane(
+            f"{built.node.type} {built.node.kind} '{name}'",
+            work,
+            rebatcher=Rebatcher(options.rows_per_batch, options.flush_interval),
+            clock=self._clock,
+            on_failure=self._callbacks.on_failure,
+        )
+
+    def _limit(self, built: Built, own: int | None) -> RowLimit:
+        limit = RowLimit(own or self._row_limit, self._callbacks.on_limit)
+        self.parts.limits[built.node.name] = limit
+        return limit
+
+    def _rows(self, batch: pa.RecordBatch) -> Rows:
+        return Rows(self._session, batches=[batch])

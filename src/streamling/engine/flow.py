@@ -1,0 +1,280 @@
+"""A flow: one source and everything below it, batch after batch.
+
+What paces the batches is the only difference between sources: a `PulledFlow` asks its source, a `StreamedFlow` is
+called by Spark Structured Streaming. Both deliver a batch, note the position after it, and only then, between
+batches, send the marker of an epoch and tell the source what has been committed.
+
+A flow's life: ``start`` → batches → ``pause`` (no further batch begins; markers are still answered, so that the
+terminal epoch can run) → ``close``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.engine.network import FrameStep, Outlet
+from streamling.engine.rows import Rows
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import Node
+from streamling.plugins.operators import (
+    AnySource,
+    End,
+    Position,
+    Source,
+    SourceBatch,
+    SparkRead,
+    StreamedSource,
+    Wait,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+OP_COLUMN = "_gs_op"
+
+#: called with the flow's name, the epoch and the position that the epoch covers
+OnMarked = Callable[[str, int, Position], None]
+
+#: Seconds between two looks at whether a streaming query is still alive.
+_QUERY_CHECK = 1.0
+
+
+class Flow(ABC):
+    """What both pacings share: delivering batches, and acting between them."""
+
+    def __init__(
+        self,
+        node: Node,
+        session: SparkSession,
+        outlet: Outlet,
+        *,
+        on_marked: OnMarked,
+        on_end: Callable[[str], None],
+        on_failure: Callable[[StreamlingError], None],
+    ) -> None:
+        self.name = node.name
+        self._node = node
+        self._session = session
+        self._outlet = outlet
+        self._ports = outlet.ports()
+        self._on_marked = on_marked
+        self._on_end = on_end
+        self._on_failure = on_failure
+        self._paused = threading.Event()
+        self._closed = threading.Event()
+        self._wake = threading.Event()
+        self._position: Position = {}
+        self._requested: int | None = None
+        self._committed: tuple[int, Position] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"flow {node.name}", daemon=True)
+        for port in self._ports:
+            port.add_feeder(self.name)
+
+    @property
+    @abstractmethod
+    def source(self) -> AnySource[Any]: ...
+
+    @abstractmethod
+    def _flow(self) -> None:
+        """Deliver batches until the end or a pause; act whenever woken between batches; return when closed."""
+
+    def start(self) -> None:
+        """Open the source and begin; returns at once."""
+        self._thread.start()
+
+    def pause(self) -> None:
+        """Begin no further batch; returns at once."""
+        self._paused.set()
+        self._wake.set()
+
+    def close(self, timeout: float) -> bool:
+        """End the flow once the running batch has been delivered; False when that was not in time."""
+        self.pause()
+        self._closed.set()
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        opened = False
+        try:
+            self.source.open()
+            opened = True
+            self._position = self.source.restore()
+            self._flow()
+        except Exception as error:
+            self._fail(error)
+        finally:
+            if opened:
+                self._close_source()
+
+    def _close_source(self) -> None:
+        try:
+            self.source.close()
+        except Exception as error:
+            self._fail(error)
+
+    # ── between batches ──────────────────────────────────────────────────────────────────────────────────────
+
+    def request_marker(self, epoch: int) -> None:
+        """Send the marker of ``epoch`` at the next batch boundary, which may be now."""
+        self._requested = epoch
+        self._wake.set()
+
+    def commit(self, epoch: int, position: Position) -> None:
+        """``position`` has been stored: let the source tell the outside, between batches."""
+        self._committed = epoch, position
+        self._wake.set()
+
+    def _idle(self, seconds: float | None) -> None:
+        """Sleep, but wake up for markers and commits."""
+        self._wake.wait(seconds)
+        self._wake.clear()
+        self._act()
+
+    def _act(self) -> None:
+        epoch, self._requested = self._requested, None
+        if epoch is not None:
+            self._on_marked(self.name, epoch, self._position)
+            for port in self._ports:
+                port.mark(self.name, epoch)
+        committed, self._committed = self._committed, None
+        if committed is not None:
+            self.source.commit(committed[1])
+            self.source.finalized(committed[0])
+
+    def _fail(self, error: Exception) -> None:
+        self.pause()
+        self._on_failure(error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self._node)))
+
+    def _with_operation(self, frame: DataFrame) -> DataFrame:
+        if OP_COLUMN in frame.columns:
+            return frame
+        from pyspark.sql import functions as f
+
+        return frame.withColumn(OP_COLUMN, f.lit("i"))
+
+
+class PulledFlow(Flow):
+    """Asks its source for batch after batch."""
+
+    def __init__(self, node: Node, source: Source[Any], session: SparkSession, outlet: Outlet, **callbacks: Any):
+        super().__init__(node, session, outlet, **callbacks)
+        self._source = source
+
+    @property
+    def source(self) -> Source[Any]:
+        return self._source
+
+    def _flow(self) -> None:
+        while not self._paused.is_set():
+            step = self._source.read(self._position)
+            if isinstance(step, SourceBatch):
+                self._outlet.emit(self._rows(step))
+                self._position = step.position
+                self._act()
+            elif isinstance(step, Wait):
+                self._wait(step.seconds)
+            elif isinstance(step, End):
+                self._on_end(self.name)
+                break
+        while not self._closed.is_set():
+            self._idle(None)
+
+    def _wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
+            self._idle(left)
+
+    def _rows(self, batch: SourceBatch) -> Rows:
+        if isinstance(batch.rows, SparkRead):
+            frame = self._with_operation(batch.rows.frame(self._session))
+            return Rows(self._session, frame=frame, lineage=(self._source,))
+        rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
+        if OP_COLUMN not in rows.schema.names:
+            operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
+            rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
+        return Rows(self._session, batches=rows.combine_chunks().to_batches(), lineage=(self._source,))
+
+
+class StreamedFlow(Flow):
+    """Runs as a Structured Streaming query; Spark calls for every micro-batch.
+
+    SQL steps right below the source become part of the streaming plan: they are parsed and analysed once per
+    query, not once per batch. Spark's checkpoint folder is scratch: it only tells which offsets a batch ends at.
+    """
+
+    def __init__(
+        self, node: Node, source: StreamedSource[Any], session: SparkSession, outlet: Outlet, **callbacks: Any
+    ):
+        super().__init__(node, session, outlet, **callbacks)
+        self._source = source
+        #: held while a micro-batch is under way, by Spark's thread; whoever else gets it is between batches
+        self._boundary = threading.Lock()
+
+    @property
+    def source(self) -> StreamedSource[Any]:
+        return self._source
+
+    def _flow(self) -> None:
+        scratch = Path(tempfile.mkdtemp(prefix="streamling-query-"))
+        query = self._query(scratch)
+        try:
+            while not self._closed.is_set() and query.isActive:
+                self._idle(_QUERY_CHECK)
+            failure = query.exception()
+            if failure is not None and not self._closed.is_set():
+                raise Rows(self._session, lineage=(self._source,)).explained(failure)
+        finally:
+            with self._boundary:  # between batches: this stop interrupts nothing
+                query.stop()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _act(self) -> None:
+        if self._requested is not None or self._committed is not None:
+            with self._boundary:
+                super()._act()
+
+    def _query(self, scratch: Path) -> StreamingQuery:
+        frame = self._with_operation(self._source.stream(self._session, self._position))
+        rows, outlet = self._fused(Rows(self._session, frame=frame, lineage=(self._source,)))
+
+        def on_batch(frame: DataFrame, number: int) -> None:
+            self._on_batch(outlet, Rows(frame.sparkSession, frame=frame, lineage=rows.lineage), scratch, number)
+
+        return rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", str(scratch)).start()
+
+    def _fused(self, rows: Rows) -> tuple[Rows, Outlet]:
+        """Follow SQL steps that are the only consumer of their upstream."""
+        outlet, upstream = self._outlet, self.name
+        while len(outlet.steps) == 1 and isinstance(step := outlet.steps[0], FrameStep):
+            rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
+        return rows, outlet
+
+    def _on_batch(self, outlet: Outlet, rows: Rows, scratch: Path, number: int) -> None:
+        with self._boundary:
+            if self._paused.is_set():
+                return  # nothing of this batch is delivered and the position stays: it comes again
+            try:
+                outlet.emit(rows)
+                self._position = self._source.position_after(_end_offset(scratch, number), self._position)
+                Flow._act(self)
+            except Exception as error:
+                self._fail(error)
+
+
+def _end_offset(scratch: Path, number: int) -> str:
+    """Spark's end offset of a micro-batch: line 1 of its log is the version, 2 the metadata, 3 the only source."""
+    return (scratch / "offsets" / str(number)).read_text().splitlines()[2]
+

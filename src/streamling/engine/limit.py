@@ -1,0 +1,31 @@
+"""Ends a pipeline after a number of rows (`num_records_before_stop`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class RowLimit:
+    """What all instances of one sink may still take. Without a limit it only counts what is told to it."""
+
+    def __init__(self, rows: int | None, reached: Callable[[str, bool], None]) -> None:
+        self._rows = rows
+        self._reached = reached
+        self._lock = threading.Lock()
+        self.taken = 0
+
+    @property
+    def counts(self) -> bool:
+        """Whether the number matters, so that a sink that Spark writes has to count its rows."""
+        return self._rows is not None
+
+    def take(self, rows: int) -> int:
+        """How many of ``rows`` may be written. When some are cut off, their position must not be stored: they
+        have reached nobody."""
+        with self._lock:
+            allowed = rows if self._rows is None else max(0, min(rows, self._rows - self.taken))
+            self.taken += allowed
+        if self._rows is not None and self.taken >= self._rows:
+            self._reached(f"{self._rows} records written", allowed < rows)
+        return allowed

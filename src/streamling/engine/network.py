@@ -1,0 +1,260 @@
+"""The body of a flow: what happens to a batch below its source.
+
+Every producer of rows (a source, or a transform that runs in a lane) has an `Outlet`: the steps that take its
+rows. Spark steps run at once on the producer's thread and hand on to their own outlet; lanes take the rows as
+Arrow and go on by themselves. Markers follow the same roads: each producer sends a marker to every port that its
+rows can reach, after the rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from streamling.engine.lane import Lane
+from streamling.engine.limit import RowLimit
+from streamling.engine.routing import Router
+from streamling.engine.rows import Rows
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import Node
+from streamling.plugins.operators import FrameSink, FrameTransform, Sink, Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: called with the name of the acknowledging sink instance and the epoch
+OnAck = Callable[[str, int], None]
+
+
+class Port(Protocol):
+    """Where markers go: a lane, or a sink that Spark writes."""
+
+    def add_feeder(self, name: str) -> None: ...
+
+    def mark(self, feeder: str, epoch: int) -> None: ...
+
+
+class Step(Protocol):
+    """Something that takes the rows of a node."""
+
+    wants_frame: bool
+
+    def accept(self, upstream: str, rows: Rows) -> None: ...
+
+    def ports(self) -> Sequence[Port]: ...
+
+
+class Outlet:
+    """All consumers of one node."""
+
+    def __init__(self, node: str, steps: Sequence[Step]) -> None:
+        self._node = node
+        self.steps = steps
+
+    def emit(self, rows: Rows) -> None:
+        """Give ``rows`` to every consumer; the plan behind them runs once, however many there are."""
+        if len(self.steps) > 1 and any(step.wants_frame for step in self.steps):
+            rows.keep()
+        try:
+            for step in self.steps:
+                step.accept(self._node, rows)
+        finally:
+            rows.release()
+
+    def ports(self) -> list[Port]:
+        """Every port that rows of this node reach without passing a lane, each once."""
+        return list({id(port): port for step in self.steps for port in step.ports()}.values())
+
+
+class FrameStep:
+    """A transform that Spark runs."""
+
+    wants_frame = True
+
+    def __init__(
+        self,
+        node: Node,
+        operator: FrameTransform[Any],
+        empty_inputs: Mapping[str, DataFrame],
+        outlet: Outlet,
+    ) -> None:
+        self.node = node
+        self._operator = operator
+        self._empty_inputs = empty_inputs
+        self.outlet = outlet
+
+    def accept(self, upstream: str, rows: Rows) -> None:
+        self.outlet.emit(self.transform(upstream, rows))
+
+    def transform(self, upstream: str, rows: Rows) -> Rows:
+        """The plan over one upstream; the other inputs of a UNION ALL are empty, they have batches of their own."""
+        inputs = {**self._empty_inputs, upstream: rows.frame()}
+        lineage = (*rows.lineage, self._operator)
+        out = Rows(rows.session, lineage=lineage)
+        frame = out.run(lambda: self._operator.apply(rows.session, inputs))
+        if self.node.options.streams > 1:
+            frame = frame.repartition(self.node.options.streams, *self.node.primary_key)
+        return Rows(rows.session, frame=frame, lineage=lineage)
+
+    def ports(self) -> Sequence[Port]:
+        return self.outlet.ports()
+
+
+class FrameSinkStep:
+    """A sink that Spark writes, on the producer's thread."""
+
+    wants_frame = True
+
+    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, on_ack: OnAck) -> None:
+        self.node = node
+        self.operator = operator
+        self._limit = limit
+        self._on_ack = on_ack
+        self._feeders: set[str] = set()
+        self._arrived: dict[int, set[str]] = {}
+        self._lock = threading.Lock()  # flows that share the sink take turns
+
+    def accept(self, upstream: str, rows: Rows) -> None:
+        with self._lock:
+            count = self._take(rows)
+        self._limit.take(count)
+
+    def _take(self, rows: Rows) -> int:
+        try:
+            if rows.in_python and self.operator.write_arrow(rows.batches()):
+                return sum(batch.num_rows for batch in rows.batches())
+            return rows.run(lambda: self._write(rows.frame()))
+        except StreamlingError:
+            raise
+        except Exception as error:
+            raise StreamlingError.wrap(error, str(self.node)) from error
+
+    def _write(self, frame: DataFrame) -> int:
+        if not self._limit.counts:
+            self.operator.write_frame(frame)
+            return 0
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        # only when someone counts: observing costs a pass through an extra operator
+        observation = Observation()
+        self.operator.write_frame(frame.observe(observation, f.count(f.lit(1)).alias("rows")))
+        return int(observation.get["rows"])
+
+    def ports(self) -> Sequence[Port]:
+        return (self,)
+
+    def add_feeder(self, name: str) -> None:
+        self._feeders.add(name)
+
+    def mark(self, feeder: str, epoch: int) -> None:
+        """Every write before this call is durable already, so all that is left is to wait for all feeders."""
+        with self._lock:
+            arrived = self._arrived.setdefault(epoch, set())
+            arrived.add(feeder)
+            complete = arrived >= self._feeders
+            if complete:
+                self._arrived = {later: who for later, who in self._arrived.items() if later > epoch}
+        if complete:
+            self._on_ack(self.node.name, epoch)
+
+    def notify_finalized(self, epoch: int) -> None:
+        with self._lock:
+            self.operator.finalized(epoch)
+
+
+class LaneStep:
+    """A node that runs in one or more lanes."""
+
+    wants_frame = False
+
+    def __init__(self, node: Node, lanes: Sequence[Lane], router: Router) -> None:
+        self.node = node
+        self.lanes = lanes
+        self._router = router
+
+    def accept(self, upstream: str, rows: Rows) -> None:
+        for batch in rows.batches():
+            for lane, share in self._router.split(batch):
+                self.lanes[lane].put(share)
+
+    def ports(self) -> Sequence[Port]:
+        return self.lanes
+
+
+class SinkWork:
+    """What the lane of a sink does."""
+
+    def __init__(self, lane: str, node: Node, sink: Sink[Any], limit: RowLimit, on_ack: OnAck) -> None:
+        self._lane = lane
+        self._node = node
+        self._sink = sink
+        self._limit = limit
+        self._on_ack = on_ack
+
+    def open(self) -> None:
+        self._sink.open()
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        allowed = self._limit.take(batch.num_rows)
+        if allowed:
+            self._sink.write(batch.slice(0, allowed))
+
+    def mark(self, epoch: int) -> None:
+        self._sink.flush()
+        self._on_ack(self._lane, epoch)
+
+    def finalized(self, epoch: int) -> None:
+        self._sink.finalized(epoch)
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class TransformWork:
+    """What the lane of an Arrow transform does."""
+
+    def __init__(
+        self,
+        lane: str,
+        transform: Transform[Any],
+        schema: pa.Schema,
+        outlet: Outlet,
+        rows: Callable[[pa.RecordBatch], Rows],
+    ) -> None:
+        self._lane = lane
+        self._transform = transform
+        self._schema = schema
+        self._outlet = outlet
+        self._ports = outlet.ports()
+        self._rows = rows
+        for port in self._ports:
+            port.add_feeder(lane)
+
+    def open(self) -> None:
+        self._transform.open()
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        result = self._transform.process(batch)
+        if not result.schema.equals(self._schema):
+            raise StreamlingError.user(f"returned columns ({_columns(result.schema)}), declared {_columns(self._schema)}")
+        if result.num_rows:
+            self._outlet.emit(self._rows(result))
+
+    def mark(self, epoch: int) -> None:
+        self._transform.marker(epoch)
+        for port in self._ports:
+            port.mark(self._lane, epoch)
+
+    def finalized(self, epoch: int) -> None:
+        self._transform.finalized(epoch)
+
+    def close(self) -> None:
+        self._transform.close()
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,84 @@
+"""One node's output for one batch: a Spark DataFrame, Arrow batches, or both once someone asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.operators import Operator
+
+T = TypeVar("T")
+
+
+class Rows:
+    """Rows in the form they were made in; the other form is made at most once.
+
+    ``lineage`` are the operators whose Spark plan has not run yet: when it fails, they are asked to explain.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        *,
+        frame: DataFrame | None = None,
+        batches: list[pa.RecordBatch] | None = None,
+        lineage: tuple[Operator, ...] = (),  # type: ignore[type-arg]
+    ) -> None:
+        self.session = session
+        self.lineage = lineage
+        self._frame = frame
+        self._batches = batches
+        self._kept = False
+
+    def frame(self) -> DataFrame:
+        """The rows for Spark."""
+        if self._frame is None:
+            assert self._batches is not None
+            self._frame = self.session.createDataFrame(pa.Table.from_batches(self._batches))
+        return self._frame
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """The rows for Python: one batch, or none when there are no rows."""
+        if self._batches is None:
+            table = self.run(lambda: self.frame().toArrow())
+            # one contiguous batch: Spark sends slices of 10 000 rows, which no sink wants to see
+            self._batches = table.combine_chunks().to_batches()
+        return self._batches
+
+    @property
+    def in_python(self) -> bool:
+        return self._batches is not None
+
+    def run(self, action: Callable[[], T]) -> T:
+        """Run a Spark action over these rows; what goes wrong is put in the user's terms."""
+        try:
+            return action()
+        except StreamlingError:
+            raise
+        except Exception as error:
+            raise self.explained(error) from error
+
+    def keep(self) -> None:
+        """Several consumers will make Spark run this plan: let it be computed once."""
+        if self._frame is not None and not self._kept:
+            self._frame = self._frame.persist()
+            self._kept = True
+
+    def release(self) -> None:
+        if self._kept and self._frame is not None:
+            self._frame.unpersist()
+            self._kept = False
+
+    def explained(self, error: Exception) -> StreamlingError:
+        for operator in self.lineage:
+            explained = operator.explain(error)
+            if explained is not None:
+                return explained
+        return StreamlingError("Spark could not run the plan", cause=error)

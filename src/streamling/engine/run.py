@@ -1,0 +1,265 @@
+"""A pipeline from its parsed form to its end. Holds everything it needs, shares nothing: several can run in one
+process on one Spark session.
+
+    run = PipelineRun(pipeline, config=config, registry=registry, state=state)
+    run.describe()            # sources answer; no JVM needed
+    run.analyse(session)      # schemas of all nodes; --validate and --dry-run end here
+    run.start()
+    run.wait()                # returns when finished or drained, raises what failed
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.checkpoint.checkpointer import Checkpointer
+from streamling.checkpoint.clock import Clock, RealClock
+from streamling.checkpoint.coordinator import terminal_wait
+from streamling.config import AppConfig
+from streamling.engine import analysis
+from streamling.engine.build import Callbacks, Parts, build
+from streamling.engine.placement import placement_for
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import Node, Pipeline
+from streamling.plugins.context import NodeContext
+from streamling.plugins.nothing import NoMetrics
+from streamling.plugins.operators import Position, Progress
+from streamling.plugins.registry import Registry
+from streamling.state.backend import StateBackend
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+
+class PipelineRun:
+    """One run of one pipeline. `stop` may be called from any thread, the rest from one."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        config: AppConfig,
+        registry: Registry,
+        state: StateBackend,
+        clock: Clock | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self._config = config
+        self._registry = registry
+        self._state = state
+        self._clock = clock or RealClock()
+        self._stopping = threading.Event()
+        self._changed = threading.Condition()
+        self._failure: StreamlingError | None = None
+        self._stop_reason: str | None = None
+        self._keep_position = False
+        self._running: set[str] = set()
+        self._parts = Parts()
+        self._checkpointer: Checkpointer | None = None
+        self._sources = analysis.make_sources(pipeline, registry, self._context)
+        self.described: analysis.Described | None = None
+        self.analysis: analysis.Analysis | None = None
+
+    # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def connectors(self) -> frozenset[str]:
+        """Spark connectors that the JVM has to be started with."""
+        return frozenset[str]().union(*(source.connectors() for source in self._sources.values()))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the run ends by itself."""
+        return all(source.bounded for source in self._sources.values())
+
+    def describe(self) -> analysis.Described:
+        """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
+        self.described = analysis.describe(
+            self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys
+        )
+        self.pipeline = self.described.pipeline
+        return self.described
+
+    def analyse(self, session: SparkSession) -> analysis.Analysis:
+        """Learn the schemas of all nodes from Spark; every mistake of the user comes out here at the latest."""
+        described = self.described or self.describe()
+        # names and settings of one pipeline must not be seen by another
+        self._session = session.newSession()
+        self.analysis = analysis.analyse(described, self._session, self._registry, self._context)
+        return self.analysis
+
+    def _context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
+        return NodeContext(
+            name=node.name,
+            options=node.options,
+            config=self._config,
+            state=self._state,
+            metrics=NoMetrics(),
+            primary_key=node.primary_key,
+            input_schema=input_schema,
+            instance=instance,
+            instances=instances,
+            stopping=self._stopping,
+            request_stop=self.stop,
+        )
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Open sinks and sources and let data flow; returns at once."""
+        assert self.analysis is not None, "analyse first"
+        callbacks = Callbacks(
+            on_ack=lambda sink, epoch: self._checkpoints.acked(sink, epoch),
+            on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
+            on_end=self._on_end,
+            on_failure=self._on_failure,
+            on_limit=self.stop,
+        )
+        self._parts = build(
+            self.analysis,
+            self._session,
+            placement_for(self._config.spark.master),
+            self._context,
+            callbacks,
+            clock=self._clock,
+            row_limit=self._config.num_records_before_stop,
+        )
+        self._running = set(self._parts.flows)
+        self._checkpointer = Checkpointer(
+            flows=self._parts.flows,
+            sinks=self._parts.sinks,
+            state=self._state,
+            on_finalized=self._on_finalized,
+            on_failure=self._on_failure,
+            interval=self._config.checkpoint_interval_sec,
+            timeout=self._config.checkpoint_timeout_sec,
+            clock=self._clock,
+        )
+        for step in self._parts.frame_sinks:
+            step.operator.open()
+        for lane in self._parts.lanes:
+            lane.start()
+        for flow in self._parts.flows.values():
+            flow.start()
+        self._checkpointer.start()
+
+    def stop(self, reason: str, keep_position: bool = False) -> None:
+        """Ask for a clean end; returns at once. The first reason counts."""
+        with self._changed:
+            self._keep_position |= keep_position
+            if self._stop_reason is None:
+                self._stop_reason = reason
+                self._stopping.set()
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Wait for the end and clean up. Raises what made the pipeline fail."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or self._stop_reason or not self._running)
+        self._stopping.set()
+        for flow in self._parts.flows.values():
+            flow.pause()
+        if self._failure is None:
+            self._last_checkpoint()
+        self._close()
+        if self._failure is not None:
+            raise self._failure
+
+    def table(self, sink: str) -> pa.Table:
+        """Rows that a memory sink holds, of all its instances."""
+        return pa.concat_tables([operator.table() for operator in self._parts.operators[sink]])  # type: ignore[attr-defined]
+
+    def rows_written(self) -> Mapping[str, int]:
+        """Rows per sink, as far as they passed through Python."""
+        return {name: limit.taken for name, limit in self._parts.limits.items() if limit.taken}
+
+    def progress(self) -> Progress | None:
+        """Progress over all bounded sources that know theirs."""
+        known = [progress for source in self._sources.values() if (progress := source.progress())]
+        if not known:
+            return None
+        return Progress(sum(one.done for one in known), sum(one.total for one in known), known[0].unit)
+
+    # ── what the parts tell ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _checkpoints(self) -> Checkpointer:
+        assert self._checkpointer is not None
+        return self._checkpointer
+
+    def _on_end(self, flow: str) -> None:
+        with self._changed:
+            self._running.discard(flow)
+            self._changed.notify_all()
+
+    def _on_failure(self, error: StreamlingError) -> None:
+        """The first failure ends the pipeline; those that follow from it are noted only."""
+        with self._changed:
+            first = self._failure is None
+            if first:
+                self._failure = error
+            self._changed.notify_all()
+        if first:
+            self._stopping.set()
+            self._checkpoints.stop()  # nothing is committed from here on
+        else:
+            log.debug("after the failure: %s", error)
+
+    def _on_finalized(self, epoch: int, positions: Mapping[str, Position]) -> None:
+        for name, position in positions.items():
+            self._parts.flows[name].commit(epoch, position)
+        for lane in self._parts.lanes:
+            lane.notify_finalized(epoch)
+        for step in self._parts.frame_sinks:
+            step.notify_finalized(epoch)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _last_checkpoint(self) -> None:
+        if self._keep_position or self._exits_fast():
+            self._checkpoints.stop()
+            return
+        budget = self._config.shutdown_budget_secs
+        # work that ended by itself is under no deadline; a signal is
+        wait = terminal_wait(budget) if self._stop_reason else self._config.checkpoint_timeout_sec
+        if not self._checkpoints.terminal(wait) and self._failure is None:
+            self._failure = StreamlingError(
+                f"the last checkpoint was not complete after {wait:g} s; rows since the one before come again",
+            )
+
+    def _exits_fast(self) -> bool:
+        """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
+        if self._stop_reason is None or self._config.drain_policy != "fast":
+            return False
+        if any(source.bounded for source in self._sources.values()):
+            log.warning("drain_policy 'fast' does not apply to bounded sources: draining")
+            return False
+        return True
+
+    def _close(self) -> None:
+        """Flows first, then lanes from the top down, so that everything put in comes out."""
+        deadline = self._clock.now() + self._config.shutdown_budget_secs
+        late = [flow.name for flow in self._parts.flows.values() if not flow.close(self._left(deadline))]
+        for lane in reversed(self._parts.lanes):
+            lane.end()
+            if not lane.join(self._left(deadline)):
+                late.append(lane.name)
+        for step in self._parts.frame_sinks:
+            step.operator.close()
+        if late:
+            self._failure = self._failure or StreamlingError(
+                f"still busy when the shutdown budget of {self._config.shutdown_budget_secs:g} s was used up: "
+                + ", ".join(late)
+            )
+
+    def _left(self, deadline: float) -> float:
+        return max(0.1, deadline - self._clock.now())
+
+

@@ -1,0 +1,55 @@
+"""Stand-ins for what an operator does not have where it runs: no metrics, no state, no end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from streamling.errors import StreamlingError
+
+
+class NoMetrics:
+    """Takes every measurement and keeps none."""
+
+    def count(self, name: str, value: int = 1, tags: Mapping[str, str] | None = None) -> None:
+        pass
+
+    def latency(self, name: str, seconds: float, tags: Mapping[str, str] | None = None) -> None:
+        pass
+
+    def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None:
+        pass
+
+
+class NoState:
+    """Refuses every access with ``reason``."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def get(self, key: str) -> Any:
+        self._refuse()
+
+    def get_prefix(self, prefix: str) -> Mapping[str, Any]:
+        self._refuse()
+
+    def put(self, key: str, value: Any) -> None:
+        self._refuse()
+
+    def remove(self, key: str) -> None:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise StreamlingError(self._reason)
+
+
+class NeverStopping:
+    """For executors: Spark ends their tasks, nobody asks them to stop."""
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        time.sleep(timeout or 0)
+        return False

@@ -1,0 +1,40 @@
+"""Memory sink: keeps rows in this process, for tests."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pydantic import Field
+
+from streamling.pipeline.options import Parallel, SinkOptions
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import Sink
+
+
+class MemorySinkOptions(Parallel, SinkOptions):
+    """Collects rows; a test reads them from the running pipeline."""
+
+    exclude_gs_op: bool = Field(default=False, description="Leave the `_gs_op` column out.")
+
+
+class MemorySink(Sink[MemorySinkOptions]):
+    """Rows are visible through `table` as soon as they are written."""
+
+    Options = MemorySinkOptions
+
+    def __init__(self, context: NodeContext[MemorySinkOptions]) -> None:
+        super().__init__(context)
+        self._batches: list[pa.RecordBatch] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self.options.exclude_gs_op and "_gs_op" in batch.schema.names:
+            batch = batch.drop_columns(["_gs_op"])
+        self._batches.append(batch)
+
+    def table(self) -> pa.Table:
+        """Everything written so far."""
+        return pa.Table.from_batches(self._batches) if self._batches else self._empty()
+
+    def _empty(self) -> pa.Table:
+        schema = self.context.input_schema
+        names = [name for name in schema.names if not (self.options.exclude_gs_op and name == "_gs_op")]
+        return schema.empty_table().select(names)

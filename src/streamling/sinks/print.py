@@ -1,0 +1,66 @@
+"""Print sink: one JSON object per row on standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import BinaryIO
+
+import pyarrow as pa
+from pydantic import Field
+
+from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import Sink
+from streamling.types.json import json_rows
+
+#: row kind before the row, on a terminal only: a pipe into jq must see nothing but JSON
+_KINDS = {"i": b"\x1b[32m+I\x1b[0m ", "u": b"\x1b[33m+U\x1b[0m ", "d": b"\x1b[31m-D\x1b[0m "}
+
+
+class PrintSinkOptions(Parallel, Rebatched, SinkOptions):
+    """Rows as JSON lines on standard output."""
+
+    sample_every: int | None = Field(
+        default=None, ge=1, description="Print every Nth row only; config `print_sink.sample_every` by default."
+    )
+    num_records_before_stop: int | None = Field(
+        default=None, ge=1, description="End the pipeline after that many rows."
+    )
+
+
+class PrintSink(Sink[PrintSinkOptions]):
+    """Writes to the standard output of the driver; a closed pipe (``| head``) ends the pipeline quietly."""
+
+    Options = PrintSinkOptions
+
+    def __init__(self, context: NodeContext[PrintSinkOptions], output: BinaryIO | None = None) -> None:
+        super().__init__(context)
+        defaults = context.config.print_sink
+        self._every = self.options.sample_every or defaults.sample_every
+        self.row_limit = self.options.num_records_before_stop or defaults.num_records_before_stop
+        self._output = output or sys.stdout.buffer
+        self._kinds = _KINDS if self._output.isatty() and "NO_COLOR" not in os.environ else {}
+        self._seen = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        lines = [
+            self._prefix(batch, row) + text.encode() + b"\n"
+            for row, text in enumerate(json_rows(batch))
+            if (self._seen + row) % self._every == 0
+        ]
+        self._seen += batch.num_rows
+        self._emit(b"".join(lines))
+
+    def _prefix(self, batch: pa.RecordBatch, row: int) -> bytes:
+        if not self._kinds or "_gs_op" not in batch.schema.names:
+            return b""
+        return self._kinds.get(batch.column("_gs_op")[row].as_py(), b"")
+
+    def _emit(self, text: bytes) -> None:
+        try:
+            self._output.write(text)
+            self._output.flush()
+        except BrokenPipeError:
+            self.context.request_stop("the reader of standard output has gone", True)
+            self._output = open(os.devnull, "wb")  # noqa: SIM115 - stands in until close

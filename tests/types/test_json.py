@@ -1,0 +1,54 @@
+import json
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from streamling.types.json import json_rows
+
+
+def one(value, kind: pa.DataType) -> str:
+    return next(json_rows(pa.record_batch({"v": pa.array([value], kind)})))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (None, pa.int64(), "null"),
+        (2**63 - 1, pa.int64(), "9223372036854775807"),
+        (2**64 - 1, pa.uint64(), "18446744073709551615"),
+        (True, pa.bool_(), "true"),
+        (0.1, pa.float64(), "0.1"),
+        (float("nan"), pa.float64(), "null"),
+        (float("-inf"), pa.float64(), "null"),
+        ("a\"b\\c\nü\u0001", pa.string(), '"a\\"b\\\\c\\nü\\u0001"'),
+        ("large", pa.large_string(), '"large"'),
+        (b"\x00\xff", pa.binary(), '"00ff"'),
+        (Decimal("12345678901234567890.1234"), pa.decimal128(38, 4), "12345678901234567890.1234"),
+        (Decimal("0E-9"), pa.decimal128(38, 9), "0.000000000"),
+        (date(2026, 1, 2), pa.date32(), '"2026-01-02"'),
+        (time(3, 4, 5, 6), pa.time64("us"), '"03:04:05.000006"'),
+        (datetime(2026, 1, 2, 3, 4, 5), pa.timestamp("us"), '"2026-01-02T03:04:05"'),
+        (datetime(2026, 1, 2, 3, 4, 5, 6, UTC), pa.timestamp("us", "UTC"), '"2026-01-02T03:04:05.000006Z"'),
+        (datetime(2026, 1, 2), pa.timestamp("ns"), '"2026-01-02T00:00:00"'),
+        (timedelta(seconds=1), pa.duration("us"), "1000000"),
+        ([1, None], pa.list_(pa.int64()), "[1,null]"),
+        ([], pa.list_(pa.int64()), "[]"),
+        ({"a": 1, "b": [True]}, pa.struct([("a", pa.int64()), ("b", pa.list_(pa.bool_()))]), '{"a":1,"b":[true]}'),
+        ([("k", Decimal("1.50"))], pa.map_(pa.string(), pa.decimal128(5, 2)), '{"k":1.50}'),
+    ],
+)
+def test_each_type_has_its_json(value, kind, text):
+    assert one(value, kind) == f'{{"v":{text}}}'
+    json.loads(one(value, kind))
+
+
+def test_keys_come_in_column_order_and_are_escaped():
+    batch = pa.record_batch({'b"x': pa.array([1]), "a": pa.array(["y"])})
+    assert list(json_rows(batch)) == ['{"b\\"x":1,"a":"y"}']
+
+
+def test_a_batch_without_columns_gives_empty_objects():
+    batch = pa.record_batch({"a": pa.array([1, 2])}).select([])
+    assert list(json_rows(batch)) == ["{}"] * batch.num_rows
