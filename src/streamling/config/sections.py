@@ -9,6 +9,7 @@ from typing import Any, Self
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from streamling.config import values
+from streamling.pipeline.scalars import Duration
 
 _EMPTY = SecretStr("")
 
@@ -211,7 +212,15 @@ class ClickHouseSink(ClickHouse):
     compression: values.Compression = Field(default="zstd", description="Compression of what is sent.")
     compression_level: int = Field(default=6, ge=0, le=22, description="Its level; 9 is the most gzip knows.")
     batch_size: int = Field(default=100_000, ge=1, description="Rows per insert.")
-    batch_flush_interval: values.Seconds = Field(default=1.0, description="Longest wait for a full batch.")
+    batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
+
+    @model_validator(mode="after")
+    def _level_fits(self) -> Self:
+        if self.compression == "gzip" and self.compression_level > 9:
+            raise ValueError(
+                f"clickhouse_sink.compression_level is {self.compression_level}, expected 0 to 9 for gzip"
+            )
+        return self
 
 
 class PrintSink(Section):
@@ -241,7 +250,7 @@ class PostgresSink(Section):
     pass_: SecretStr = Field(default=_EMPTY, alias="pass", description="Password.")
     db: str = Field(default="postgres", description="Database.")
     sslmode: values.SslMode = Field(default="disable", description="TLS, with libpq's meaning.")
-    batch_flush_interval: values.Seconds = Field(default=1.0, description="Longest wait for a full batch.")
+    batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
     batch_size: int = Field(default=100, ge=1, description="Rows per write.")
     statement_timeout_secs: float = Field(default=60, ge=0, description="Longest statement; 0: no limit.")
     pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Longest wait for a connection.")
@@ -309,7 +318,7 @@ class Spark(Section):
 
     master: str = Field(default="local[*]", description="Spark master: this machine, or any cluster.")
     driver_memory: str = Field(
-        default="1g", pattern=r"^\d+[kmgKMG]$", description="Heap of the driver's JVM."
+        default="1g", pattern=r"^\d+[kmgKMG]$", examples=["1g"], description="Heap of the driver's JVM."
     )
     conf: values.PlainMap = Field(
         default={}, description="Spark settings; in the environment `k=v,k=v` or JSON."

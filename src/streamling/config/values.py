@@ -53,17 +53,6 @@ def _in_working_dir(path: Path, info: ValidationInfo) -> Path:
     return working_dir / path.expanduser() if working_dir else path
 
 
-_UNIT_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
-
-
-def _to_seconds(value: Any) -> Any:
-    if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*", value)):
-        return float(match[1]) * _UNIT_SECONDS[match[2]]
-    if isinstance(value, (int, float, str)):
-        raise ValueError("a duration needs a number and a unit")
-    return value
-
-
 BackendType = Annotated[Literal["InMemory", "Postgres", "Sqlite"], _folded("InMemory", "Postgres", "Sqlite")]
 LogFormat = Annotated[Literal["text", "json"], _folded("text", "json")]
 DrainPolicy = Annotated[Literal["auto", "drain", "fast"], _folded("auto", "drain", "fast")]
@@ -83,7 +72,6 @@ SaslMechanism = Annotated[
 
 Url = Annotated[str, PlainSerializer(mask_url, when_used="json")]
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
-Seconds = Annotated[float, BeforeValidator(_to_seconds)]
 #: relative paths are meant from the working directory given to `load_config`
 LocalPath = Annotated[Path, AfterValidator(_in_working_dir)]
 PlainMap = Annotated[dict[str, str], PlainSerializer(mask_map, when_used="json")]

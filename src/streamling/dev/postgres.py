@@ -120,20 +120,12 @@ class LocalPostgres:
                     remedy="choose a folder outside it, or run as another user",
                 )
             os.chown(self._data, self._owner.pw_uid, self._owner.pw_gid)
-        command = [
-            programs / "initdb",
-            "-D",
-            self._data,
-            "-U",
-            USER,
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--locale=C",
-        ]
+        options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"]
         done = subprocess.run(
-            [*command, "--no-sync", "--no-instructions"], capture_output=True, text=True, **self._identity()
+            [programs / "initdb", "-D", self._data, *options],
+            capture_output=True,
+            text=True,
+            **self._identity(),
         )
         if done.returncode:
             shutil.rmtree(self._data)

@@ -1,0 +1,99 @@
+"""Settings out of the environment: ``STREAMLING__A__B`` is ``a.b``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from streamling.config import schema, sections
+from streamling.config.origin import Given, Reading
+
+_PLUGIN_SECRET = 2  # a plugin's name and a key
+
+
+def from_environment(env: Mapping[str, str], model: type[sections.Section], reading: Reading) -> None:
+    """Add what the variables say."""
+    known = list(schema.settings(model))
+    names = [setting.variable for setting in known]
+    for variable in sorted(env):
+        if variable.upper().startswith(schema.ENV_PREFIX):
+            parts = variable[len(schema.ENV_PREFIX) :].split("__")
+            if not _set(model, (), parts, Given(env[variable], variable), reading):
+                reading.unknown(variable, names)
+        elif variable.replace("STREAMLING_", schema.ENV_PREFIX, 1) in names:
+            reading.unknown(variable, names)  # one underscore short
+    for setting in known:
+        foreign = setting.foreign_variable
+        if foreign is not None and env.get(foreign):
+            reading.given[setting.path] = Given(env[foreign], foreign)
+
+
+def _set(
+    model: type[sections.Section], path: tuple[str, ...], parts: list[str], given: Given, reading: Reading
+) -> bool:
+    """Find the property that ``parts`` name below ``path``; False when there is none."""
+    fields = schema.fields(model)
+    name, rest = parts[0].lower(), parts[1:]
+    name = schema.aliases(model).get(name, name)
+    info = fields.get(name)
+    if info is None:
+        if model is sections.Plugin and len(parts) >= _PLUGIN_SECRET:
+            reading.given[(*path, "secrets", name, "__".join(rest).lower())] = given
+            return True
+        return False
+    section = schema.section_of(info.annotation)
+    if section is not None:
+        return bool(rest) and _set(section, (*path, name), rest, given, reading)
+    if schema.map_value(info) is not None:
+        return _set_in_map(info, (*path, name), rest, given, reading)
+    if rest:
+        return False
+    if given.value or schema.is_text(info):  # an empty variable says nothing about a number
+        reading.given[(*path, name)] = given
+    return True
+
+
+def _set_in_map(
+    info: FieldInfo, path: tuple[str, ...], rest: list[str], given: Given, reading: Reading
+) -> bool:
+    if not rest:
+        _set_whole_map(path, given, reading)
+        return True
+    section = schema.section_of(schema.map_value(info))
+    if section is not None:
+        return len(rest) > 1 and _set(section, (*path, rest[0].lower()), rest[1:], given, reading)
+    reading.given[(*path, *_map_key(path, rest))] = given
+    return True
+
+
+def _map_key(path: tuple[str, ...], rest: list[str]) -> tuple[str, ...]:
+    joined = "__".join(rest)
+    if path == ("spark", "conf"):
+        # names of variables are often limited to capitals; Spark's are dotted and partly in camel case
+        return (joined.lower().replace("_", "."),) if joined.isupper() else (joined,)
+    if path[-1].endswith("_options"):
+        return tuple(part.lower() for part in rest)
+    return (joined.lower(),)
+
+
+def _set_whole_map(path: tuple[str, ...], given: Given, reading: Reading) -> None:
+    try:
+        values = _parsed_map(given.value)
+    except ValueError:
+        reading.problems.append(given.problem(path, "cannot be read, expected k=v,k=v or a JSON object"))
+        return
+    for key, value in values.items():
+        reading.given[(*path, key)] = Given(value, given.variable)
+
+
+def _parsed_map(text: str) -> dict[str, Any]:
+    if text.lstrip().startswith("{"):
+        values: dict[str, Any] = json.loads(text)
+        return values
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if not all(equals and key.strip() for key, equals, _ in pairs):
+        raise ValueError(text)
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,0 +1,88 @@
+"""Settings out of `config.yaml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from streamling.config import schema, sections
+from streamling.config.origin import Given, Reading
+from streamling.errors import InvalidPipeline, Problem
+from streamling.pipeline.yaml import Document, load_yaml
+
+
+def from_file(path: Path, model: type[sections.Section], reading: Reading) -> None:
+    """Add what the file at ``path`` says."""
+    try:
+        document = load_yaml(path.read_bytes(), path.name)
+    except OSError as error:
+        raise InvalidPipeline(
+            [Problem(f"the configuration file cannot be read: {error.strerror}", path.name)]
+        ) from None
+    reading.problems += document.problems
+    if document.data is None:
+        return
+    if not isinstance(document.data, dict):
+        raise InvalidPipeline(
+            [Problem("the file must hold settings, one 'name: value' per line", path.name, 1, 1)]
+        )
+    _FileReader(document, reading).section(model, document.data, ())
+
+
+@dataclass(frozen=True)
+class _FileReader:
+    document: Document
+    reading: Reading
+
+    def section(self, model: type[sections.Section], data: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        fields, aliases = schema.fields(model), schema.aliases(model)
+        for written, value in data.items():
+            name = aliases.get(written, written)
+            at = (*path, written)
+            if name in fields:
+                self._field(fields[name], value, (*path, name), at)
+            elif model is sections.Plugin and isinstance(value, dict):
+                self._map(value, (*path, "secrets", name), at)
+            else:
+                known = [".".join((*path, each)) for each in fields]
+                self.reading.unknown(".".join(at), known, self.document.spot(at).key)
+
+    def _field(self, info: FieldInfo, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
+        section, item = schema.section_of(info.annotation), schema.map_value(info)
+        if value is None:
+            if schema.is_optional(info):
+                self._give(None, path, at)
+        elif section is None and item is None:
+            self._give(value, path, at)
+        elif not isinstance(value, dict):
+            problem = Given(value, "", self.document.spot(at).value).problem
+            self.reading.problems.append(problem(path, "must hold 'name: value' lines, indented below it"))
+        elif section is not None:
+            self.section(section, value, path)
+        else:
+            self._map(value, path, at, schema.section_of(item))
+
+    def _map(
+        self,
+        data: Mapping[str, Any],
+        path: tuple[str, ...],
+        at: tuple[str, ...],
+        section: type[sections.Section] | None = None,
+    ) -> None:
+        for name, value in data.items():
+            if section is not None and isinstance(value, dict):
+                self.section(section, value, (*path, name))
+            elif isinstance(value, dict):
+                self._map(value, (*path, name), (*at, name))
+            else:
+                self._give(value, (*path, name), (*at, name))
+
+    def _give(self, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
+        spot = self.document.spot(at)
+        # as written: 007 is a good password, and the field decides what a text means
+        written = spot.text if spot.text is not None and isinstance(value, bool | int | float) else value
+        self.reading.given[path] = Given(written, "", spot.value)

@@ -1,0 +1,96 @@
+"""Reading the configuration: built-in defaults < file < environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from streamling.config.environment import from_environment
+from streamling.config.file import from_file
+from streamling.config.model import AppConfig, default_cache_dir
+from streamling.config.origin import Given, Reading
+from streamling.config.schema import expected, is_secret, settings
+from streamling.config.values import mask_url
+from streamling.errors import InvalidPipeline, Problem
+from streamling.pipeline.scalars import BadValueError
+
+DEFAULT_NAME = "config"
+
+
+def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) -> AppConfig:
+    """The configuration from the file ``name`` (`.yaml` is added) in ``cwd`` and the variables ``env``.
+
+    The default file may be missing. Unknown keys are logged as warnings. Raises `InvalidPipeline` with every
+    problem found.
+    """
+    reading = Reading()
+    path = _find(name, cwd)
+    if path is not None:
+        from_file(path, AppConfig, reading)
+    from_environment(env, AppConfig, reading)
+    reading.given.setdefault(("cache_dir",), Given(str(default_cache_dir(env)), ""))
+    try:
+        # the empty section makes its defaults go through validation, which places them in ``cwd``
+        data: dict[str, Any] = {"state_backend": {"sqlite": {}}}
+        config = AppConfig.model_validate(reading.nested(data), context={"cwd": cwd.absolute()})
+    except ValidationError as error:
+        reading.problems += _problems(error, reading.given)
+    if reading.problems:
+        raise InvalidPipeline(reading.problems)
+    return config
+
+
+def _find(name: str, cwd: Path) -> Path | None:
+    suffixed = Path(name).suffix in (".yaml", ".yml")
+    names = [name] if suffixed else [f"{name}.yaml", f"{name}.yml"]
+    found = next((path for path in (cwd / each for each in names) if path.is_file()), None)
+    if found is None and name != DEFAULT_NAME:
+        raise InvalidPipeline(
+            [Problem(f"the configuration file {' or '.join(names)} does not exist in {cwd}")]
+        )
+    return found
+
+
+# ── bad values ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _problems(error: ValidationError, given: Mapping[tuple[str, ...], Given]) -> list[Problem]:
+    return [_problem(details, given) for details in error.errors(include_url=False)]
+
+
+def _problem(details: Any, given: Mapping[tuple[str, ...], Given]) -> Problem:
+    path = tuple(str(part) for part in details["loc"])
+    cause = details.get("ctx", {}).get("error")
+    while path and path not in given:
+        path = path[:-1]
+    if not path:
+        # a rule over several settings; it names them itself
+        return Problem(str(cause or details["msg"]), remedy=getattr(cause, "remedy", None))
+    source = given[path]
+    info = next((s.info for s in settings(AppConfig) if _matches(s.path, path)), None)
+    if isinstance(cause, BadValueError):
+        return source.problem(path, str(cause), cause.remedy)
+    if info is None or is_secret(info):
+        return source.problem(path, f"cannot be used, expected {'text' if info is None else expected(info)}")
+    return source.problem(path, f"is {_shown(source.value)}, expected {expected(info)}")
+
+
+def _matches(declared: tuple[str, ...], path: tuple[str, ...]) -> bool:
+    return len(declared) == len(path) and all(a in (b, "<name>") for a, b in zip(declared, path, strict=True))
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case str() if len(value) > 60:
+            return f"text of {len(value)} characters"
+        case str():
+            return f"'{mask_url(value)}'"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+        case _:
+            return str(value)

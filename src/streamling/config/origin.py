@@ -1,0 +1,55 @@
+"""What was read, and where it stood: the common ground of file and environment."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamling.errors import Problem
+from streamling.pipeline.model import Place
+from streamling.pipeline.suggest import did_you_mean
+
+log = logging.getLogger("streamling.config")
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True)
+class Given:
+    """A value the user gave, by a variable or in a file."""
+
+    value: Any
+    variable: str
+    place: Place = NOWHERE
+
+    def problem(self, path: tuple[str, ...], predicate: str, remedy: str | None = None) -> Problem:
+        subject = f"the environment variable {self.variable}" if self.variable else ".".join(path)
+        place = self.place
+        return Problem(f"{subject} {predicate}", place.file, place.line, place.column, remedy)
+
+
+@dataclass
+class Reading:
+    """Everything found so far; later sources replace what earlier ones gave."""
+
+    given: dict[tuple[str, ...], Given] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def nested(self, base: dict[str, Any]) -> dict[str, Any]:
+        """The values as one tree, on top of ``base``."""
+        for path, given in self.given.items():
+            node = base
+            for part in path[:-1]:
+                if not isinstance(node.get(part), dict):
+                    node[part] = {}
+                node = node[part]
+            node[path[-1]] = given.value
+        return base
+
+    def unknown(self, name: str, known: Iterable[str], place: Place = NOWHERE) -> None:
+        """Warn that ``name`` means nothing. Its value stays out of the log: it may be a secret."""
+        kind = "" if place.file else "the environment variable "
+        message = f"{kind}{name} is not known and has no effect"
+        log.warning("%s", Problem(message, place.file, place.line, place.column, did_you_mean(name, known)))
