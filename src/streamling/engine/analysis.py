@@ -21,7 +21,6 @@ from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import AnySource, FrameTransform, Operator, Transform
 from streamling.plugins.registry import Registry
-from streamling.types.spark import to_arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -142,6 +141,8 @@ class _Walk:
         return Built(node, operator, input_schema, schema)
 
     def _frame_schema(self, node: Node, operator: FrameTransform[Any]) -> pa.Schema:
+        from streamling.types.spark import to_arrow_schema
+
         for upstream in node.upstreams:
             if upstream not in self.empty:
                 self.empty[upstream] = empty_frame(self._session, self.built[upstream].schema)

@@ -10,6 +10,8 @@ class RowLimit:
     """What all instances of one sink may still take. Without a limit it only counts what is told to it."""
 
     def __init__(self, rows: int | None, reached: Callable[[str, bool], None]) -> None:
+        """``reached`` gets a sentence, and whether rows were cut off: then the unfinished epoch must not be
+        committed, its last rows have reached nobody."""
         self._rows = rows
         self._reached = reached
         self._lock = threading.Lock()
@@ -21,8 +23,7 @@ class RowLimit:
         return self._rows is not None
 
     def take(self, rows: int) -> int:
-        """How many of ``rows`` may be written. When some are cut off, their position must not be stored: they
-        have reached nobody."""
+        """How many of ``rows`` may be written."""
         with self._lock:
             allowed = rows if self._rows is None else max(0, min(rows, self._rows - self.taken))
             self.taken += allowed

@@ -194,18 +194,21 @@ class SinkWork:
         self._sink = sink
         self._limit = limit
         self._on_ack = on_ack
+        self._refused = False
 
     def open(self) -> None:
         self._sink.open()
 
     def process(self, batch: pa.RecordBatch) -> None:
         allowed = self._limit.take(batch.num_rows)
+        self._refused |= allowed < batch.num_rows
         if allowed:
             self._sink.write(batch.slice(0, allowed))
 
     def mark(self, epoch: int) -> None:
         self._sink.flush()
-        self._on_ack(self._lane, epoch)
+        if not self._refused:  # a position behind rows that reached nobody must never be stored
+            self._on_ack(self._lane, epoch)
 
     def finalized(self, epoch: int) -> None:
         self._sink.finalized(epoch)

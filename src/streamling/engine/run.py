@@ -158,6 +158,8 @@ class PipelineRun:
                 self._stop_reason = reason
                 self._stopping.set()
             self._changed.notify_all()
+        if keep_position and self._checkpointer is not None:
+            self._checkpointer.stop()
 
     def wait(self) -> None:
         """Wait for the end and clean up. Raises what made the pipeline fail."""
@@ -229,7 +231,7 @@ class PipelineRun:
         budget = self._config.shutdown_budget_secs
         # work that ended by itself is under no deadline; a signal is
         wait = terminal_wait(budget) if self._stop_reason else self._config.checkpoint_timeout_sec
-        if not self._checkpoints.terminal(wait) and self._failure is None:
+        if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
             self._failure = StreamlingError(
                 f"the last checkpoint was not complete after {wait:g} s; rows since the one before come again",
             )

@@ -1,0 +1,33 @@
+"""Fixtures for everybody: one real Spark session for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streamling.config.model import default_cache_dir
+
+
+@pytest.fixture(scope="session")
+def cache_dir() -> Path:
+    """The user's cache folder: archives and connectors of earlier runs are used again."""
+    import os
+
+    return default_cache_dir(os.environ)
+
+
+@pytest.fixture(scope="session")
+def runtime(cache_dir: Path) -> Iterator[object]:
+    from streamling.engine.session import SparkRuntime
+
+    started = SparkRuntime.start(master="local[2]", cache_dir=cache_dir)
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(runtime):
+    """The session of the test run; tests that change its settings work on ``spark.newSession()``."""
+    return runtime.session()
