@@ -1,0 +1,130 @@
+"""Files as a Spark DataFrame: explicit paths, explicit schema, nothing inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.sources import _file_csv, _file_json
+from streamling.sources._file_schema import OP_COLUMN, FileSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "csv": _file_csv.SPARK_OPTIONS,
+    "json": _file_json.SPARK_OPTIONS,
+}
+#: characters with a meaning in the path patterns of Hadoop
+_PATTERN_CHARACTERS = frozenset("{}[]*?\\")
+_MTIME, _PATH, _ROW = "__mtime", "__path", "__row"
+
+NO_OPERATION = f"column '{OP_COLUMN}' has no value in some row"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files with the same columns in the same order."""
+
+    paths: Sequence[str]
+    columns: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the files of a source are read."""
+
+    format: str
+    schema: FileSchema
+    #: folder that key=value folders count from
+    root: str
+    #: most files read side by side; None: as many as there are cores
+    parallelism: int | None
+
+    def frame(self, spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
+        """All rows of the files; file after file when ``parallelism`` is 1, by age, then by path."""
+        # Session settings that matter to explicit lists of files only: without the first Spark starts a job of a
+        # task per file to list them (1 000 files: 3.9 s instead of 0.7 s), without the second it refuses
+        # timestamps in nanoseconds, which pandas writes.
+        spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
+        spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
+        ordered = self.parallelism == 1 and sum(len(group.paths) for group in groups) > 1
+        frames = [self._group(spark, group, ordered) for group in groups]
+        frame = frames[0]
+        for other in frames[1:]:
+            frame = frame.union(other)
+        if ordered:
+            return self._in_order(frame)
+        return frame if self.parallelism is None else frame.coalesce(self.parallelism)
+
+    def _group(self, spark: SparkSession, group: Group, ordered: bool) -> DataFrame:
+        reader = spark.read.schema(self._read_schema(group.columns)).options(**_OPTIONS.get(self.format, {}))
+        if len(self.schema.partitions):
+            reader = reader.option("basePath", _spark_path(self.root))
+        frame = reader.format(self.format).load([_spark_path(path) for path in group.paths])
+        return frame.select(*self._columns(group.columns), *(_order_columns() if ordered else ()))
+
+    def _in_order(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        # Spark puts large files first. The row number keeps the order within a file: the sort is not stable.
+        numbered = frame.coalesce(1).withColumn(_ROW, f.monotonically_increasing_id())
+        return numbered.sortWithinPartitions(_MTIME, _PATH, _ROW).drop(_MTIME, _PATH, _ROW)
+
+    def _read_schema(self, columns: Iterable[str]) -> object:
+        types = self.schema.types
+        fields = [pa.field(name, self._read_type(name, types.get(name, pa.string()))) for name in columns]
+        return to_spark_schema(pa.schema([*fields, *self.schema.partitions]))
+
+    def _read_type(self, name: str, kind: pa.DataType) -> pa.DataType:
+        if name in self.schema.loose:
+            return pa.string()
+        return pa.int64() if name in self.schema.nanoseconds else kind
+
+    def _columns(self, present: Iterable[str]) -> list[Column]:
+        from pyspark.sql import functions as f
+
+        there = set(present)
+        types = {field.name: field.dataType for field in to_spark_schema(self.schema.columns)}
+        columns = []
+        for name, kind in types.items():
+            column = (
+                f.col(_quoted(name)) if name in there or name in self.schema.partitions.names else f.lit(None)
+            )
+            if name in self.schema.loose:
+                column = f.nullif(f.trim(column), f.lit(""))
+            elif name in self.schema.nanoseconds and name in there:
+                column = f.timestamp_micros(f.floor((column - f.pmod(column, f.lit(1000))) / 1000))
+            elif name == OP_COLUMN:
+                column = f.coalesce(column, f.raise_error(f.lit(NO_OPERATION)))
+            if name not in there or name in self.schema.loose or name in self.schema.nanoseconds:
+                column = column.cast(kind)
+            columns.append(column.alias(name))
+        return columns
+
+
+def _order_columns() -> list[Column]:
+    from pyspark.sql import functions as f
+
+    return [
+        f.col("_metadata.file_modification_time").alias(_MTIME),
+        f.col("_metadata.file_path").alias(_PATH),
+    ]
+
+
+def _spark_path(path: str) -> str:
+    """An absolute path as Spark takes it literally."""
+    return "file:" + "".join(f"\\{c}" if c in _PATTERN_CHARACTERS else c for c in path)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def to_spark_schema(schema: pa.Schema) -> object:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)

@@ -1,0 +1,168 @@
+"""The columns of all files together, from a look into some of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.sources import _file_csv, _file_json, _file_parquet
+from streamling.sources import _file_text as text
+from streamling.sources._file_sample import Sample
+from streamling.sources._file_storage import File, Storage
+
+OP_COLUMN = "_gs_op"
+#: how much is looked at: all of a small data set, the beginnings of spread-out files of a large one
+SAMPLE_FILES = 64
+SAMPLE_BYTES = {"csv": 16 << 20, "json": 4 << 20}
+
+#: folder name that stands for null
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+# 01 is text: as a number it would come out as 1
+_WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
+
+FORMATS: dict[str, ModuleType] = {"csv": _file_csv, "json": _file_json, "parquet": _file_parquet}
+
+
+@dataclass(frozen=True)
+class FileSchema:
+    """Columns of the source: those in the files, then those in folder names."""
+
+    data: pa.Schema
+    partitions: pa.Schema
+    loose: frozenset[str] = frozenset()
+    nanoseconds: frozenset[str] = frozenset()
+
+    @property
+    def columns(self) -> pa.Schema:
+        return pa.schema([*self.data, *self.partitions])
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        return {field.name: field.type for field in self.data}
+
+
+def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
+    """Look into up to `SAMPLE_FILES` of ``files``, which are not empty, and put their columns together."""
+    chosen = spread(files, SAMPLE_FILES)
+    share = _share(chosen, SAMPLE_BYTES.get(format, 0))
+    samples = [(file, sample) for file in chosen if (sample := _sample(storage, file, format, share))]
+    if not samples:
+        raise StreamlingError.user(
+            "none of the files has columns", remedy="put a header or a row into one of them"
+        )
+    fields = _together(samples, format)
+    if any(field.name == OP_COLUMN for field in fields):
+        _check_operation(fields, samples)
+    data = pa.schema([_non_null(field) if field.name == OP_COLUMN else field for field in fields])
+    partitions = partition_schema(files)
+    _check_names([*data.names, *partitions.names])
+    return FileSchema(
+        data,
+        partitions,
+        frozenset().union(*(sample.loose for _, sample in samples)) & _typed(data),
+        frozenset().union(*(sample.nanoseconds for _, sample in samples)),
+    )
+
+
+def partition_schema(files: Sequence[File]) -> pa.Schema:
+    """Columns in folder names: int64 when all values are whole numbers, else string."""
+    names = tuple(name for name, _ in files[0].partitions)
+    values: dict[str, set[str]] = {name: set() for name in names}
+    for file in files:
+        if tuple(name for name, _ in file.partitions) != names:
+            raise StreamlingError.user(
+                f"'{files[0].path}' and '{file.path}' lie in different kinds of key=value folders",
+                remedy="use the same keys in the same order for all files",
+            )
+        for name, value in file.partitions:
+            values[name].add(value)
+    return pa.schema([_partition_field(name, found) for name, found in values.items()])
+
+
+def _partition_field(name: str, values: set[str]) -> pa.Field:
+    known = values - {_HIVE_NULL}
+    numbers = known and all(_WHOLE_NUMBER.fullmatch(value) for value in known)
+    return pa.field(name, pa.int64() if numbers else pa.string(), nullable=_HIVE_NULL in values)
+
+
+def spread(files: Sequence[File], count: int) -> list[File]:
+    """``count`` files spread evenly over the listing, first and last included, and the newest."""
+    if len(files) <= count:
+        return list(files)
+    indexes = {round(i * (len(files) - 1) / (count - 2)) for i in range(count - 1)}
+    indexes.add(max(range(len(files)), key=lambda i: files[i].mtime_ns))
+    return [files[i] for i in sorted(indexes)]
+
+
+def _share(files: Sequence[File], budget: int) -> int:
+    """Bytes to look at in each file so that all together stay within ``budget``; small files leave theirs over."""
+    share, left = 0, budget
+    for rank, size in enumerate(sorted(file.size for file in files)):
+        share = left // (len(files) - rank)
+        left -= min(size, share)
+    return share
+
+
+def _sample(storage: Storage, file: File, format: str, limit: int) -> Sample | None:
+    try:
+        with storage.open(file.path) as stream:
+            sample: Sample | None = FORMATS[format].take_sample(stream, file.path, limit)
+            return sample
+    except (OSError, EOFError) as error:
+        raise StreamlingError.user(f"'{file.path}' cannot be read", cause=error) from error
+
+
+def _together(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]:
+    if format in ("csv", "json"):
+        fields = text.common_fields([sample.fields for _, sample in samples])
+        return [field.with_type(text.settled(field.type)) for field in fields]
+    types: dict[str, pa.DataType] = {}
+    for file, sample in samples:
+        for field in sample.fields:
+            before = types.setdefault(field.name, field.type)
+            common = _file_parquet.common_type(before, field.type)
+            if common is None:
+                raise StreamlingError.user(
+                    f"column '{field.name}' is {field.type} in '{file.path}' and {before} in another file",
+                    remedy="write the column in one type",
+                )
+            types[field.name] = common
+    return [pa.field(name, text.settled(kind)) for name, kind in types.items()]
+
+
+def _check_operation(fields: list[pa.Field], samples: list[tuple[File, Sample]]) -> None:
+    kind = next(field.type for field in fields if field.name == OP_COLUMN)
+    if kind != pa.string():
+        raise StreamlingError.user(
+            f"column '{OP_COLUMN}' is {kind} where text is expected", remedy="write i, u or d"
+        )
+    for file, sample in samples:
+        names = {field.name for field in sample.fields}
+        if OP_COLUMN not in names or OP_COLUMN in sample.with_nulls:
+            raise StreamlingError.user(
+                f"column '{OP_COLUMN}' has no value in some rows of '{file.path}'",
+                remedy="write i, u or d in every row",
+            )
+
+
+def _check_names(names: list[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(name.lower(), name)) != name or names.count(name) > 1:
+            raise StreamlingError.user(
+                f"the columns '{other}' and '{name}' cannot be told apart (upper and lower case count as equal)",
+                remedy="rename one of them",
+            )
+
+
+def _typed(schema: pa.Schema) -> frozenset[str]:
+    return frozenset(field.name for field in schema if field.type != pa.string())
+
+
+def _non_null(field: pa.Field) -> pa.Field:
+    return field.with_nullable(False)

@@ -1,0 +1,171 @@
+"""Where the files are: a folder, a file or a pattern, on this machine or in a bucket."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Protocol
+from urllib.parse import unquote
+
+from streamling.errors import StreamlingError
+
+#: endings by format; csv and json may be compressed
+ENDINGS = {
+    "csv": (".csv",),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "parquet": (".parquet",),
+    "avro": (".avro",),
+}
+COMPRESSED = (".gz", ".zst")
+_TEMPORARY = (".tmp", ".crc", ".part", ".crdownload", ".swp", "~")
+_GLOB_CHARACTERS = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file as it was listed."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    #: ``key=value`` folders between the root and the file
+    partitions: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its name in the state: the path inside the store, as an object store spells it."""
+        return self.path.lstrip("/")
+
+    @property
+    def mtime_ms(self) -> int:
+        return self.mtime_ns // 1_000_000
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.path.lower().endswith(COMPRESSED)
+
+
+class Storage(Protocol):
+    """Lists files and opens them."""
+
+    #: folder that `File.partitions` count from
+    root: str
+    #: True when Spark can read `File.path` by itself
+    is_local: bool
+
+    def list_files(self) -> list[File]:
+        """All matching files in the order of their paths; empty when there is none."""
+
+    def open(self, path: str) -> IO[bytes]:
+        """A stream of the file's bytes as they are stored."""
+
+
+def is_wanted(name: str, format: str) -> bool:
+    """Whether a file of this name holds data of ``format``."""
+    name = name.lower()
+    for ending in COMPRESSED if format in ("csv", "json") else ():
+        name = name.removesuffix(ending)
+    return name.endswith(ENDINGS[format])
+
+
+def is_hidden(name: str) -> bool:
+    """Hidden, temporary and bookkeeping files and folders, such as ``.x``, ``_SUCCESS`` or ``a.csv.tmp``.
+
+    ``_dt=1`` is a folder of data: a column may be named that way.
+    """
+    if name.startswith("."):
+        return True
+    return (name.startswith("_") and "=" not in name) or name.lower().endswith(_TEMPORARY)
+
+
+def partitions_of(path: str, root: str) -> tuple[tuple[str, str], ...]:
+    """The ``key=value`` folders of ``path`` below ``root``, with %XX undone as Hive writes it."""
+    if "=" not in path:
+        return ()
+    folders = path[len(root) :].split("/")[:-1]
+    return tuple(
+        (unquote(name), unquote(value))
+        for name, equals, value in (part.partition("=") for part in folders)
+        if equals
+    )
+
+
+def decompressed(stream: IO[bytes], path: str) -> IO[bytes]:
+    """The content of a stream whose file name may end in ``.gz`` or ``.zst``."""
+    if path.lower().endswith(".gz"):
+        return gzip.GzipFile(fileobj=stream)
+    if path.lower().endswith(".zst"):
+        import pyarrow as pa
+
+        return pa.CompressedInputStream(stream, "zstd")  # type: ignore[no-any-return]
+    return stream
+
+
+class LocalStorage:
+    """A folder, a file or a pattern on this machine."""
+
+    is_local = True
+
+    def __init__(self, path: str, format: str) -> None:
+        self._format = format
+        self._path = os.path.abspath(os.path.expanduser(path))
+        # A path that exists is meant literally, whatever characters it has.
+        self._is_pattern = not os.path.exists(self._path) and not _GLOB_CHARACTERS.isdisjoint(self._path)
+        self.root = self._fixed_part() if self._is_pattern else self._path
+        if os.path.isfile(self.root):
+            self.root = os.path.dirname(self.root)
+
+    def list_files(self) -> list[File]:
+        try:
+            files = list(self._matches() if self._is_pattern else self._walk_path(self._path))
+        except PermissionError as error:
+            raise StreamlingError.user(
+                f"the folder '{error.filename}' cannot be listed",
+                cause=error,
+                remedy="allow this user to read it",
+            ) from error
+        files.sort(key=lambda file: file.path)
+        return files
+
+    def open(self, path: str) -> IO[bytes]:
+        return open(path, "rb")
+
+    def _fixed_part(self) -> str:
+        parts = self._path.split("/")
+        fixed = next(i for i, part in enumerate(parts) if not _GLOB_CHARACTERS.isdisjoint(part))
+        return "/".join(parts[:fixed]) or "/"
+
+    def _matches(self) -> Iterator[File]:
+        for path in glob.iglob(self._path, recursive=True):
+            if not any(map(is_hidden, path[len(self.root) :].split("/"))):
+                yield from self._walk_path(path)
+
+    def _walk_path(self, path: str) -> Iterator[File]:
+        try:
+            if os.path.isdir(path):
+                yield from self._walk(path, frozenset())
+            else:  # named by the user: taken whatever its ending
+                yield self._file(path, os.stat(path))
+        except FileNotFoundError:
+            return
+
+    def _walk(self, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[File]:
+        identity = os.stat(folder)
+        if (inode := (identity.st_dev, identity.st_ino)) in above:
+            return  # a symbolic link to a folder above
+        for entry in os.scandir(folder):
+            if is_hidden(entry.name):
+                continue
+            try:
+                if entry.is_dir():
+                    yield from self._walk(entry.path, above | {inode})
+                elif is_wanted(entry.name, self._format):
+                    yield self._file(entry.path, entry.stat())
+            except FileNotFoundError:  # gone meanwhile, or a link that leads nowhere
+                continue
+
+    def _file(self, path: str, stat: os.stat_result) -> File:
+        return File(path, stat.st_size, stat.st_mtime_ns, partitions_of(path, self.root))
