@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from streamling.errors import Problem, StreamlingError
+from streamling.errors import Problem
 from streamling.pipeline.graph import canonical
 from streamling.pipeline.labels import reserved_by_type
 from streamling.pipeline.mistakes import place_problem
@@ -20,10 +20,10 @@ def orphan_problems(document: Document, registry: Registry) -> list[Problem]:
     """Sources and transforms that nobody reads, found in the raw file: it may be written for a preprocessor,
     with types and fields only that one knows. Says nothing when some SQL cannot be read."""
     data, wrapper = _definition(document.data)
-    try:
-        read = {canonical(name) for name in _references(data, registry)}
-    except StreamlingError:
+    references = list(_references(data, registry))
+    if not all(references):
         return []
+    read = {canonical(name) for names in references for name in names}
     orphans = [
         (kind, name)
         for kind in (NodeKind.SOURCE, NodeKind.TRANSFORM)
@@ -52,14 +52,15 @@ def _entries(data: dict[str, Any], kind: NodeKind) -> Iterator[tuple[str, dict[s
             yield name, raw
 
 
-def _references(data: dict[str, Any], registry: Registry) -> Iterator[str]:
+def _references(data: dict[str, Any], registry: Registry) -> Iterator[Sequence[str]]:
+    """The names that each node reads; none for SQL that cannot be read."""
     for kind in (NodeKind.TRANSFORM, NodeKind.SINK):
         for _, raw in _entries(data, kind):
             if isinstance(raw.get("from"), str):
-                yield raw["from"]
+                yield (raw["from"],)
             if isinstance(raw.get("sql"), str) and (sql := registry.get(NodeKind.TRANSFORM, "sql")):
                 unchecked: Any = sql.options
-                yield from unchecked.model_construct(sql=raw["sql"]).upstreams()
+                yield unchecked.model_construct(sql=raw["sql"]).upstreams()
 
 
 def label_problems(node: Node) -> list[Problem]:
@@ -92,16 +93,3 @@ def job_problems(nodes: Sequence[Node], registry: Registry) -> list[Problem]:
 def _is_plugin(node: Node, registry: Registry) -> bool:
     node_type = registry.get(node.kind, node.type)
     return node_type is not None and node_type.plugin
-
-
-def key_problems(nodes: Sequence[Node]) -> list[Problem]:
-    """Sources without a key that will not find one by themselves either, for `enforce_primary_keys`."""
-    return [
-        place_problem(
-            f"{node} has no primary key", node.place, "add 'primary_key'; enforce_primary_keys is on"
-        )
-        for node in nodes
-        if isinstance(node.options, SourceOptions)
-        and not node.options.primary_key
-        and not node.options.infers_primary_key
-    ]

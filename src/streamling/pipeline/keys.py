@@ -9,6 +9,7 @@ from dataclasses import replace
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.pipeline.options import SourceOptions
 from streamling.pipeline.suggest import closest, listing
 
 log = logging.getLogger(__name__)
@@ -19,11 +20,11 @@ def with_primary_keys(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]
     upstream's. A node without a key is a warning, or an error under ``enforce``."""
     resolved = _resolve(pipeline, inferred)
     without = [node for node in resolved if not node.primary_key and node.options.emits_rows]
-    problems = [_no_key(node, enforce) for node in without]
-    if enforce and problems:
-        raise InvalidPipeline(problems)
-    for problem in problems:
-        log.warning("%s", problem)
+    refused = [node for node in without if enforce or node.options.requires_primary_key]
+    if refused:
+        raise InvalidPipeline([no_key(node, enforce) for node in refused])
+    for node in without:
+        log.warning("%s", no_key(node, enforce))
     return resolved
 
 
@@ -56,10 +57,29 @@ def _resolve(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]]) -> Pip
     return replace(pipeline, nodes=tuple(replace(node, primary_key=keys[node.name]) for node in pipeline))
 
 
-def _no_key(node: Node, enforced: bool) -> Problem:
-    if node.kind is NodeKind.SOURCE:
-        message = f"{node} has no primary key"
-    else:
-        message = f"{node} has no primary key, and none can be inherited from {listing(node.upstreams)}"
-    remedy = "add 'primary_key'; enforce_primary_keys is on" if enforced else "add 'primary_key'"
-    return place_problem(message, node.place, remedy)
+def keyless(pipeline: Pipeline, enforce: bool) -> list[Problem]:
+    """What `with_primary_keys` will refuse whatever the sources turn out to know."""
+    open_ended = {
+        node.name
+        for node in pipeline
+        if isinstance(node.options, SourceOptions) and node.options.infers_primary_key
+    }
+    for node in pipeline:
+        if node.upstreams and node.upstreams[0] in open_ended:
+            open_ended.add(node.name)
+    return [
+        no_key(node, enforce)
+        for node in pipeline
+        if not node.primary_key and node.name not in open_ended and node.options.emits_rows
+        if node.options.requires_primary_key or (enforce and node.kind is NodeKind.SOURCE)
+    ]
+
+
+def no_key(node: Node, enforced: bool) -> Problem:
+    """The problem of a node that has no key."""
+    needed = node.options.requires_primary_key
+    message = f"{node} {'needs a' if needed else 'has no'} primary key"
+    if node.upstreams:
+        message += f", and none can be inherited from {listing(node.upstreams)}"
+    reason = "; enforce_primary_keys is on" if enforced and not needed else ""
+    return place_problem(message, node.place, f"add 'primary_key'{reason}")

@@ -88,6 +88,9 @@ def _finding(details: Any, raw: Any) -> _Finding:
             path.append(part)
         elif part == details["loc"][-1] and details["type"] == "missing":
             path.append(part)
+    error = details.get("ctx", {}).get("error")
+    if isinstance(error, BadValueError) and error.field is not None:
+        path.append(error.field)
     return _Finding(tuple(path), details["type"], details["input"], details.get("ctx", {}), details["msg"])
 
 

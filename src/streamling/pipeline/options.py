@@ -52,6 +52,8 @@ class NodeOptions(Options):
     reserved_labels: ClassVar[frozenset[str]] = frozenset()
     #: False when nodes of this type hand no rows on, so that nothing can read from them
     emits_rows: ClassVar[bool] = True
+    #: True when a node of this type cannot run without a key, its own or an inherited one
+    requires_primary_key: ClassVar[bool] = False
 
     type: str = Field(description="Node type: a built-in or the id of a plugin.")
     primary_key: PrimaryKey = Field(

@@ -10,8 +10,8 @@ from pathlib import Path as FilePath
 from typing import Any, Protocol
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
-from streamling.pipeline.checks import job_problems, key_problems, label_problems, orphan_problems
-from streamling.pipeline.keys import with_known_keys
+from streamling.pipeline.checks import job_problems, label_problems, orphan_problems
+from streamling.pipeline.keys import keyless, with_known_keys
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import NodeKind, Pipeline
 from streamling.pipeline.nodes import Draft, read_node
@@ -97,11 +97,11 @@ def parse_pipeline(
     problems += [problem for node in nodes for problem in label_problems(node)]
     if rules.job_mode:
         problems += job_problems(nodes, registry)
-    if rules.enforce_primary_keys:
-        problems += key_problems(nodes)
+    pipeline = with_known_keys(Pipeline(tuple(nodes), file))
+    problems += keyless(pipeline, rules.enforce_primary_keys) if not problems else []
     if problems:
         raise InvalidPipeline(_in_file_order(problems))
-    return with_known_keys(Pipeline(tuple(nodes), file))
+    return pipeline
 
 
 def _preprocess(text: str | bytes, preprocessors: Sequence[Preprocessor], file: str) -> Document:

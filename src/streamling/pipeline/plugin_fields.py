@@ -55,8 +55,8 @@ def _takes_text(annotation: Any) -> bool:
 
 
 def _text(value: Any, declared: bool, document: Document, path: Path) -> Any:
-    """``value`` as the text that was written; lists and mappings as JSON. Where the plugin declares a field of
-    another type, the value stays what it is."""
+    """``value`` as the text that was written; lists and mappings as JSON. Where the plugin declares a field
+    of another type, the value stays what it is."""
     if declared or isinstance(value, str):
         return value
     written = document.spot(path).text if path in document.spots else None

@@ -12,11 +12,18 @@ REDACTED = "[REDACTED]"
 
 
 class BadValueError(ValueError):
-    """A value that cannot be used: a predicate completing the sentence “field …”, and what to do."""
+    """A value that cannot be used: a predicate completing the sentence “field …”, and what to do. A check
+    over several fields names the ``field`` it is about."""
 
-    def __init__(self, predicate: str, remedy: str | None = None) -> None:
+    def __init__(self, predicate: str, remedy: str | None = None, *, field: str | None = None) -> None:
         super().__init__(predicate)
         self.remedy = remedy
+        self.field = field
+
+
+def folded(value: object) -> object:
+    """Text in lower case, for names whose case does not count; anything else as it is."""
+    return value.lower() if isinstance(value, str) else value
 
 
 # ── durations ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,7 +88,13 @@ Duration = Annotated[
     float,
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": r"^\s*(0|(\d+(\.\d+)?\s*[a-zA-Zµ]+\s*)+)\s*$"}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^\s*(0|(\d+(\.\d+)?\s*[a-zA-Zµ]+\s*)+)\s*$",
+            "examples": ["500ms", "1s", "1m 30s"],
+        }
+    ),
 ]
 
 # ── column lists ──────────────────────────────────────────────────────────────────────────────────────────
@@ -111,6 +124,19 @@ PrimaryKey = Annotated[
     tuple[str, ...],
     BeforeValidator(parse_columns),
     PlainSerializer(", ".join, return_type=str),
+    WithJsonSchema({"type": "string", "minLength": 1, "examples": ["id", "id, block_number"]}),
+]
+
+
+def _parse_selection(value: object) -> tuple[str, ...] | None:
+    return None if value == "*" else parse_columns(value)
+
+
+#: columns to read, written as ``id, name``; ``*`` stands for all (None)
+Columns = Annotated[
+    tuple[str, ...] | None,
+    BeforeValidator(_parse_selection),
+    PlainSerializer(lambda columns: ", ".join(columns or "*"), return_type=str),
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]
 

@@ -1,0 +1,97 @@
+"""Fields of nodes that call an HTTP endpoint, and the header that ``secret_name`` stands for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal, Protocol
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import Node
+from streamling.pipeline.options import NodeOptions
+from streamling.pipeline.scalars import BadValueError, HttpUrl, Secret
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _check_header_name(name: str) -> str:
+    if not _TOKEN.fullmatch(name):
+        raise BadValueError("is no header name", "use letters, digits and dashes")
+    return name
+
+
+def _check_header_value(value: SecretStr) -> SecretStr:
+    if any(ord(char) < 32 and char != "\t" for char in value.get_secret_value()):
+        raise BadValueError("contains a line break or another control character", "remove it")
+    return value
+
+
+HeaderName = Annotated[str, AfterValidator(_check_header_name)]
+HeaderValue = Annotated[Secret, AfterValidator(_check_header_value)]
+
+
+class HttpCall(NodeOptions):
+    """Mix-in for nodes that post rows to an HTTP endpoint."""
+
+    url: HttpUrl = Field(description="Endpoint that the rows are posted to.")
+    headers: dict[HeaderName, HeaderValue] = Field(
+        default={}, description="Headers of each request; their values are never shown."
+    )
+    secret_name: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name of a header kept in the configuration, such as an API key.",
+    )
+    one_row_per_request: bool = Field(
+        default=False, description="One object per request instead of an array."
+    )
+    payload_version: Literal[0, 1] = Field(
+        default=0, description="0: plain rows; 1: rows as `data`, with the row kind as `metadata.op`."
+    )
+
+
+class HttpSecrets(Protocol):
+    """The part of the configuration that holds secret headers."""
+
+    @property
+    def http_secret_header(self) -> Mapping[str, str]: ...
+
+    @property
+    def http_secret_value(self) -> Mapping[str, SecretStr]: ...
+
+
+def secret_key(secret_name: str) -> str:
+    """The name of a secret in the configuration.
+
+    >>> secret_key("My API-key")
+    'my_api_key'
+    """
+    return re.sub(r"[^a-z0-9]", "_", secret_name.lower())
+
+
+def resolve_secret(node: Node, options: HttpCall, config: HttpSecrets) -> tuple[str, SecretStr] | None:
+    """The header that ``secret_name`` stands for; None when the node has none. Not called in a dry run."""
+    if options.secret_name is None:
+        return None
+    key = secret_key(options.secret_name)
+    header, value = config.http_secret_header.get(key), config.http_secret_value.get(key)
+    if header is None:
+        raise _not_configured(node, options.secret_name, "header name", "HEADER")
+    if value is None:
+        raise _not_configured(node, options.secret_name, "value", "VALUE")
+    if header.lower() in (name.lower() for name in options.headers):
+        raise StreamlingError.user(
+            f"{node}: the header '{header}' comes from both 'secret_name' and 'headers'",
+            remedy="keep one of the two",
+        )
+    return header, value
+
+
+def _not_configured(node: Node, secret: str, what: str, part: str) -> StreamlingError:
+    variable = f"STREAMLING__HTTP_SECRET_{part}__{secret_key(secret).upper()}"
+    return StreamlingError.user(
+        f"{node}: the {what} of the secret '{secret}' is not configured",
+        remedy=f"set the environment variable {variable}",
+    )

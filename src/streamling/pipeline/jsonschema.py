@@ -1,0 +1,100 @@
+"""JSON Schema of the pipeline file, for completion and checks in editors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.plugin_fields import typed_fields
+from streamling.plugins.registry import NodeType, Registry
+
+_SECTIONS: Mapping[NodeKind, str] = {
+    NodeKind.SOURCE: "Where rows come from, by name.",
+    NodeKind.TRANSFORM: "What happens to rows, by name; `{}` when nothing does.",
+    NodeKind.SINK: "Where rows go, by name.",
+}
+
+
+def pipeline_schema(registry: Registry) -> dict[str, Any]:
+    """Draft 2020-12; the fields of a node follow from its `type`. Types that the registry does not know are
+    allowed with any field: they may be plugins that are not installed where the file is edited."""
+    types = {kind: _types(registry, kind) for kind in NodeKind}
+    everything = [node_type for of_kind in types.values() for node_type in of_kind]
+    refs, definitions = models_json_schema(
+        [(node_type.options, "validation") for node_type in everything], by_alias=True
+    )
+    defs: dict[str, Any] = definitions.get("$defs", {})
+    for kind, of_kind in types.items():
+        defs[kind.value] = _node(kind, of_kind, {t.id: refs[t.options, "validation"] for t in of_kind}, defs)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Streamling pipeline",
+        "type": "object",
+        "required": [kind.section for kind in NodeKind],
+        "properties": {kind.section: _section(kind) for kind in NodeKind},
+        "$defs": defs,
+    }
+
+
+def _types(registry: Registry, kind: NodeKind) -> list[NodeType]:
+    found = (registry.get(kind, id) for id in registry.ids(kind))
+    return [node_type for node_type in found if node_type is not None]
+
+
+def _section(kind: NodeKind) -> dict[str, Any]:
+    section = {
+        "description": _SECTIONS[kind],
+        "type": "object",
+        "additionalProperties": {"$ref": f"#/$defs/{kind}"},
+    }
+    return section if kind is NodeKind.TRANSFORM else {**section, "minProperties": 1}
+
+
+def _node(
+    kind: NodeKind, types: list[NodeType], refs: Mapping[str, Any], defs: dict[str, Any]
+) -> dict[str, Any]:
+    """One branch per type; if/then lets editors complain about the fields of the chosen type only."""
+    branches = []
+    for node_type in types:
+        fields = refs[node_type.id]
+        if node_type.plugin:
+            fields = _plugin_fields(kind, node_type, defs[fields["$ref"].rsplit("/", 1)[-1]])
+        branches.append({"if": _has_type(node_type.id), "then": fields})
+    return {
+        "type": "object",
+        "required": ["type"],
+        "properties": {
+            "type": {
+                "description": f"Which {kind} this is: a built-in or the id of a plugin.",
+                "anyOf": [{"enum": [node_type.id for node_type in types]}, {"type": "string"}],
+            }
+        },
+        "allOf": branches,
+    }
+
+
+def _has_type(id: str) -> dict[str, Any]:
+    return {"properties": {"type": {"const": id}}, "required": ["type"]}
+
+
+def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]) -> dict[str, Any]:
+    """A plugin's own fields may stand on the node or below `options`, so none can be required here."""
+    typed = typed_fields(kind)
+    properties = model.get("properties", {})
+    own = {name: field for name, field in properties.items() if name not in typed}
+    options = {
+        "type": "object",
+        "description": "Options of the plugin; they may stand on the node as well.",
+        "properties": own,
+        "additionalProperties": node_type.has_free_fields,
+    }
+    return {
+        "description": model.get("description", ""),
+        "type": "object",
+        "required": [name for name in model.get("required", []) if name in typed],
+        "properties": {**properties, "options": options},
+        "additionalProperties": node_type.has_free_fields,
+    }

@@ -1,0 +1,98 @@
+"""Type names of `schema` maps, as Arrow types."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, WithJsonSchema
+
+from streamling.pipeline.scalars import BadValueError
+from streamling.pipeline.suggest import closest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: name in the file → pyarrow's factory and its arguments
+_FACTORIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "int8": ("int8", ()),
+    "int16": ("int16", ()),
+    "int32": ("int32", ()),
+    "int64": ("int64", ()),
+    "uint8": ("uint8", ()),
+    "uint16": ("uint16", ()),
+    "uint32": ("uint32", ()),
+    "uint64": ("uint64", ()),
+    "float16": ("float16", ()),
+    "float32": ("float32", ()),
+    "float64": ("float64", ()),
+    "string": ("string", ()),
+    "utf8": ("string", ()),
+    "binary": ("binary", ()),
+    "boolean": ("bool_", ()),
+    "date32": ("date32", ()),
+    "date64": ("date64", ()),
+    # Spark's resolution; finer units would be cut there
+    "timestamp": ("timestamp", ("us",)),
+    "time32": ("time32", ("ms",)),
+    "time64": ("time64", ("us",)),
+    "duration": ("duration", ("us",)),
+    "interval": ("month_day_nano_interval", ()),
+    "null": ("null", ()),
+}
+_DECIMALS = {
+    "decimal": ("decimal128", 38),
+    "decimal128": ("decimal128", 38),
+    "decimal256": ("decimal256", 76),
+}
+_BARE_DECIMAL = (38, 9)
+_DECIMAL = re.compile(r"(decimal(?:128|256)?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.ASCII)
+
+SUPPORTED = (*_FACTORIES, "decimal(p,s)", "decimal128(p,s)", "decimal256(p,s)")
+
+
+def parse_type(name: str) -> pa.DataType:
+    """The Arrow type called ``name``; raises `BadValueError`.
+
+    >>> parse_type("Decimal(20)")
+    Decimal128Type(decimal128(20, 0))
+    """
+    import pyarrow as pa
+
+    folded = name.strip().lower()
+    if folded in _FACTORIES:
+        factory, arguments = _FACTORIES[folded]
+        return getattr(pa, factory)(*arguments)
+    if folded.startswith("decimal"):
+        factory, precision, scale = _decimal(name, folded)
+        return getattr(pa, factory)(precision, scale)
+    match = closest(folded, [*_FACTORIES, *_DECIMALS])
+    raise BadValueError(
+        f"is '{name}', which is no type; supported types: {', '.join(SUPPORTED)}",
+        f"did you mean '{match}'?" if match else None,
+    )
+
+
+def _decimal(name: str, folded: str) -> tuple[str, int, int]:
+    match = _DECIMAL.fullmatch(folded)
+    if match is None:
+        raise BadValueError(f"is '{name}', which is no decimal type", "write it as decimal(38, 9)")
+    factory, most = _DECIMALS[match[1]]
+    precision, scale = (int(match[2]), int(match[3] or 0)) if match[2] else _BARE_DECIMAL
+    if not 1 <= precision <= most or scale > precision:
+        raise BadValueError(
+            f"is '{name}', which is no possible {factory}",
+            f"the precision is between 1 and {most}, the scale at most the precision",
+        )
+    return factory, precision, scale
+
+
+def _check(name: str) -> str:
+    parse_type(name)
+    return name
+
+
+#: the name of a column type
+TypeName = Annotated[
+    str, AfterValidator(_check), WithJsonSchema({"type": "string", "examples": ["string", "int64"]})
+]
