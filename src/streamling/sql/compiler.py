@@ -1,0 +1,127 @@
+"""From SQL text and the columns of its upstreams to a plan of filters, projections and unions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql import rules
+from streamling.sql.dialect import parse
+from streamling.sql.expressions import Expressions, Relation
+from streamling.sql.places import SourceText
+from streamling.sql.plan import Column, Filter, Plan, Read, UnionAll
+from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.projection import OP, project, with_op
+from streamling.sql.references import match, table_name
+
+#: columns of a node by its declared name; None when they are not known
+Inputs = Mapping[str, Sequence[Column] | None]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The outcome: complete when there are no problems and all columns were known."""
+
+    plan: Plan
+    columns: tuple[Column, ...] | None
+    problems: tuple[SqlProblem, ...]
+
+
+def compile_sql(sql: str, inputs: Inputs) -> Compiled:
+    """Check and rewrite ``sql``. Raises `SqlRefused` when it cannot be read or asks for what cannot be done."""
+    query, text = parse(sql), SourceText(sql)
+    if refused := rules.check(query, text):
+        raise SqlRefused(refused)
+    compiler = _Compiler(text, inputs)
+    relation = compiler.query(query, {})
+    return Compiled(relation.plan, relation.columns, tuple(compiler.problems))
+
+
+class _Compiler:
+    def __init__(self, text: SourceText, inputs: Inputs) -> None:
+        self.text = text
+        self.inputs = inputs
+        self.problems: list[SqlProblem] = []
+
+    def query(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
+        """The relation a query stands for; ``ctes`` are the names that a WITH around it defines."""
+        ctes = self._with(node, ctes)
+        if isinstance(node, exp.Union):
+            return self._union(_branches(node), ctes)
+        if isinstance(node, exp.Subquery):
+            inner = self.query(node.this, ctes)
+            return inner.renamed(node.alias) if node.alias else inner
+        assert isinstance(node, exp.Select)
+        return self._select(node, ctes)
+
+    def _with(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Mapping[str, Relation]:
+        for cte in node.args["with_"].expressions if node.args.get("with_") else ():
+            ctes = {**ctes, cte.alias.lower(): self.query(cte.this, ctes)}
+        return ctes
+
+    def _select(self, node: exp.Select, ctes: Mapping[str, Relation]) -> Relation:
+        source = self._from(node.args["from_"].this, ctes)
+        if where := node.args.get("where"):
+            condition, _ = Expressions(self.text, source, self.problems).spark(where.this)
+            source = Relation(Filter(source.plan, condition), source.columns, source.names)
+        return project(node.expressions, source, self.text, self.problems)
+
+    def _from(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
+        if not isinstance(node, exp.Table):
+            return self.query(node, ctes)
+        name = table_name(node)
+        relation = None if node.args.get("db") else ctes.get(name.lower())
+        relation = (relation or self._node(node, name)).renamed(name)
+        if node.alias:
+            return relation.renamed(node.alias)
+        path = tuple(name.lower().split("."))
+        return Relation(
+            relation.plan, relation.columns, frozenset(path[start:] for start in range(len(path)))
+        )
+
+    def _node(self, node: exp.Table, name: str) -> Relation:
+        declared = match(name, self.inputs)
+        if declared is None:
+            self.problems.append(self.text.problem(node, f"there is no node '{name}' to read"))
+            return Relation(Read(name), None)
+        columns = self.inputs[declared]
+        return Relation(Read(declared), None if columns is None else tuple(columns))
+
+    def _union(self, branches: list[exp.Expr], ctes: Mapping[str, Relation]) -> Relation:
+        relations = [self.query(branch, ctes) for branch in branches]
+        if any(relation.columns is None for relation in relations):
+            return Relation(UnionAll(tuple(relation.plan for relation in relations)), None)
+        relations = with_op(relations)
+        first = relations[0].columns or ()
+        for branch, relation in zip(branches, relations, strict=True):
+            columns = relation.columns or ()
+            if len(columns) != len(first):
+                self._mismatch(branch, columns, first)
+        plan = UnionAll(tuple(relation.plan for relation in relations))
+        types = [
+            reduce(_same, (c.type for c in position))
+            for position in zip(*(r.columns or () for r in relations))
+        ]  # noqa: B905
+        return Relation(plan, tuple(Column(c.name, t) for c, t in zip(first, types)))  # noqa: B905
+
+    def _mismatch(self, branch: exp.Expr, found: Sequence[Column], wanted: Sequence[Column]) -> None:
+        count, others = (sum(column.name != OP for column in columns) for columns in (found, wanted))
+        message = f"this part of the UNION ALL has {count} columns, the first has {others}"
+        self.problems.append(self.text.problem(branch, message, "select the same columns in every part"))
+
+
+def _branches(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of a UNION ALL, left to right."""
+    branches: list[exp.Expr] = []
+    while isinstance(node, exp.Union):
+        branches.insert(0, node.expression)
+        node = node.this
+    return [node, *branches]
+
+
+def _same(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
+    return left if left == right else None

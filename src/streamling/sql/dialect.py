@@ -1,0 +1,133 @@
+"""The SQL a pipeline file may contain: Spark SQL with the spellings of DataFusion.
+
+One rule decides wherever the two read the same text differently: it keeps the meaning it has in DataFusion,
+because files written for the original run here unchanged. So ``"x"`` is a name, and ``'\\d'`` is a backslash and
+a d; ``E'…'`` is the string with escapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import Token, TokenType
+
+from streamling.sql.problems import Span, SqlProblem, SqlRefused, problem_at
+
+#: Functions whose arguments are not a plain list. Every other call stays as written (`exp.Anonymous`):
+#: translating calls is the work of one table, `streamling.sql.functions`.
+_SPECIAL_SYNTAX = frozenset(
+    {"CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION", "OVERLAY"}
+)
+
+
+def _regex_match(node: type[exp.Expr]) -> Any:
+    return lambda self, this: self.expression(node(this=this, expression=self._parse_bitwise()))
+
+
+class StreamlingParser(SparkParser):
+    """Spark's grammar with calls left as written, regex operators, and any word as a type name."""
+
+    STRICT_CAST = True
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in _SPECIAL_SYNTAX
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+    }
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {
+        **SparkParser.NO_PAREN_FUNCTIONS,
+        TokenType.CURRENT_TIME: exp.CurrentTime,
+    }
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {}
+    RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
+        **SparkParser.RANGE_PARSERS,
+        TokenType.TILDE: _regex_match(exp.RegexpLike),
+        TokenType.IRLIKE: _regex_match(exp.RegexpILike),
+    }
+
+
+class Streamling(Spark):
+    """Read-only dialect: text is parsed with it and printed as Spark SQL."""
+
+    SUPPORTS_USER_DEFINED_TYPES = True
+
+    class Tokenizer(Spark.Tokenizer):
+        QUOTES: ClassVar[list[Any]] = ["'"]
+        IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
+        STRING_ESCAPES: ClassVar[list[str]] = ["'"]
+        RAW_STRINGS: ClassVar[list[Any]] = [("r'", "'"), ("R'", "'")]
+        BYTE_STRINGS: ClassVar[list[Any]] = [("e'", "'"), ("E'", "'")]
+        BYTE_STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
+        KEYWORDS: ClassVar[dict[str, Any]] = {
+            **Spark.Tokenizer.KEYWORDS,
+            "~*": TokenType.IRLIKE,
+            "INT8": TokenType.BIGINT,
+            "TIMESTAMP": TokenType.TIMESTAMP,
+        }
+
+    Parser = StreamlingParser
+
+
+_DIALECT = Streamling()
+_WANTED = "write SELECT … FROM <node>"
+
+
+def tokenize(sql: str) -> list[Token]:
+    """The tokens of ``sql``, with offsets."""
+    return _DIALECT.tokenize(sql)
+
+
+def parse(sql: str) -> exp.Query:
+    """The one query in ``sql``; raises `SqlRefused` when it is not exactly one that can be read."""
+    try:
+        _check_first_word(sql)
+        statements = [statement for statement in _DIALECT.parse(sql) if statement is not None]
+    except (ParseError, TokenError) as error:
+        raise SqlRefused([_unreadable(sql, error)]) from None
+    except RecursionError:
+        raise SqlRefused([problem_at(sql, None, "the SQL is nested too deeply to be read")]) from None
+    if len(statements) > 1:
+        message, remedy = (
+            "there is more than one statement",
+            "keep one SELECT; use one sql transform for each",
+        )
+        end = next(token for token in tokenize(sql) if token.token_type is TokenType.SEMICOLON)
+        raise SqlRefused([problem_at(sql, Span(end.start, end.end + 1), message, remedy)])
+    return statements[0]  # type: ignore[return-value]  # SELECT, WITH and ( start nothing else
+
+
+def _check_first_word(sql: str) -> None:
+    """Only queries go on: what the parser does not know at all it would wave through with a log line."""
+    tokens = tokenize(sql)
+    if not tokens:
+        raise SqlRefused([problem_at(sql, None, "the SQL is empty", _WANTED)])
+    first = tokens[0]
+    if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
+        message = f"a sql transform is one SELECT statement, this one starts with {first.text.upper()}"
+        raise SqlRefused([problem_at(sql, Span(first.start, first.end + 1), message, _WANTED)])
+
+
+def _unreadable(sql: str, error: ParseError | TokenError) -> SqlProblem:
+    details = getattr(error, "errors", None)
+    if not details:
+        return problem_at(sql, None, "a quote or comment is opened and never closed", "close it")
+    detail = details[0]
+    word = (detail.get("highlight") or "").strip("\n")
+    end = _offset(sql, detail["line"], detail["col"])
+    span = Span(end - len(word), max(end, end - len(word) + 1))
+    description = str(detail["description"]).rstrip(".")
+    if description.startswith("Required keyword"):
+        return problem_at(sql, span, f"something is missing after '{word}'")
+    if description.startswith("Invalid expression"):
+        return problem_at(sql, span, f"the SQL cannot be read: '{word}' is not expected here")
+    expected = description[:1].lower() + description[1:]
+    return problem_at(sql, span, f"the SQL cannot be read at '{word}': {expected}")
+
+
+def _offset(sql: str, line: int, column: int) -> int:
+    return sum(len(text) + 1 for text in sql.split("\n")[: line - 1]) + column

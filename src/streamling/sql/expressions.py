@@ -1,0 +1,161 @@
+"""Rewrites one expression for Spark: names become the exact columns, DataFusion's meaning becomes explicit.
+
+The Arrow type of a part is noted in its ``meta["arrow"]`` as far as it is known; it decides where the two engines
+differ by type (integer division, subscripts), and it is what the static check reports of the output.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql import inference, literals, typenames
+from streamling.sql.functions import rewrite_call
+from streamling.sql.places import SourceText
+from streamling.sql.plan import Column, Plan, quoted
+from streamling.sql.problems import SqlProblem
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What a FROM gives: rows, their columns (None: not known), and the names they may be qualified with."""
+
+    plan: Plan
+    columns: tuple[Column, ...] | None
+    #: lower-cased dotted names, each as its parts
+    names: frozenset[tuple[str, ...]] = frozenset()
+
+    def renamed(self, alias: str) -> Relation:
+        return Relation(self.plan, self.columns, frozenset({(alias.lower(),)}))
+
+
+@dataclass
+class Expressions:
+    """Rewrites the expressions of one SELECT."""
+
+    text: SourceText
+    relation: Relation
+    problems: list[SqlProblem]
+    #: columns that earlier items of the select list defined; Spark lets later items use them
+    aliases: list[Column] = field(default_factory=list)
+
+    def spark(self, node: exp.Expr) -> tuple[str, pa.DataType | None]:
+        """The expression as Spark SQL, and its type."""
+        rewritten = self.rewrite(node.copy(), frozenset())
+        return rewritten.sql("spark", comments=False), rewritten.meta.get("arrow")
+
+    def rewrite(self, node: exp.Expr, lambdas: frozenset[str]) -> exp.Expr:
+        """``node`` with every part rewritten. Names in ``lambdas`` are parameters of an enclosing lambda."""
+        if isinstance(node, exp.Column | exp.Dot):
+            return self._name(node, lambdas)
+        if isinstance(node, exp.DataType | exp.Interval | exp.Var):
+            return node
+        if isinstance(node, exp.Lambda):
+            lambdas |= {parameter.name.lower() for parameter in node.expressions}
+            node.set("this", self.rewrite(node.this, lambdas))
+            return node
+        for key, value in list(node.args.items()):
+            if isinstance(value, list):
+                node.set(key, [self.rewrite(v, lambdas) if isinstance(v, exp.Expr) else v for v in value])
+            elif isinstance(value, exp.Expr):
+                node.set(key, self.rewrite(value, lambdas))
+        return self._meaning(node)
+
+    def _meaning(self, node: exp.Expr) -> exp.Expr:
+        """What DataFusion means by a construct whose parts are done, spelled for Spark."""
+        if isinstance(node, exp.Anonymous):
+            return rewrite_call(node, self.text, self.problems)
+        if isinstance(node, exp.Cast):
+            return typenames.rewrite_cast(node, self.text, self.problems)
+        if isinstance(node, exp.Literal):
+            return literals.rewrite_number(node)
+        return inference.annotate(node)
+
+    def _name(self, node: exp.Expr, lambdas: frozenset[str]) -> exp.Expr:
+        path = _path(node)
+        if path is None:  # a field of something that is not a name: f(x).y
+            node.set("this", self.rewrite(node.this, lambdas))
+            return node
+        if path[0].name.lower() in lambdas:
+            return node
+        found = self._resolve(path)
+        if found is None:
+            return node
+        column, fields = found
+        text, type_ = quoted(column.name), column.type
+        for step in fields:
+            actual, type_ = _field(type_, step)
+            text += "." + quoted(actual)
+        resolved = exp.Var(this=text)
+        resolved.meta.update(_first_place(path), arrow=type_)
+        return resolved
+
+    def _resolve(self, path: Sequence[exp.Identifier]) -> tuple[Column, Sequence[exp.Identifier]] | None:
+        """The column a dotted name means and the struct fields after it; None when it cannot be known."""
+        columns = self.relation.columns
+        if columns is None:
+            return None
+        for cut in range(len(path) - 1, 0, -1):
+            qualifier = tuple(part.name.lower() for part in path[:cut])
+            if qualifier in self.relation.names and (column := self._column(path[cut])):
+                return column, path[cut + 1 :]
+        column = self._column(path[0])
+        if column is not None:
+            return column, path[1:]
+        self._unknown(path, columns)
+        return None
+
+    def _column(self, name: exp.Identifier) -> Column | None:
+        columns = self.relation.columns or ()
+        return pick(name, columns) or pick(name, self.aliases)
+
+    def _unknown(self, path: Sequence[exp.Identifier], columns: Sequence[Column]) -> None:
+        qualified = len(path) > 1 and (path[0].name.lower(),) in self.relation.names
+        wanted = path[1] if qualified else path[0]
+        names = [column.name for column in columns]
+        same = [name for name in names if name.lower() == wanted.name.lower()]
+        close = same or difflib.get_close_matches(wanted.name, names, 1)
+        hint = f'did you mean "{close[0]}"?' if same else f"did you mean {close[0]}?" if close else None
+        listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+        message = f"there is no column '{wanted.name}'"
+        self.problems.append(self.text.problem(wanted, message, hint or f"columns: {listed}"))
+
+
+def pick(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:
+    """The column a name means: quoted names exactly, others without regard to case, the closest spelling first."""
+    wanted = name.name
+    for spelling in (wanted,) if name.quoted else (wanted, wanted.lower()):
+        for column in columns:
+            if column.name == spelling:
+                return column
+    if name.quoted:
+        return None
+    return next((column for column in columns if column.name.lower() == wanted.lower()), None)
+
+
+def _path(node: exp.Expr) -> list[exp.Identifier] | None:
+    """``a.b.c`` as its parts; None when the start is not a name."""
+    if isinstance(node, exp.Dot):
+        start = _path(node.this)
+        last = node.expression
+        return [*start, last] if start is not None and isinstance(last, exp.Identifier) else None
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+        return [part for part in node.parts if isinstance(part, exp.Identifier)]
+    return [node] if isinstance(node, exp.Identifier) else None
+
+
+def _field(type_: pa.DataType | None, name: exp.Identifier) -> tuple[str, pa.DataType | None]:
+    if type_ is None or not pa.types.is_struct(type_):
+        return name.name, None
+    fields = [Column(field.name, field.type) for field in type_]
+    found = pick(name, fields)
+    return (found.name, found.type) if found else (name.name, None)
+
+
+def _first_place(path: Sequence[exp.Identifier]) -> dict[str, int]:
+    start, end = path[0].meta, path[-1].meta
+    return {"start": start["start"], "end": end["end"]} if "start" in start and "end" in end else {}

@@ -1,0 +1,144 @@
+"""Types of operators, and the operators whose meaning depends on types.
+
+None stands for a type that only Spark knows. A wrong guess would be worse than none: everything here is a rule that
+Spark and DataFusion share, or one that the rewriting makes true.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.literals import widen
+
+TIMESTAMP_UTC = pa.timestamp("us", "UTC")
+_WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_FIXED: dict[type[exp.Expr], pa.DataType] = {
+    exp.Boolean: pa.bool_(),
+    exp.Not: pa.bool_(),
+    exp.Between: pa.bool_(),
+    exp.In: pa.bool_(),
+    exp.CurrentTimestamp: TIMESTAMP_UTC,
+    exp.CurrentDate: pa.date32(),
+    exp.CurrentTime: pa.time64("us"),
+    exp.DPipe: pa.string(),
+    exp.Substring: pa.string(),
+    exp.Trim: pa.string(),
+    exp.StrPosition: pa.int32(),
+}
+
+
+def type_of(node: exp.Expr) -> pa.DataType | None:
+    return node.meta.get("arrow")
+
+
+def annotate(node: exp.Expr) -> exp.Expr:
+    """``node``, or what stands for it in Spark, with its type noted. Its parts are done."""
+    if isinstance(node, exp.Bracket):
+        return _subscript(node)
+    if isinstance(node, exp.RegexpILike):
+        pattern = exp.Anonymous(this="concat", expressions=[exp.Literal.string("(?i)"), node.expression])
+        node = exp.RegexpLike(this=node.this, expression=pattern)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
+        node = _arithmetic(node)
+    elif isinstance(node, exp.Neg | exp.Paren):
+        node.meta["arrow"] = type_of(node.this)
+    elif isinstance(node, exp.Case):
+        _case(node)
+    elif isinstance(node, exp.Predicate | exp.Connector | exp.RegexpLike):
+        node.meta["arrow"] = pa.bool_()
+    elif type(node) in _FIXED:
+        node.meta["arrow"] = _FIXED[type(node)]
+    if isinstance(node, exp.DPipe) and not all(_texty(side) for side in (node.this, node.expression)):
+        node.meta["arrow"] = None  # lists and binary are joined as what they are
+    return node
+
+
+def common(types: list[pa.DataType | None]) -> pa.DataType | None:
+    """The type that values of all these types are brought to, when that is certain."""
+    return reduce(_wider, types) if types else None
+
+
+def _wider(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
+    if left == right or right == pa.null():
+        return left
+    if left == pa.null():
+        return right
+    if left in _WIDTHS and right in _WIDTHS:
+        return max(left, right, key=_WIDTHS.index)
+    if pa.float64() in (left, right) and all(_number(side) for side in (left, right)):
+        return pa.float64()
+    return None
+
+
+def _number(type_: pa.DataType | None) -> bool:
+    return type_ is not None and (
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    )
+
+
+def _texty(node: exp.Expr) -> bool:
+    type_ = type_of(node)
+    return type_ is not None and (pa.types.is_string(type_) or _number(type_) or pa.types.is_boolean(type_))
+
+
+def _arithmetic(node: exp.Binary) -> exp.Expr:
+    left, right = type_of(node.this), type_of(node.expression)
+    result = common([left, right])
+    if result in _WIDTHS:
+        node.set("this", widen(node.this))
+        node.set("expression", widen(node.expression))
+        if isinstance(node, exp.Div):  # 7 / 2 is 3; Spark's / would make 3.5 of it
+            node = exp.IntDiv(this=node.this, expression=node.expression)
+            result = pa.int64()
+    elif result == pa.float64() or (_moment(left) and isinstance(node.expression, exp.Interval)):
+        result = result or left
+    else:
+        result = None
+    node.meta["arrow"] = result
+    return node
+
+
+def _moment(type_: pa.DataType | None) -> bool:
+    return type_ is not None and pa.types.is_timestamp(type_)
+
+
+def _case(node: exp.Case) -> None:
+    for branch in node.args["ifs"]:
+        branch.set("true", widen(branch.args["true"]))
+    if default := node.args.get("default"):
+        node.set("default", widen(default))
+    results = [branch.args["true"] for branch in node.args["ifs"]]
+    results += [node.args["default"]] if node.args.get("default") else []
+    node.meta["arrow"] = common([type_of(result) for result in results])
+
+
+def _subscript(node: exp.Bracket) -> exp.Expr:
+    """``x[i]``: lists count from 1 (from the end when negative), what is not there is NULL; ``s['f']`` a field."""
+    container, [index, *_] = type_of(node.this), node.expressions
+    if isinstance(index, exp.Slice):
+        return _slice(node.this, index, container)
+    if isinstance(index, exp.Literal) and index.is_string and not _is_map(container):
+        return node
+    element = exp.Anonymous(this="try_element_at", expressions=[node.this, index])
+    if container is not None and pa.types.is_list(container):
+        element.meta["arrow"] = container.value_type
+    elif _is_map(container):
+        element.meta["arrow"] = container.item_type
+    return element
+
+
+def _slice(array: exp.Expr, bounds: exp.Slice, container: pa.DataType | None) -> exp.Expr:
+    low = bounds.this or exp.Literal.number(1)
+    high = bounds.expression or exp.Anonymous(this="size", expressions=[array.copy()])
+    length = exp.Add(this=exp.Sub(this=high, expression=low.copy()), expression=exp.Literal.number(1))
+    at_least_none = exp.Anonymous(this="greatest", expressions=[length, exp.Literal.number(0)])
+    call = exp.Anonymous(this="slice", expressions=[array, low, at_least_none])
+    call.meta["arrow"] = container
+    return call
+
+
+def _is_map(type_: pa.DataType | None) -> bool:
+    return type_ is not None and pa.types.is_map(type_)

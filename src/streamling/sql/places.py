@@ -1,0 +1,73 @@
+"""Where a part of the syntax tree stands in the text.
+
+sqlglot keeps offsets on names, numbers, strings and calls only. Everything else is found from those: an expression
+reaches from its first to its last known part, a clause starts at its keyword before the first.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from streamling.sql.dialect import tokenize
+from streamling.sql.problems import Span, SqlProblem, problem_at
+
+
+class SourceText:
+    """A SQL text that can say where things stand in it."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+
+    @cached_property
+    def _tokens(self) -> list[Token]:
+        return tokenize(self.sql)
+
+    def span(self, node: exp.Expr) -> Span | None:
+        """From the first to the last part of ``node`` whose place is known; that of the parent if none is."""
+        return _own_span(node) or (self.span(node.parent) if node.parent else None)
+
+    def clause(self, node: exp.Expr, *keywords: TokenType) -> Span | None:
+        """The nearest keyword before the first known part of ``node``; that part when there is none."""
+        inside = self.span(node)
+        if inside is None:
+            return None
+        before = [t for t in self._tokens if t.start <= inside.start and t.token_type in keywords]
+        return Span(before[-1].start, before[-1].end + 1) if before else inside
+
+    def text(self, node: exp.Expr) -> str:
+        """What the user wrote for ``node``, completed to whole brackets, on one line."""
+        span = _own_span(node)
+        if span is None:
+            return node.sql(comments=False).lower()
+        return " ".join(self.sql[span.start : self._closed(span)].split())
+
+    def _closed(self, span: Span) -> int:
+        """The end of ``span`` moved behind the brackets that are opened in it, or right after a call's name."""
+        inside = [t for t in self._tokens if t.start >= span.start]
+        depth, end = 0, span.end
+        for token in inside:
+            if token.start >= span.end and depth == 0 and token.token_type is not TokenType.L_PAREN:
+                break
+            depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+            if depth < 0:
+                break
+            end = max(end, token.end + 1)
+        return end
+
+    def problem(self, place: exp.Expr | Span | None, message: str, remedy: str | None = None) -> SqlProblem:
+        span = self.span(place) if isinstance(place, exp.Expr) else place
+        return problem_at(self.sql, span, message, remedy)
+
+
+def _own_span(node: exp.Expr) -> Span | None:
+    places = [part.meta for part in node.walk() if "start" in part.meta]
+    if not places:
+        return None
+    return Span(min(place["start"] for place in places), max(place["end"] for place in places) + 1)
+
+
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)

@@ -1,0 +1,171 @@
+"""The select list: stars, aliases, unnest, and the row kind that goes with every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.expressions import Expressions, Relation, pick
+from streamling.sql.literals import rewrite_number, widen
+from streamling.sql.places import SourceText
+from streamling.sql.plan import Column, Project, quoted
+from streamling.sql.problems import SqlProblem
+from streamling.sql.unnesting import UNNESTED, unnest
+
+#: the row kind: i, u or d; it follows the rows through every projection
+OP = "_gs_op"
+_KINDS = ("i", "u", "d")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One output column: Spark SQL, the column, and where it comes from in the text."""
+
+    sql: str
+    column: Column
+    node: exp.Expr
+
+    @property
+    def aliased(self) -> str:
+        return f"{self.sql} AS {quoted(self.column.name)}"
+
+
+def project(
+    items: Sequence[exp.Expr], source: Relation, text: SourceText, problems: list[SqlProblem]
+) -> Relation:
+    """``SELECT items FROM source``."""
+    items, source = unnest(items, source, text, problems)
+    expressions = Expressions(text, source, problems)
+    output: list[Item] = []
+    for item in items:
+        output += _items(item, expressions)
+        expressions.aliases = [done.column for done in output]
+    if source.columns is None:
+        return Relation(Project(source.plan, tuple(item.aliased for item in output)), _known(items, output))
+    _check(output, text, problems)
+    output += _row_kind(source.columns, output)
+    columns = tuple(item.column for item in output)
+    if [item.sql for item in output] == [
+        quoted(column.name) for column in source.columns
+    ] and columns == source.columns:
+        return Relation(source.plan, columns)
+    return Relation(Project(source.plan, tuple(item.aliased for item in output)), columns)
+
+
+def with_op(relations: Sequence[Relation]) -> list[Relation]:
+    """The parts of a union with the row kind in the same place: ``i`` where a part has none."""
+    columns = [relation.columns or () for relation in relations]
+    if not any(column.name == OP for part in columns for column in part):
+        return list(relations)
+    place = next((i for i, column in enumerate(columns[0]) if column.name == OP), len(columns[0]))
+    return [_op_at(relation, place) for relation in relations]
+
+
+def _op_at(relation: Relation, place: int) -> Relation:
+    columns = relation.columns or ()
+    rest = [column for column in columns if column.name != OP]
+    has_op = len(rest) < len(columns)
+    ordered = (*rest[:place], Column(OP, pa.string()), *rest[place:])
+    if ordered == tuple(columns):
+        return relation
+    items = [
+        f"'i' AS {quoted(OP)}" if column.name == OP and not has_op else quoted(column.name)
+        for column in ordered
+    ]
+    return Relation(Project(relation.plan, tuple(items)), ordered)
+
+
+def _known(items: Sequence[exp.Expr], output: Sequence[Item]) -> tuple[Column, ...] | None:
+    """Columns of a projection over unknown columns: those that are named, unless a star may bring more."""
+    if any(item.is_star for item in items):
+        return None
+    columns = tuple(item.column for item in output)
+    return columns if any(column.name == OP for column in columns) else (*columns, Column(OP, pa.string()))
+
+
+def _items(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
+    if node.is_star:
+        yield from _star(node, expressions)
+        return
+    inner = node.this if isinstance(node, exp.Alias) else node
+    sql, type_ = expressions.spark(inner)
+    if isinstance(inner, exp.Literal) and type_ == pa.int64():
+        sql = widen(rewrite_number(inner.copy())).sql("spark")
+    yield Item(sql, Column(_name(node, expressions), type_), inner)
+
+
+def _name(node: exp.Expr, expressions: Expressions) -> str:
+    """What the column is called: the alias, the column itself (also through a cast), else the text as written."""
+    if isinstance(node, exp.Alias):
+        alias = node.args["alias"]
+        return str(alias.name) if alias.quoted else str(alias.name).lower()
+    inner = node
+    while isinstance(inner, exp.Cast | exp.Paren):
+        inner = inner.this
+    if isinstance(inner, exp.Column | exp.Dot):
+        last = inner.expression if isinstance(inner, exp.Dot) else inner.this
+        column = pick(last, expressions.relation.columns or ())
+        return column.name if column else str(last.name)
+    return str(inner.meta.get("alias") or expressions.text.text(node))
+
+
+def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
+    star = node.this if isinstance(node, exp.Column) else node
+    columns = expressions.relation.columns
+    if isinstance(node, exp.Column) and (node.table.lower(),) not in expressions.relation.names:
+        message = f"there is no table '{node.table}' in this SELECT"
+        expressions.problems.append(expressions.text.problem(node, message))
+    if columns is None:
+        return
+    left_out = {_excluded(name, columns, expressions) for name in star.args.get("except_") or ()}
+    replaced = {alias.alias.lower(): alias.this for alias in star.args.get("replace") or ()}
+    for column in columns:
+        if column.name in left_out or column.name.startswith(UNNESTED):
+            continue
+        if column.name.lower() in replaced:
+            sql, type_ = expressions.spark(replaced[column.name.lower()])
+            yield Item(sql, Column(column.name, type_), replaced[column.name.lower()])
+        else:
+            yield Item(quoted(column.name), column, star)
+
+
+def _excluded(name: exp.Expr, columns: Sequence[Column], expressions: Expressions) -> str | None:
+    identifier = name.this if isinstance(name, exp.Column) else name
+    column = pick(identifier, columns)
+    if column is None:
+        message = f"there is no column '{identifier.name}' to leave out"
+        listed = ", ".join(column.name for column in columns[:20])
+        expressions.problems.append(expressions.text.problem(name, message, f"columns: {listed}"))
+    return column.name if column else None
+
+
+def _row_kind(columns: Sequence[Column], output: Sequence[Item]) -> Iterator[Item]:
+    """``_gs_op`` of the rows, when they have one and the select list does not speak of it."""
+    if any(item.column.name == OP for item in output):
+        return
+    for column in columns:
+        if column.name == OP:
+            yield Item(quoted(OP), column, exp.Star())
+
+
+def _check(output: Sequence[Item], text: SourceText, problems: list[SqlProblem]) -> None:
+    seen: set[str] = set()
+    for item in output:
+        name = item.column.name
+        if name in seen:
+            remedy = f"write * EXCEPT ({name}), …" if name == OP else "give one of them another name with AS"
+            problems.append(text.problem(item.node, f"two columns are called '{name}'", remedy))
+        seen.add(name)
+        if name == OP:
+            problems += _bad_kind(item, text)
+
+
+def _bad_kind(item: Item, text: SourceText) -> Iterator[SqlProblem]:
+    node, type_ = item.node, item.column.type
+    if isinstance(node, exp.Literal) and node.is_string and node.name not in _KINDS:
+        yield text.problem(node, f"{OP} is the row kind and cannot be '{node.name}'", "use 'i', 'u' or 'd'")
+    elif type_ is not None and not pa.types.is_string(type_) and not pa.types.is_null(type_):
+        yield text.problem(node, f"{OP} is the row kind and must be text, not {type_}", "use 'i', 'u' or 'd'")

@@ -1,0 +1,66 @@
+"""Which nodes a SQL text reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+
+def parts(table: exp.Table) -> tuple[exp.Identifier, ...]:
+    """The dotted parts of a table name, outermost first."""
+    return tuple(part for part in table.find_all(exp.Identifier, bfs=False) if not _in_alias(part, table))
+
+
+def table_name(table: exp.Table) -> str:
+    """The name as the user wrote it, without quotes: ``raw.transactions``."""
+    ordered = sorted(parts(table), key=lambda part: part.meta.get("start", 0))
+    return ".".join(part.name for part in ordered)
+
+
+def references(query: exp.Expr) -> Iterator[exp.Table]:
+    """Every mention of a node in a FROM or join, in the order of the text; names of CTEs are left out."""
+    tables = [table for table in query.find_all(exp.Table) if not _is_cte(table) and parts(table)]
+    yield from sorted(tables, key=lambda table: parts(table)[0].meta.get("start", 0))
+
+
+def node_names(query: exp.Expr) -> list[str]:
+    """The names of `references`, each once."""
+    return list(dict.fromkeys(table_name(table) for table in references(query)))
+
+
+def match(name: str, declared: Iterable[str]) -> str | None:
+    """The declared node that ``name`` means: the same spelling, else the same without regard to case."""
+    names = list(declared)
+    if name in names:
+        return name
+    return next((candidate for candidate in names if candidate.lower() == name.lower()), None)
+
+
+def _in_alias(part: exp.Expr, table: exp.Table) -> bool:
+    node: exp.Expr | None = part
+    while node is not None and node is not table:
+        if node.arg_key not in ("this", "db", "catalog", "expression"):
+            return True
+        node = node.parent
+    return False
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """True when an enclosing WITH defines the name before this place."""
+    if table.args.get("db") or not isinstance(table.this, exp.Identifier):
+        return False
+    child: exp.Expr = table
+    within: exp.CTE | None = None
+    while child.parent is not None:
+        parent = child.parent
+        if isinstance(parent, exp.CTE):
+            within = parent
+        elif isinstance(parent, exp.Query) and (clause := parent.args.get("with_")):
+            for cte in clause.expressions:
+                if cte is within and not clause.args.get("recursive"):
+                    break
+                if cte.alias.lower() == table.name.lower():
+                    return True
+        child = parent
+    return False

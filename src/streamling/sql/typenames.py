@@ -1,0 +1,135 @@
+"""Type names in casts: those of Spark, of SQL as DataFusion reads it, and Arrow's own.
+
+Where a name means different things, DataFusion's meaning holds: DECIMAL is DECIMAL(38, 10), TIMESTAMP has no zone,
+INT8 has eight bytes. Unsigned integers become the next wider signed type, as everywhere (see `types.spark`).
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.places import SourceText
+from streamling.sql.problems import SqlProblem
+
+_T = exp.DType
+_Known = tuple[str, pa.DataType]
+
+_STRING: _Known = ("STRING", pa.string())
+_BINARY: _Known = ("BINARY", pa.binary())
+_NO_ZONE: _Known = ("TIMESTAMP_NTZ", pa.timestamp("us"))
+_UTC: _Known = ("TIMESTAMP_LTZ", pa.timestamp("us", "UTC"))
+_BYTE: _Known = ("TINYINT", pa.int8())
+_SHORT: _Known = ("SMALLINT", pa.int16())
+_INT: _Known = ("INT", pa.int32())
+_LONG: _Known = ("BIGINT", pa.int64())
+_UNSIGNED_LONG: _Known = ("DECIMAL(20, 0)", pa.decimal128(20, 0))
+_DOUBLE: _Known = ("DOUBLE", pa.float64())
+_FLOAT: _Known = ("FLOAT", pa.float32())
+_DATE: _Known = ("DATE", pa.date32())
+_TIME: _Known = ("TIME(6)", pa.time64("us"))
+
+_SQL: dict[exp.DType, _Known] = {
+    _T.BOOLEAN: ("BOOLEAN", pa.bool_()),
+    _T.TINYINT: _BYTE,
+    _T.SMALLINT: _SHORT,
+    _T.INT: _INT,
+    _T.BIGINT: _LONG,
+    _T.UTINYINT: _SHORT,
+    _T.USMALLINT: _INT,
+    _T.UINT: _LONG,
+    _T.UBIGINT: _UNSIGNED_LONG,
+    _T.FLOAT: _FLOAT,
+    _T.DOUBLE: _DOUBLE,
+    _T.TEXT: _STRING,
+    _T.VARCHAR: _STRING,
+    _T.CHAR: _STRING,
+    _T.BINARY: _BINARY,
+    _T.VARBINARY: _BINARY,
+    _T.DATE: _DATE,
+    _T.TIME: _TIME,
+    _T.DATETIME: _NO_ZONE,
+    _T.TIMESTAMP: _NO_ZONE,
+    _T.TIMESTAMPNTZ: _NO_ZONE,
+    _T.TIMESTAMPTZ: _UTC,
+    _T.TIMESTAMPLTZ: _UTC,
+}
+_ARROW: dict[str, _Known] = {
+    "utf8": _STRING,
+    "largeutf8": _STRING,
+    "utf8view": _STRING,
+    "largebinary": _BINARY,
+    "binaryview": _BINARY,
+    "uint8": _SHORT,
+    "uint16": _INT,
+    "uint32": _LONG,
+    "uint64": _UNSIGNED_LONG,
+    "float16": _FLOAT,
+    "float32": _FLOAT,
+    "float64": _DOUBLE,
+    "date32": _DATE,
+    "date64": _DATE,
+    "time32": _TIME,
+    "time64": _TIME,
+}
+
+
+def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -> exp.Expr:
+    """A cast to a type that Spark knows. Names that nobody knows are a problem."""
+    known = spark_type(node.to)
+    if known is None:
+        problems.append(_unknown(node, text))
+        return node
+    spelling, arrow = known
+    node.set("to", exp.Var(this=spelling))
+    node.meta["arrow"] = arrow
+    return node
+
+
+def spark_type(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
+    """Spark's spelling of a type name and the Arrow type of its values."""
+    if type_.this is _T.USERDEFINED:
+        return _ARROW.get(str(type_.args.get("kind")).lower())
+    if type_.this in (_T.DECIMAL, _T.BIGDECIMAL):
+        return _decimal(type_)
+    if type_.this is _T.ARRAY and (element := spark_type(type_.expressions[0])):
+        return f"ARRAY<{element[0]}>", pa.list_(element[1])
+    if type_.this is _T.MAP:
+        key, value = (spark_type(part) for part in type_.expressions)
+        return (f"MAP<{key[0]}, {value[0]}>", pa.map_(key[1], value[1])) if key and value else None
+    if type_.this is _T.STRUCT:
+        return _struct(type_)
+    return _SQL.get(type_.this)
+
+
+def _decimal(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
+    sizes = [int(size.name) for size in type_.expressions] or [38, 10]
+    precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
+    if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+        return None
+    return f"DECIMAL({precision}, {scale})", pa.decimal128(precision, scale)
+
+
+def _struct(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
+    spellings, fields = [], []
+    for field in type_.expressions:
+        known = spark_type(field.args["kind"]) if isinstance(field, exp.ColumnDef) else None
+        if known is None:
+            return None
+        spellings.append(f"`{field.name}`: {known[0]}")
+        fields.append(pa.field(field.name, known[1]))
+    return f"STRUCT<{', '.join(spellings)}>", pa.struct(fields)
+
+
+def _unknown(node: exp.Cast, text: SourceText) -> SqlProblem:
+    written = str(node.to.args.get("kind") or node.to.sql("spark"))
+    names = [*(kind.value.lower() for kind in _SQL), *_ARROW]
+    close = difflib.get_close_matches(written.lower(), names, 1)
+    remedy = (
+        f"did you mean {close[0].upper()}?"
+        if close
+        else "such as BIGINT, DOUBLE, DECIMAL(38, 10), TEXT, TIMESTAMP"
+    )
+    return text.problem(node.this, f"there is no type {written} to cast to", remedy)

@@ -1,0 +1,105 @@
+"""The sql transform: one stateless SELECT over other nodes, compiled to a Spark plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+from pydantic import Field
+
+from streamling.errors import StreamlingError
+from streamling.pipeline.options import Parallel, TransformOptions
+from streamling.pipeline.scalars import PrimaryKey
+from streamling.plugins.operators import FrameTransform
+from streamling.sql.compiler import compile_sql
+from streamling.sql.dialect import parse
+from streamling.sql.plan import Column
+from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.references import node_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+_Build = Callable[[Mapping[str, "DataFrame"]], "DataFrame"]
+
+
+class SqlTransformOptions(Parallel, TransformOptions):
+    """Fields of a ``sql`` transform."""
+
+    primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
+    sql: str = Field(description="One SELECT over sources and transforms of this pipeline.")
+
+    def upstreams(self) -> Sequence[str]:
+        """Node names in FROM, as written. Raises `SqlRefused` when the text cannot be read: the parser of the file
+        turns it into problems with their place there."""
+        return node_names(parse(self.sql))
+
+
+class SqlTransform(FrameTransform[SqlTransformOptions]):
+    """Compiles once for each set of input schemas; a batch then costs a few calls into the JVM."""
+
+    Options: ClassVar[type[SqlTransformOptions]] = SqlTransformOptions
+
+    def __init__(self, context: NodeContext[SqlTransformOptions]) -> None:
+        super().__init__(context)
+        self._builds: dict[tuple[tuple[str, str], ...], _Build] = {}
+
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        from streamling.sql.errors import explain
+
+        try:
+            return self._build(spark, inputs)(inputs)
+        except Exception as error:
+            raise explain(error, self.context.name, self.options.sql) from error
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        from streamling.sql.errors import explain
+
+        return explain(error, self.context.name, self.options.sql)
+
+    def static_check(
+        self, inputs: Mapping[str, pa.Schema | None]
+    ) -> tuple[list[SqlProblem], pa.Schema | None]:
+        return check_sql(self.options.sql, inputs)
+
+    def _build(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> _Build:
+        key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
+        build = self._builds.get(key)
+        if build is None:  # two threads may both get here: they store equal things
+            from streamling.sql.frames import prepare
+            from streamling.types.spark import to_arrow_type
+
+            columns = {
+                name: [Column(field.name, to_arrow_type(field.dataType)) for field in frame.schema.fields]
+                for name, frame in inputs.items()
+            }
+            compiled = compile_sql(self.options.sql, columns)
+            if compiled.problems:
+                raise SqlRefused(compiled.problems)
+            build = self._builds[key] = prepare(spark, compiled.plan)
+        return build
+
+
+def check_sql(sql: str, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
+    """Everything wrong with ``sql`` that needs no Spark to see, and the columns it gives (None: not known)."""
+    columns = {
+        name: None if schema is None else [Column(field.name, field.type) for field in schema]
+        for name, schema in inputs.items()
+    }
+    try:
+        compiled = compile_sql(sql, columns)
+    except SqlRefused as refused:
+        return list(refused.problems), None
+    if compiled.problems or compiled.columns is None:
+        return list(compiled.problems), None
+    return [], pa.schema([_field(column) for column in compiled.columns])
+
+
+def _field(column: Column) -> pa.Field:
+    """A column of an output schema; a type that only Spark knows is null, marked in the metadata."""
+    if column.type is None:
+        return pa.field(column.name, pa.null(), metadata={b"streamling.type": b"unknown"})
+    return pa.field(column.name, column.type)

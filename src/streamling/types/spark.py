@@ -1,0 +1,233 @@
+"""Arrow types in Spark and back.
+
+Spark has fewer types than Arrow. What is missing travels in the next wider type, its carrier, and the metadata of the
+column names the Arrow type it stands for, so that a sink at the end of the plan knows what the source had. Metadata
+follows a column through projections and renames; an expression over it has the carrier's type and no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamling.errors import StreamlingError
+from streamling.types.names import arrow_type, arrow_type_name
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+#: key in a column's metadata, in Spark and in Arrow: the name of the Arrow type the column stands for
+LOGICAL = "streamling.type"
+
+#: Arrow type → the Arrow type of its carrier, for types without parameters that Spark does not have
+_CARRIERS: dict[pa.DataType, pa.DataType] = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+    pa.time32("s"): pa.time64("us"),
+    pa.time32("ms"): pa.time64("us"),
+    pa.time64("ns"): pa.int64(),  # Spark's TIME ends at microseconds: nanoseconds travel as a number
+    **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
+}
+
+#: the carriers themselves ↔ Spark's names for them
+_SPARK: dict[pa.DataType, str] = {
+    pa.null(): "void",
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.time64("us"): "time(6)",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+_ARROW = {name: type_ for type_, name in _SPARK.items()}
+
+
+# ── types ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def carrier(type_: pa.DataType) -> pa.DataType:
+    """The Arrow type whose values Spark holds for values of ``type_``; nested types part by part."""
+    if type_ in _CARRIERS:
+        return _CARRIERS[type_]
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", "UTC" if type_.tz else None)
+    if pa.types.is_decimal(type_):
+        return _decimal_carrier(type_)
+    if pa.types.is_fixed_size_binary(type_):
+        return pa.binary()
+    if pa.types.is_dictionary(type_):
+        return carrier(type_.value_type)
+    if _is_list(type_):
+        return pa.list_(_carrier_field(type_.value_field))
+    if pa.types.is_map(type_):
+        return pa.map_(carrier(type_.key_type), carrier(type_.item_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([_carrier_field(field) for field in type_])
+    if type_ in _SPARK:
+        return type_
+    raise StreamlingError.user(f"there is no way to hold values of type {type_} in Spark")
+
+
+def _decimal_carrier(type_: pa.DataType) -> pa.DataType:
+    if type_.precision > 38 or type_.scale < 0:
+        raise StreamlingError.user(
+            f"{type_} has no place in Spark, whose decimals have at most 38 digits and no negative scale"
+        )
+    return pa.decimal128(type_.precision, type_.scale)
+
+
+def _carrier_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, carrier(field.type), field.nullable)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+
+
+def to_spark_type(type_: pa.DataType) -> DataType:
+    """Spark's type for values of ``type_``."""
+    from pyspark.sql import types as spark
+
+    held = carrier(type_)
+    if pa.types.is_decimal(held):
+        return spark.DecimalType(held.precision, held.scale)
+    if pa.types.is_list(held):
+        return spark.ArrayType(to_spark_type(held.value_type))
+    if pa.types.is_map(held):
+        return spark.MapType(to_spark_type(held.key_type), to_spark_type(held.item_type))
+    if pa.types.is_struct(held):
+        return spark.StructType([spark.StructField(f.name, to_spark_type(f.type), f.nullable) for f in held])
+    return spark.DataType.fromDDL(_SPARK[held])
+
+
+def to_arrow_type(type_: DataType) -> pa.DataType | None:
+    """The Arrow type of the values ``toArrow`` gives for a Spark type; None for types that never leave Spark."""
+    from pyspark.sql import types as spark
+
+    if isinstance(type_, spark.DecimalType):
+        return pa.decimal128(type_.precision, type_.scale)
+    if isinstance(type_, spark.ArrayType):
+        element = to_arrow_type(type_.elementType)
+        return None if element is None else pa.list_(element)
+    if isinstance(type_, spark.MapType):
+        key, value = to_arrow_type(type_.keyType), to_arrow_type(type_.valueType)
+        return None if key is None or value is None else pa.map_(key, value)
+    if isinstance(type_, spark.StructType):
+        fields = [(field.name, to_arrow_type(field.dataType), field.nullable) for field in type_.fields]
+        return None if any(f[1] is None for f in fields) else pa.struct([pa.field(*f) for f in fields])
+    if isinstance(type_, spark.StringType):  # collations and char(n) are spelled into the name
+        return pa.string()
+    return _ARROW.get(type_.simpleString())
+
+
+# ── schemas ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_spark_schema(schema: pa.Schema) -> StructType:
+    """Columns for Spark; where a carrier stands in, the metadata says for what."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [
+            StructField(field.name, to_spark_type(field.type), field.nullable, _metadata(field))
+            for field in schema
+        ]
+    )
+
+
+def _metadata(field: pa.Field) -> dict[str, Any]:
+    known = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+    if _differs(field.type):
+        known[LOGICAL] = arrow_type_name(field.type)
+    return known
+
+
+def _differs(type_: pa.DataType) -> bool:
+    """True when the carrier loses what the type was, other than how Arrow lays it out in memory."""
+    return (
+        type_ in _CARRIERS
+        or pa.types.is_fixed_size_binary(type_)
+        or (pa.types.is_timestamp(type_) and (type_.unit != "us" or type_.tz not in (None, "UTC")))
+    )
+
+
+def to_arrow_schema(schema: StructType) -> pa.Schema:
+    """Columns as ``toArrow`` gives them: carriers, with the metadata of Spark's columns."""
+    fields = []
+    for field in schema.fields:
+        type_ = to_arrow_type(field.dataType)
+        if type_ is None:
+            kind = field.dataType.simpleString()
+            raise StreamlingError.user(
+                f"column '{field.name}' has the type {kind}, which no sink can take",
+                remedy="cast it, for example to TEXT",
+            )
+        metadata = {
+            key: value if isinstance(value, str) else json.dumps(value)
+            for key, value in field.metadata.items()
+        }
+        fields.append(pa.field(field.name, type_, field.nullable, metadata or None))
+    return pa.schema(fields)
+
+
+def logical_type(field: pa.Field) -> pa.DataType:
+    """The Arrow type a column stands for: that of its metadata, else its own."""
+    name = (field.metadata or {}).get(LOGICAL.encode())
+    return field.type if name is None else arrow_type(name.decode()) or field.type
+
+
+# ── data ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_carriers(table: pa.Table) -> pa.Table:
+    """The rows with every column in its carrier, ready for ``createDataFrame``; untouched when nothing differs."""
+    schema = pa.schema([pa.field(f.name, carrier(f.type), f.nullable) for f in table.schema])
+    if schema.types == table.schema.types:
+        return table
+    return _converted(table, schema, _to_carrier)
+
+
+def from_carriers(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows of ``toArrow`` with each column in the type that ``schema`` (of `to_arrow_schema`) says it stands for."""
+    wanted = pa.schema([pa.field(f.name, logical_type(f), f.nullable) for f in schema])
+    return _converted(table, wanted, _from_carrier)
+
+
+def _converted(
+    table: pa.Table, schema: pa.Schema, convert: Callable[[pa.ChunkedArray, pa.DataType], pa.ChunkedArray]
+) -> pa.Table:
+    columns = [convert(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _to_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_duration(column.type) or column.type == pa.time64("ns"):
+        return column.cast(pa.int64()).cast(type_)
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        return pc.cast(column, type_, safe=False)  # Spark ends at microseconds
+    return column.cast(type_)
+
+
+def _from_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_time(column.type) and pa.types.is_time(type_) and column.type != type_:
+        return pc.cast(column, type_, safe=False)
+    return column if column.type == type_ else column.cast(type_)
