@@ -10,7 +10,7 @@ Every failure that reaches the top is a `StreamlingError`. Two flags travel with
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 _RETRIABLE_OS_ERRORS = (
@@ -97,11 +97,19 @@ class Problem:
     line: int = 0
     column: int = 0
     remedy: str | None = None
+    #: lines of the file with carets under the place, where looking helps more than counting
+    excerpt: str = field(default="", compare=False)
+
+    @property
+    def place(self) -> str:
+        """``file:line:column``, as far as known; terminals and editors make it a link."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
+        place = f"{self.place}: " if self.place else ""
         remedy = f" ({self.remedy})" if self.remedy else ""
-        return f"{place}{self.message}{remedy}"
+        excerpt = f"\n{self.excerpt}" if self.excerpt else ""
+        return f"{place}{self.message}{remedy}{excerpt}"
 
 
 class InvalidPipeline(StreamlingError):

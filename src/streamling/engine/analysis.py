@@ -122,8 +122,7 @@ class _Walk:
             except StreamlingError as error:
                 if error.internal:
                     raise
-                place = node.place
-                self.problems.append(Problem(str(error), place.file, place.line, place.column, error.remedy))
+                self.problems.append(problem_of(error, node))
                 return
         problem = check_key_columns(node, built.schema.names)
         if problem is not None:
@@ -178,6 +177,12 @@ def _raise_all(pipeline: Pipeline, errors: list[tuple[str, BaseException]]) -> N
     for name, error in errors:
         if not isinstance(error, StreamlingError) or error.internal:
             raise error
-        place = pipeline[name].place
-        problems.append(Problem(str(error), place.file, place.line, place.column, error.remedy))
+        problems.append(problem_of(error, pipeline[name]))
     raise InvalidPipeline(problems)
+
+
+def problem_of(error: StreamlingError, node: Node) -> Problem:
+    """A user's mistake at the place of its node."""
+    message = str(error) if str(node) in str(error) else f"{node}: {error}"
+    place = node.place
+    return Problem(message, place.file, place.line, place.column, error.remedy)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -58,12 +58,13 @@ class PipelineRun:
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._failure: StreamlingError | None = None
-        self._stop_reason: str | None = None
+        self.stop_reason: str | None = None
         self._keep_position = False
         self._running: set[str] = set()
         self._parts = Parts()
         self._checkpointer: Checkpointer | None = None
-        self._sources = analysis.make_sources(pipeline, registry, self._context)
+        self._sources = analysis.make_sources(pipeline, registry, self.context)
+        self._tell_first_rows: Callable[[], None] | None = None
         self.described: analysis.Described | None = None
         self.analysis: analysis.Analysis | None = None
 
@@ -79,6 +80,15 @@ class PipelineRun:
         """Whether the run ends by itself."""
         return all(source.bounded for source in self._sources.values())
 
+    @property
+    def needs_spark(self) -> bool:
+        """Whether Spark's analysis can find more mistakes than the static checks."""
+        return bool(self.pipeline.transforms)
+
+    def on_first_rows(self, tell: Callable[[], None]) -> None:
+        """Call ``tell`` when the first rows have been written by a sink in this process."""
+        self._tell_first_rows = tell
+
     def describe(self) -> analysis.Described:
         """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
         self.described = analysis.describe(
@@ -92,10 +102,11 @@ class PipelineRun:
         described = self.described or self.describe()
         # names and settings of one pipeline must not be seen by another
         self._session = session.newSession()
-        self.analysis = analysis.analyse(described, self._session, self._registry, self._context)
+        self.analysis = analysis.analyse(described, self._session, self._registry, self.context)
         return self.analysis
 
-    def _context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
+    def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
+        """What one instance of a node's operator is given."""
         return NodeContext(
             name=node.name,
             options=node.options,
@@ -126,7 +137,7 @@ class PipelineRun:
             self.analysis,
             self._session,
             placement_for(self._config.spark.master),
-            self._context,
+            self.context,
             callbacks,
             clock=self._clock,
             row_limit=self._config.num_records_before_stop,
@@ -154,8 +165,8 @@ class PipelineRun:
         """Ask for a clean end; returns at once. The first reason counts."""
         with self._changed:
             self._keep_position |= keep_position
-            if self._stop_reason is None:
-                self._stop_reason = reason
+            if self.stop_reason is None:
+                self.stop_reason = reason
                 self._stopping.set()
             self._changed.notify_all()
         if keep_position and self._checkpointer is not None:
@@ -164,7 +175,7 @@ class PipelineRun:
     def wait(self) -> None:
         """Wait for the end and clean up. Raises what made the pipeline fail."""
         with self._changed:
-            self._changed.wait_for(lambda: self._failure or self._stop_reason or not self._running)
+            self._changed.wait_for(lambda: self._failure or self.stop_reason or not self._running)
         self._stopping.set()
         for flow in self._parts.flows.values():
             flow.pause()
@@ -230,7 +241,7 @@ class PipelineRun:
             return
         budget = self._config.shutdown_budget_secs
         # work that ended by itself is under no deadline; a signal is
-        wait = terminal_wait(budget) if self._stop_reason else self._config.checkpoint_timeout_sec
+        wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
         if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
             self._failure = StreamlingError(
                 f"the last checkpoint was not complete after {wait:g} s; rows since the one before come again",
@@ -238,7 +249,7 @@ class PipelineRun:
 
     def _exits_fast(self) -> bool:
         """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
-        if self._stop_reason is None or self._config.drain_policy != "fast":
+        if self.stop_reason is None or self._config.drain_policy != "fast":
             return False
         if any(source.bounded for source in self._sources.values()):
             log.warning("drain_policy 'fast' does not apply to bounded sources: draining")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from streamling.errors import StreamlingError
     from streamling.plugins.context import NodeContext
+    from streamling.sql.problems import SqlProblem
 
 #: Where a source stands: what the engine stores, state key → JSON value, once everything before it is durable.
 #: The source alone gives it a meaning; equal positions mean the same place.
@@ -209,6 +210,13 @@ class FrameTransform(Operator[OptionsT]):
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """The transform over its upstreams' DataFrames, by node name. Called once per batch for pulled sources,
         once per query for streamed ones, and once with empty inputs to learn the schema."""
+
+    def static_check(
+        self, inputs: Mapping[str, pa.Schema | None]
+    ) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
+        """What is wrong that can be seen without Spark, and the output columns as far as known. None for an
+        input whose columns are not known."""
+        return (), None
 
 
 # ── sinks ────────────────────────────────────────────────────────────────────────────────────────────────────

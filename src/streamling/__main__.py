@@ -1,0 +1,3 @@
+from streamling.cli import main
+
+raise SystemExit(main())

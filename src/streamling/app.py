@@ -1,0 +1,47 @@
+"""What every command that looks at a pipeline needs: its configuration, the node types, and the pipeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamling.config import AppConfig, load_config
+from streamling.pipeline.model import Pipeline
+from streamling.pipeline.parse import load_pipeline
+from streamling.plugins.loader import load_plugins
+from streamling.plugins.registry import Registry
+from streamling.state import StateBackend, open_state
+from streamling.state.memory import MemoryState
+
+
+@dataclass(frozen=True)
+class App:
+    """A configuration and the node types it makes available."""
+
+    config: AppConfig
+    registry: Registry
+
+    @classmethod
+    def load(
+        cls, config_name: str | None = None, *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
+    ) -> App:
+        """Read the configuration, then the plugins it names."""
+        config = load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env)
+        return cls(config, load_plugins(Registry.builtin(), config.plugin.path))
+
+    def pipeline(self, file: str | None = None) -> Pipeline:
+        """The pipeline in ``file``, or in the one that the configuration names."""
+        path = file or self.config.pipeline_definition_location
+        return load_pipeline(path, registry=self.registry, config=self.config)
+
+    @contextmanager
+    def state(self, *, dry_run: bool = False) -> Iterator[StateBackend]:
+        """The state backend of the configuration; under a dry run one that nothing is written to."""
+        backend = MemoryState() if dry_run else open_state(self.config)
+        try:
+            yield backend
+        finally:
+            backend.close()

@@ -1,0 +1,252 @@
+"""`run` and `validate`: from a file to a running, or a checked, pipeline."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamling.cli.errors import ExitCode
+from streamling.cli.options import config_option, debug_option, pipeline_argument
+from streamling.errors import InvalidPipeline, StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.app import App
+    from streamling.engine.run import PipelineRun
+    from streamling.engine.session import SparkRuntime
+    from streamling.engine.timings import Timings
+
+log = logging.getLogger(__name__)
+
+
+@click.command()
+@pipeline_argument
+@config_option
+@click.option("--dry-run", is_flag=True, help="Build every plan, run nothing.")
+@click.option("--validate", "as_json", is_flag=True, help="Dry run with the verdict as JSON on stdout; exit 0 or 1.")
+@click.option("--timings", "show_timings", is_flag=True, help="Tell on stderr where the time of the start went.")
+@debug_option
+def run(
+    pipeline_file: str | None,
+    config_name: str | None,
+    dry_run: bool,
+    as_json: bool,
+    show_timings: bool,
+    debug: bool,
+) -> int:
+    """Run PIPELINE_FILE until its sources end, a signal comes, or a node fails.
+
+    Without PIPELINE_FILE the one named by `pipeline_definition_location` runs (./pipeline.yaml). Settings come from
+    built-in defaults, then config.yaml, then STREAMLING__… variables. Progress is remembered in the state backend
+    (./state.db): a restart goes on where the last checkpoint was.
+
+    \b
+    Examples:
+      streamling run pipeline.yaml
+      streamling pipeline.yaml --validate
+      STREAMLING__JOB_MODE=true streamling run backfill.yaml --config production
+    """
+    from streamling.engine.timings import Timings
+
+    timings = Timings()
+    timings.mark("command line read")
+    if as_json:
+        return _validate_as_json(pipeline_file, config_name, debug)
+    with _reported(timings, show_timings):
+        return _run(pipeline_file, config_name, dry_run=dry_run, debug=debug, timings=timings)
+
+
+@click.command()
+@pipeline_argument
+@config_option
+@click.option("--static", is_flag=True, help="Only what needs no JVM: the file, names, columns, SQL rules.")
+@click.option("--json", "as_json", is_flag=True, help="The verdict as JSON on stdout, as `--validate` gives it.")
+@debug_option
+def validate(
+    pipeline_file: str | None, config_name: str | None, static: bool, as_json: bool, debug: bool
+) -> int:
+    """Check PIPELINE_FILE without running it. Exit code 0 when it is valid, 78 when it is not.
+
+    Static mistakes are told at once; when there are none, Spark's own analysis has the last word.
+    """
+    if as_json:
+        return _validate_as_json(pipeline_file, config_name, debug, static=static)
+    from streamling.telemetry.logging import configure_logging
+
+    configure_logging("text", "debug" if debug else "warn")
+    checked = _check(pipeline_file, config_name, static=static, debug=debug)
+    click.echo(f"{checked} is valid")
+    return ExitCode.OK
+
+
+# ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _run(
+    pipeline_file: str | None, config_name: str | None, *, dry_run: bool, debug: bool, timings: Timings
+) -> int:
+    from streamling.app import App
+    from streamling.telemetry.logging import configure_logging
+
+    with timings.phase("read configuration and pipeline"):
+        app = App.load(config_name)
+        configure_logging(app.config.log_format, "debug" if debug else app.config.log_level)
+        pipeline = app.pipeline(pipeline_file)
+    with app.state(dry_run=dry_run) as state, _spark(app, pipeline, state, timings, debug=debug) as (run, runtime):
+        with timings.phase("wait for Spark"):
+            session = runtime.session()
+        with timings.phase("analyse with Spark"):
+            run.analyse(session)
+        if dry_run:
+            log.info("%s: every plan can be built", pipeline.file)
+            return ExitCode.OK
+        run.on_first_rows(lambda: timings.mark("first rows at a sink"))
+        with _stopped_by_signals(run), _shown_progress(run):
+            run.start()
+            log.info("%s is running (%s)", pipeline.file, app.config.application_id)
+            run.wait()
+        _tell_end(run)
+        _offer_archive(runtime)
+    return ExitCode.OK
+
+
+@contextmanager
+def _spark(
+    app: App, pipeline: Any, state: Any, timings: Timings, *, debug: bool, quick: bool = False
+) -> Iterator[tuple[PipelineRun, SparkRuntime]]:
+    """A run with its sources described and statically checked while the JVM starts beside it."""
+    from streamling.engine.run import PipelineRun
+    from streamling.engine.session import SparkRuntime
+    from streamling.engine.validation import check_without_spark
+
+    run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
+    runtime = SparkRuntime.start(
+        master=app.config.spark.master,
+        conf=app.config.spark.conf,
+        cache_dir=app.config.cache_dir,
+        connectors=run.connectors,
+        quick=quick,
+        debug=debug,
+        timings=timings,
+    )
+    try:
+        with timings.phase("ask the sources, check the SQL"):
+            check_without_spark(run, app.registry)
+        yield run, runtime
+    finally:
+        runtime.stop()
+
+
+@contextmanager
+def _stopped_by_signals(run: PipelineRun) -> Iterator[None]:
+    """SIGTERM and SIGINT drain the pipeline; a second one, or an overrun of the budget, ends the process."""
+    count = 0
+
+    def on_signal(number: int, frame: object) -> None:
+        nonlocal count
+        count += 1
+        name = signal.Signals(number).name
+        if count > 1:
+            print(f"{name} again: leaving at once, rows since the last checkpoint come again", file=sys.stderr)
+            import os
+
+            os._exit(ExitCode.FAILED)
+        # the handler runs on the thread that waits for the pipeline: take no lock here
+        threading.Thread(target=run.stop, args=(name,), daemon=True).start()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _shown_progress(run: PipelineRun) -> Iterator[None]:
+    from streamling.cli.progress import progress_of
+
+    with progress_of(run):
+        yield
+
+
+def _tell_end(run: PipelineRun) -> None:
+    written = ", ".join(f"{rows} to {name}" for name, rows in run.rows_written().items())
+    log.info("finished%s%s", f": {run.stop_reason}" if run.stop_reason else "", f"; rows: {written}" if written else "")
+
+
+def _offer_archive(runtime: SparkRuntime) -> None:
+    """The first run prepares the next one: the archive is built by a process of its own, after we are done."""
+    if runtime.archive_missing():
+        runtime.build_archive_in_background()
+
+
+@contextmanager
+def _reported(timings: Timings, show: bool) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if show:
+            timings.mark("end")
+            print(timings.table(), file=sys.stderr)
+
+
+# ── validate ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> str:
+    """Check everything; the file's name, or an exception."""
+    from streamling.app import App
+    from streamling.engine.run import PipelineRun
+    from streamling.engine.session import SparkRuntime
+    from streamling.engine.validation import check_without_spark
+
+    app = App.load(config_name)
+    pipeline = app.pipeline(pipeline_file)
+    with app.state(dry_run=True) as state:
+        run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
+        check_without_spark(run, app.registry)
+        if not static and run.needs_spark:
+            runtime = SparkRuntime.start(
+                master="local[1]",
+                conf=app.config.spark.conf,
+                cache_dir=app.config.cache_dir,
+                connectors=run.connectors,
+                quick=True,
+                debug=debug,
+            )
+            try:
+                run.analyse(runtime.session())
+            finally:
+                runtime.stop()
+    return pipeline.file
+
+
+def _validate_as_json(
+    pipeline_file: str | None, config_name: str | None, debug: bool, *, static: bool = False
+) -> int:
+    """The original's verdict: pretty JSON with `success`, `is_valid`, `errors`, `warnings`; exit 0 or 1."""
+    from streamling.telemetry.logging import captured_warnings, configure_logging
+
+    configure_logging("text", "debug" if debug else "warn")
+    errors: list[str] = []
+    success = True
+    with captured_warnings() as warnings:
+        try:
+            _check(pipeline_file, config_name, static=static, debug=debug)
+        except InvalidPipeline as error:
+            errors = [str(problem) for problem in error.problems]
+        except StreamlingError as error:
+            errors, success = [": ".join([str(error), *error.causes()])], not error.internal
+        except Exception as error:
+            errors, success = [f"{type(error).__name__}: {error}"], False
+    verdict = {"success": success, "is_valid": not errors, "errors": errors, "warnings": warnings}
+    click.echo(json.dumps(verdict, indent=2, ensure_ascii=False))
+    return ExitCode.OK if not errors else ExitCode.FAILED

@@ -1,0 +1,85 @@
+"""Checks of a pipeline without running it: first what needs no JVM, then Spark's own analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.engine.analysis import Described, operator_class, problem_of
+from streamling.engine.run import PipelineRun
+from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.pipeline.keys import check_key_columns
+from streamling.pipeline.model import Node, NodeKind
+from streamling.plugins.operators import FrameTransform, Transform
+from streamling.plugins.registry import Registry
+from streamling.sql.problems import SqlProblem
+
+
+def check_without_spark(run: PipelineRun, registry: Registry) -> None:
+    """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there."""
+    described = run.described or run.describe()
+    walk = _StaticWalk(described, registry, run)
+    for node in described.pipeline:
+        walk.visit(node)
+    if walk.problems:
+        raise InvalidPipeline(walk.problems)
+
+
+class _StaticWalk:
+    """Follows columns down the graph as far as they are known."""
+
+    def __init__(self, described: Described, registry: Registry, run: PipelineRun) -> None:
+        self.problems: list[Problem] = []
+        self._schemas: dict[str, pa.Schema | None] = {
+            name: built.schema for name, built in described.built.items()
+        }
+        self._registry = registry
+        self._run = run
+
+    def visit(self, node: Node) -> None:
+        if node.kind is not NodeKind.SOURCE:
+            try:
+                self._schemas[node.name] = self._output(node)
+            except StreamlingError as error:
+                if error.internal:
+                    raise
+                self._schemas[node.name] = None
+                self.problems.append(problem_of(error, node))
+        schema = self._schemas[node.name]
+        problem = None if schema is None else check_key_columns(node, schema.names)
+        if problem is not None:
+            self.problems.append(problem)
+
+    def _output(self, node: Node) -> pa.Schema | None:
+        kind = operator_class(node, self._registry)
+        inputs = {upstream: self._schemas[upstream] for upstream in node.upstreams}
+        if issubclass(kind, FrameTransform):
+            return self._frame(node, kind, inputs)
+        first = inputs[node.upstreams[0]]
+        if first is None or not fully_known(first):
+            return None
+        operator = kind(self._run.context(node, first, 0, node.options.streams))
+        return operator.output_schema() if isinstance(operator, Transform) else first
+
+    def _frame(
+        self, node: Node, kind: type[FrameTransform[Any]], inputs: Mapping[str, pa.Schema | None]
+    ) -> pa.Schema | None:
+        operator = kind(self._run.context(node, pa.schema([]), 0, 1))
+        problems, schema = operator.static_check(inputs)
+        self.problems += [_in_file(problem, node) for problem in problems]
+        return schema
+
+
+def fully_known(schema: pa.Schema) -> bool:
+    """False when a column's type is one that only Spark can tell."""
+    return not any((field.metadata or {}).get(b"streamling.type") == b"unknown" for field in schema)
+
+
+def _in_file(problem: SqlProblem, node: Node) -> Problem:
+    """A mistake in a SQL text at its place in the pipeline file."""
+    text = node.text_of("sql")
+    line = text.line + max(0, problem.line - 1)
+    column = text.column + max(0, problem.column - 1)
+    return Problem(f"{node}: {problem.message}", text.file, line, column, problem.remedy, problem.excerpt)

@@ -1,0 +1,97 @@
+"""Log lines on stderr: text for people (coloured on a terminal), JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+_LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "off": logging.CRITICAL,
+}
+_COLOURS = {"DEBUG": "\x1b[2m", "INFO": "\x1b[32m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m"}
+_NAMES = {"WARNING": "WARN", "CRITICAL": "ERROR"}
+
+
+def configure_logging(log_format: str, level: str) -> None:
+    """Send everything under `streamling` to stderr; called once by the command line, never by the library."""
+    logger = logging.getLogger("streamling")
+    logger.setLevel(_level(level))
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if log_format == "json" else _TextFormatter(_coloured()))
+    logger.handlers = [handler]
+    logger.propagate = False
+
+
+def _level(text: str) -> int:
+    """The level in ``text``, which may be in the form of RUST_LOG (`info,streamling=debug`): ours wins."""
+    level = logging.INFO
+    for part in text.lower().split(","):
+        target, _, name = part.strip().rpartition("=")
+        if name in _LEVELS and (not target or target.startswith("streamling")):
+            level = _LEVELS[name]
+    return level
+
+
+def _coloured() -> bool:
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+
+class _TextFormatter(logging.Formatter):
+    def __init__(self, coloured: bool) -> None:
+        super().__init__()
+        self._coloured = coloured
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
+        level = f"{_NAMES.get(record.levelname, record.levelname):5}"
+        if self._coloured:
+            level = f"{_COLOURS.get(record.levelname, '')}{level}\x1b[0m"
+        node = record.name.removeprefix("streamling.node.")
+        message = f"{node}: {record.getMessage()}" if node != record.name else record.getMessage()
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return f"{time} {level} {message}{trace}"
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": _NAMES.get(record.levelname, record.levelname),
+            "target": record.name,
+            "message": record.getMessage(),
+        }
+        if record.name.startswith("streamling.node."):
+            line["node"] = record.name.removeprefix("streamling.node.")
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+@contextmanager
+def captured_warnings() -> Iterator[list[str]]:
+    """Collects what is logged as a warning meanwhile, besides showing it."""
+    messages: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.levelno == logging.WARNING:
+                messages.append(record.getMessage())
+
+    logger = logging.getLogger("streamling")
+    collector = Collector()
+    logger.addHandler(collector)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(collector)
