@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import pytest
+
+from streamling.checkpoint.coordinator import Coordinator, terminal_wait
+from streamling.checkpoint.messages import (
+    Ack,
+    Failure,
+    Finalizer,
+    Marked,
+    Marker,
+    SinkEnded,
+    Stop,
+    Store,
+    Stored,
+    StoreFailed,
+    TerminalRequested,
+    Tick,
+    Warn,
+)
+from streamling.errors import StreamlingError
+
+
+def coordinator(*, flows: tuple[str, ...] = ("a",), sinks: tuple[str, ...] = ("s",)) -> Coordinator:
+    return Coordinator(flows=flows, sinks=sinks, interval=5, timeout=300, now=0)
+
+
+def begun(**options: tuple[str, ...]) -> Coordinator:
+    """A coordinator whose epoch 1 began at second 5."""
+    made = coordinator(**options)
+    assert made.handle(Tick(), 5) == [Marker(1)]
+    return made
+
+
+def test_an_epoch_begins_after_the_interval() -> None:
+    made = coordinator()
+
+    assert made.wake_at() == 5
+    assert made.handle(Tick(), 4.9) == []
+    assert made.handle(Tick(), 5) == [Marker(1)]
+
+
+def test_positions_are_stored_when_all_flows_marked_and_all_sinks_acknowledged() -> None:
+    made = begun(flows=("a", "b"), sinks=("s", "t"))
+
+    assert made.handle(Ack("s", 1), 6) == []
+    assert made.handle(Marked("a", 1, {"a": 10}), 6) == []
+    assert made.handle(Marked("b", 1, {"b": 20}), 6) == []
+    assert made.handle(Ack("t", 1), 7) == [Store(1, {"a": 10, "b": 20})]
+
+
+def test_the_finalizer_follows_the_stored_positions() -> None:
+    made = begun()
+    made.handle(Marked("a", 1, {"a": 10}), 6)
+    made.handle(Ack("s", 1), 7)
+
+    assert made.handle(Stored(1), 8) == [Finalizer(1, {"a": {"a": 10}}, terminal=False, seconds=3)]
+
+
+def finalize(made: Coordinator, epoch: int, position: int, now: float) -> list[object]:
+    made.handle(Marked("a", epoch, {"a": position}), now)
+    actions = made.handle(Ack("s", epoch), now)
+    return [*actions, *made.handle(Stored(epoch), now)]
+
+
+def test_the_next_epoch_begins_an_interval_after_the_previous_began() -> None:
+    made = begun()
+    finalize(made, 1, 10, now=6)
+
+    assert made.wake_at() == 10
+
+
+def test_the_next_epoch_waits_for_a_slow_one() -> None:
+    made = begun()
+
+    assert [type(action) for action in made.handle(Tick(), 15)] == [Warn]
+    finalize(made, 1, 10, now=18)
+    assert made.wake_at() == 18
+    assert made.handle(Tick(), 18) == [Marker(2)]
+
+
+def test_what_did_not_change_is_not_stored_again() -> None:
+    made = begun(flows=("a", "b"))
+    for flow in "ab":
+        made.handle(Marked(flow, 1, {flow: 1}), 5)
+    made.handle(Ack("s", 1), 5)
+    made.handle(Stored(1), 5)
+    made.handle(Tick(), 10)
+    made.handle(Marked("a", 2, {"a": 1}), 10)
+    made.handle(Marked("b", 2, {"b": 2}), 10)
+
+    assert made.handle(Ack("s", 2), 10) == [Store(2, {"b": 2})]
+
+
+def test_an_idle_epoch_is_finalized_without_the_state_backend() -> None:
+    made = begun()
+    finalize(made, 1, 10, now=6)
+    made.handle(Tick(), 10)
+    made.handle(Marked("a", 2, {"a": 10}), 10)
+
+    assert made.handle(Ack("s", 2), 10) == [Finalizer(2, {"a": {"a": 10}}, terminal=False, seconds=0)]
+
+
+def test_the_first_position_of_an_epoch_counts() -> None:
+    made = begun()
+    made.handle(Marked("a", 1, {"a": 10}), 6)
+    made.handle(Marked("a", 1, {"a": 99}), 6)
+
+    assert made.handle(Ack("s", 1), 7) == [Store(1, {"a": 10})]
+
+
+def test_doubled_and_late_answers_are_harmless() -> None:
+    made = begun(sinks=("s", "t"))
+
+    assert made.handle(Ack("s", 1), 6) == []
+    assert made.handle(Ack("s", 1), 6) == []
+    made.handle(TerminalRequested(), 7)
+    assert made.handle(Ack("t", 1), 8) == []
+    assert made.handle(Marked("a", 1, {"a": 1}), 8) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [
+        (Ack("stranger", 1), "sink 'stranger'"),
+        (Ack("s", 7), "epoch 7"),
+        (Marked("stranger", 1, {}), "source 'stranger'"),
+        (Marked("a", 7, {}), "epoch 7"),
+    ],
+)
+def test_answers_that_make_no_sense_are_reported_and_ignored(event: Ack | Marked, named: str) -> None:
+    made = begun()
+
+    [warning] = made.handle(event, 6)
+
+    assert isinstance(warning, Warn)
+    assert named in warning.message
+    assert made.missing() == "source 'a' and sink 's'"
+
+
+def test_a_sink_that_ended_is_not_waited_for() -> None:
+    made = begun(sinks=("s", "t"))
+    made.handle(Marked("a", 1, {"a": 1}), 6)
+    made.handle(Ack("s", 1), 6)
+
+    assert made.handle(SinkEnded("t"), 7) == [Store(1, {"a": 1})]
+
+
+def test_a_slow_epoch_is_reported_every_ten_seconds_with_what_is_missing() -> None:
+    made = begun(sinks=("s", "t"))
+    made.handle(Marked("a", 1, {"a": 1}), 6)
+    made.handle(Ack("s", 1), 6)
+
+    assert made.wake_at() == 15
+    [first] = made.handle(Tick(), 15)
+    assert made.handle(Tick(), 16) == []
+    assert made.wake_at() == 25
+    [second] = made.handle(Tick(), 25)
+    assert isinstance(first, Warn)
+    assert first.message == "checkpoint 1 (flushing) is not complete after 10 s: waiting for sink 't'"
+    assert isinstance(second, Warn)
+    assert "after 20 s" in second.message
+
+
+def test_a_stuck_epoch_fails_and_names_who_did_not_answer() -> None:
+    made = begun(flows=("a", "b"), sinks=("s", "t", "u"))
+    made.handle(Marked("a", 1, {"a": 1}), 6)
+    made.handle(Ack("s", 1), 6)
+
+    [failure] = made.handle(Tick(), 305)
+
+    assert isinstance(failure, Failure)
+    assert str(failure.error) == (
+        "checkpoint 1 is stuck: source 'b' and sinks 't', 'u' did not answer within 300 s; "
+        "nothing of it was committed"
+    )
+    assert made.over
+
+
+def test_nothing_is_committed_after_a_failure() -> None:
+    made = begun()
+    made.handle(Marked("a", 1, {"a": 1}), 6)
+    made.handle(Tick(), 305)
+
+    assert made.handle(Ack("s", 1), 306) == []
+    assert made.wake_at() is None
+
+
+# ── terminal epoch ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_terminal_epoch_drops_the_one_in_flight() -> None:
+    made = begun()
+    made.handle(Marked("a", 1, {"a": 1}), 6)
+
+    assert made.handle(TerminalRequested(), 7) == [Marker(2, terminal=True)]
+    assert made.handle(Ack("s", 1), 7) == []
+
+
+def test_the_terminal_epoch_is_the_last_one() -> None:
+    made = coordinator()
+    made.handle(TerminalRequested(), 1)
+    actions = finalize(made, 1, 10, now=2)
+
+    assert actions == [Store(1, {"a": 10}), Finalizer(1, {"a": {"a": 10}}, terminal=True, seconds=1)]
+    assert made.over
+    assert made.wake_at() is None
+
+
+def test_only_one_terminal_epoch_is_minted() -> None:
+    made = coordinator()
+
+    assert made.handle(TerminalRequested(), 1) == [Marker(1, terminal=True)]
+    assert made.handle(TerminalRequested(), 2) == []
+
+
+def test_an_epoch_that_is_being_stored_is_finalized_before_the_terminal_one() -> None:
+    made = begun()
+    made.handle(Marked("a", 1, {"a": 1}), 6)
+    made.handle(Ack("s", 1), 6)
+
+    assert made.handle(TerminalRequested(), 7) == []
+    assert made.handle(Stored(1), 8) == [
+        Finalizer(1, {"a": {"a": 1}}, terminal=False, seconds=3),
+        Marker(2, terminal=True),
+    ]
+
+
+def test_a_terminal_epoch_given_up_names_the_sinks_that_never_answered() -> None:
+    made = coordinator(sinks=("s", "t"))
+    made.handle(TerminalRequested(), 1)
+    made.handle(Marked("a", 1, {"a": 1}), 2)
+    made.handle(Ack("s", 1), 2)
+
+    [warning] = made.handle(Stop(), 13)
+
+    assert isinstance(warning, Warn)
+    assert "sink 't' did not answer" in warning.message
+    assert made.handle(Ack("t", 1), 14) == []
+
+
+def test_the_terminal_epoch_has_the_patience_of_who_waits_for_it() -> None:
+    made = coordinator()
+    made.handle(TerminalRequested(), 1)
+
+    assert [type(action) for action in made.handle(Tick(), 1000)] == [Warn]
+
+
+# ── the state backend fails ─────────────────────────────────────────────────────────────────────────────────
+
+
+def storing() -> Coordinator:
+    made = begun()
+    made.handle(Marked("a", 1, {"a": 1}), 6)
+    assert made.handle(Ack("s", 1), 6) == [Store(1, {"a": 1})]
+    return made
+
+
+def test_storing_is_tried_again_with_growing_pauses() -> None:
+    made, now, pauses = storing(), 6.0, []
+    for _ in range(3):
+        [warning] = made.handle(StoreFailed(1, StreamlingError.transient("away")), now)
+        assert isinstance(warning, Warn)
+        due = made.wake_at()
+        assert due is not None
+        pauses.append(round(due - now, 3))
+        now = due
+        assert made.handle(Tick(), now) == [Store(1, {"a": 1})]
+
+    assert pauses == [0.1, 0.5, 2.5]
+    [failure] = made.handle(StoreFailed(1, StreamlingError.transient("still away")), now)
+    assert isinstance(failure, Failure)
+    assert str(failure.error) == "checkpoint 1: storing the positions: still away"
+
+
+def test_a_permanent_failure_of_the_state_backend_is_not_tried_again() -> None:
+    [failure] = storing().handle(StoreFailed(1, StreamlingError("disk full")), 6)
+
+    assert isinstance(failure, Failure)
+
+
+def test_positions_not_stored_are_stored_with_the_next_epoch() -> None:
+    made = storing()
+    made.handle(StoreFailed(1, StreamlingError.transient("away")), 6)
+    made.handle(Tick(), 6.1)
+
+    assert [type(action) for action in made.handle(Stored(1), 7)] == [Finalizer]
+
+
+def test_a_store_that_hangs_between_attempts_does_not_keep_the_coordinator_busy() -> None:
+    made = storing()
+    made.handle(Tick(), 400)
+
+    assert made.wake_at() == 410
+
+
+@pytest.mark.parametrize(("budget", "seconds"), [(25, 12), (60, 30), (12, 5), (6, 4), (3, 1), (1, 0)])
+def test_the_terminal_wait_leaves_time_to_close(budget: float, seconds: float) -> None:
+    assert terminal_wait(budget) == seconds
