@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from streamling.errors import Problem
+from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.graph import canonical
 from streamling.pipeline.labels import reserved_by_type
 from streamling.pipeline.mistakes import place_problem
@@ -59,8 +59,15 @@ def _references(data: dict[str, Any], registry: Registry) -> Iterator[Sequence[s
             if isinstance(raw.get("from"), str):
                 yield (raw["from"],)
             if isinstance(raw.get("sql"), str) and (sql := registry.get(NodeKind.TRANSFORM, "sql")):
-                unchecked: Any = sql.options
-                yield unchecked.model_construct(sql=raw["sql"]).upstreams()
+                yield _tables(raw["sql"], sql.options)
+
+
+def _tables(text: str, sql_options: Any) -> Sequence[str]:
+    try:
+        names: Sequence[str] = sql_options.model_construct(sql=text).upstreams()
+    except StreamlingError:
+        return ()
+    return names
 
 
 def label_problems(node: Node) -> list[Problem]:

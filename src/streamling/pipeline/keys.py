@@ -34,7 +34,10 @@ def with_known_keys(pipeline: Pipeline) -> Pipeline:
 
 
 def check_key_columns(node: Node, columns: Sequence[str]) -> Problem | None:
-    """A problem when a key column of ``node`` is not among its ``columns``."""
+    """A problem when a key column of ``node`` is not among its ``columns``. A sink that inherits its key has
+    the columns of its upstream, where the key has been checked."""
+    if node.kind is NodeKind.SINK and not node.options.primary_key:
+        return None
     missing = [name for name in node.primary_key if name not in columns]
     if not missing:
         return None

@@ -35,6 +35,8 @@ class _Finding:
     input: Any
     context: Mapping[str, Any]
     said: str
+    #: the mistake is in the name of the entry, not in its value
+    in_key: bool
 
 
 def problems_of(error: ValidationError, subject: Subject) -> list[Problem]:
@@ -54,14 +56,14 @@ def problems_of(error: ValidationError, subject: Subject) -> list[Problem]:
 
 
 def describe(value: Any) -> str:
-    """What kind of value stands in the file, without showing text that may be secret."""
+    """What kind of value stands in the file, without showing what may be secret."""
     match value:
         case None:
             return "empty"
         case bool():
             return str(value).lower()
         case int() | float():
-            return f"the number {value}"
+            return "a number"
         case str():
             return "text"
         case list():
@@ -88,10 +90,14 @@ def _finding(details: Any, raw: Any) -> _Finding:
             path.append(part)
         elif part == details["loc"][-1] and details["type"] == "missing":
             path.append(part)
-    error = details.get("ctx", {}).get("error")
+    context = details.get("ctx", {})
+    error = context.get("error")
     if isinstance(error, BadValueError) and error.field is not None:
         path.append(error.field)
-    return _Finding(tuple(path), details["type"], details["input"], details.get("ctx", {}), details["msg"])
+    if "discriminator" in context:
+        path.append(context["discriminator"].strip("'"))
+    in_key = details["loc"][-1:] == ("[key]",)
+    return _Finding(tuple(path), details["type"], details["input"], context, details["msg"], in_key)
 
 
 # ── unknown and missing fields ───────────────────────────────────────────────────────────────────────────
@@ -145,7 +151,8 @@ def _problem(found: _Finding, subject: Subject) -> Problem:
         return place_problem(f"{subject.name}: the field '{dotted(found.path)}' is missing", spot.key, remedy)
     predicate, remedy_or_none = _predicate(found)
     field = f"'{dotted(found.path)}' " if found.path else ""
-    return place_problem(f"{subject.name}: {field}{predicate}", spot.value, remedy_or_none)
+    place = spot.key if found.in_key else spot.value
+    return place_problem(f"{subject.name}: {field}{predicate}", place, remedy_or_none)
 
 
 def _predicate(found: _Finding) -> tuple[str, str | None]:
@@ -194,7 +201,10 @@ def _one_of(found: _Finding) -> str:
 
 def _shown(found: _Finding) -> str:
     value = found.context.get("tag", found.input)
-    return f"'{value}'" if isinstance(value, str) else describe(value)
+    if isinstance(value, str):
+        return f"'{value}'"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else describe(value)
 
 
 #: pydantic's error → predicate; fields with bounds or choices are never secret, so the value may be shown

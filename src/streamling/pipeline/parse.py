@@ -89,9 +89,12 @@ def parse_pipeline(
     orphans = orphan_problems(document, registry)
     if preprocessors:
         document = _preprocess(text, preprocessors, file)
-    problems = list(document.problems)
-    drafts = [read_node(draft, registry, problems) for draft in _drafts(document, problems)]
-    nodes = link(drafts, problems)
+    broken_sections: list[Problem] = []
+    drafts = _drafts(document, broken_sections)
+    problems = [*document.problems, *broken_sections]
+    drafts = [read_node(draft, registry, problems) for draft in drafts]
+    # With a section unread, every reference into it would look wrong.
+    nodes = link(drafts, [] if broken_sections else problems)
     # An orphan is often the shadow of another mistake, such as a misspelt `from`; that one is enough.
     problems += orphans if not problems else []
     problems += [problem for node in nodes for problem in label_problems(node)]

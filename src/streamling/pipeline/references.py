@@ -82,6 +82,7 @@ def sql_problems(error: StreamlingError, node: str, text: Place) -> list[Problem
             text.line + max(each.line - 1, 0),
             text.column + max(each.column - 1, 0),
             each.remedy,
+            each.excerpt,
         )
         for each in inner
     ]
@@ -90,7 +91,7 @@ def sql_problems(error: StreamlingError, node: str, text: Place) -> list[Problem
 def _upstream(
     reference: str, draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]
 ) -> str | None:
-    place = draft.document.spot((*draft.path, "from" if "from" in draft.raw else "sql")).value
+    place = _place_of(reference, draft)
     name = resolve(reference, by_name)
     if name is None:
         readable = [each.name for each in by_name.values() if each is not draft and _readable(each)]
@@ -109,6 +110,18 @@ def _upstream(
         problems.append(place_problem(message, place, remedy))
         return None
     return name
+
+
+def _place_of(reference: str, draft: Draft) -> Place:
+    """Where a name stands: in `from`, or at its first mention in the SQL."""
+    if "from" in draft.raw:
+        return draft.document.spot((*draft.path, "from")).value
+    start = draft.document.spot((*draft.path, "sql")).value
+    before, found, _ = str(draft.raw.get("sql")).partition(reference)
+    if not found:
+        return start
+    column = len(before) - (before.rfind("\n") + 1)
+    return Place(start.file, start.line + before.count("\n"), start.column + column)
 
 
 def _readable(draft: Draft) -> bool:

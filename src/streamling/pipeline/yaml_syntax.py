@@ -28,8 +28,16 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "a list item stands where none can be",
         "put each '- ' on its own line",
     ),
-    ("expected ',' or ']'", "a list in brackets is not closed", "add the missing ',' or ']'"),
-    ("expected ',' or '}'", "a mapping in braces is not closed", "add the missing ',' or '}'"),
+    (
+        "expected ',' or ']'",
+        "a list in brackets that begins here is not closed",
+        "add the missing ',' or ']'",
+    ),
+    (
+        "expected ',' or '}'",
+        "a mapping in braces that begins here is not closed",
+        "add the missing ',' or '}'",
+    ),
     ("expected '-' indicator", "a key stands among list items", _INDENT),
     ("expected key", "this line does not fit the mapping around it", _INDENT),
     ("expected <block end>", "this line does not fit the block around it", _INDENT),
@@ -64,8 +72,9 @@ def explain(error: yaml.YAMLError, text: str, file: str) -> Problem:
 def _explain_marked(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
     mark: Any = error.problem_mark
     said = error.problem or ""
-    if "unexpected end of stream" in said and error.context_mark is not None:
+    if error.context_mark is not None and ("end of stream" in said or "expected ','" in said):
         mark = error.context_mark
+    if "unexpected end of stream" in said:
         meaning, remedy = "a quoted text that begins here is not closed", "add the closing quote"
     elif "cannot start any token" in said:
         meaning, remedy = _forbidden_start(text[mark.index : mark.index + 1])
