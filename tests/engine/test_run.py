@@ -139,7 +139,7 @@ def test_rows_cut_off_by_a_limit_come_again(bench):
 
 
 def test_a_transform_that_returns_other_columns_than_declared_is_named(bench):
-    with pytest.raises(StreamlingError, match="double transform 'doubled': returned columns .*, declared"):
+    with pytest.raises(StreamlingError, match=r"double transform 'doubled': returned columns .*, declared"):
         bench.run(FAN_OUT.replace("type: double", "type: double, honest: false"))
 
 

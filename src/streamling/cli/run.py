@@ -69,9 +69,7 @@ def run(
 @click.option("--static", is_flag=True, help="Only what needs no JVM: the file, names, columns, SQL rules.")
 @click.option("--json", "as_json", is_flag=True, help="The verdict as JSON on stdout, as `--validate` gives it.")
 @debug_option
-def validate(
-    pipeline_file: str | None, config_name: str | None, static: bool, as_json: bool, debug: bool
-) -> int:
+def validate(pipeline_file: str | None, config_name: str | None, static: bool, as_json: bool, debug: bool) -> int:
     """Check PIPELINE_FILE without running it. Exit code 0 when it is valid, 78 when it is not.
 
     Static mistakes are told at once; when there are none, Spark's own analysis has the last word.
@@ -89,9 +87,7 @@ def validate(
 # ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _run(
-    pipeline_file: str | None, config_name: str | None, *, dry_run: bool, debug: bool, timings: Timings
-) -> int:
+def _run(pipeline_file: str | None, config_name: str | None, *, dry_run: bool, debug: bool, timings: Timings) -> int:
     from streamling.app import App
     from streamling.telemetry.logging import configure_logging
 
@@ -229,9 +225,7 @@ def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, 
     return pipeline.file
 
 
-def _validate_as_json(
-    pipeline_file: str | None, config_name: str | None, debug: bool, *, static: bool = False
-) -> int:
+def _validate_as_json(pipeline_file: str | None, config_name: str | None, debug: bool, *, static: bool = False) -> int:
     """The original's verdict: pretty JSON with `success`, `is_valid`, `errors`, `warnings`; exit 0 or 1."""
     from streamling.telemetry.logging import captured_warnings, configure_logging
 

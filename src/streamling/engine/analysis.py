@@ -146,7 +146,7 @@ class _Walk:
             if upstream not in self.empty:
                 self.empty[upstream] = empty_frame(self._session, self.built[upstream].schema)
         inputs = {upstream: self.empty[upstream] for upstream in node.upstreams}
-        frame = Rows(self._session, lineage=(operator,)).run(lambda: operator.apply(self._session, inputs))
+        frame = Rows(self._session, lineage=((node, operator),)).run(lambda: operator.apply(self._session, inputs))
         return to_arrow_schema(frame.schema)
 
 

@@ -119,7 +119,9 @@ class _Builder:
         self.parts.operators[built.node.name] = [operator]
         match operator:
             case FrameTransform():
-                empty = {name: self._analysis.empty[name] for name in built.node.upstreams if name in self._analysis.empty}
+                empty = {
+                    name: self._analysis.empty[name] for name in built.node.upstreams if name in self._analysis.empty
+                }
                 return FrameStep(built.node, operator, empty, self._outlet(built.node.name))
             case FrameSink():
                 return self._frame_sink(built, operator)

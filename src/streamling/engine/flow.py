@@ -200,12 +200,12 @@ class PulledFlow(Flow):
     def _rows(self, batch: SourceBatch) -> Rows:
         if isinstance(batch.rows, SparkRead):
             frame = self._with_operation(batch.rows.frame(self._session))
-            return Rows(self._session, frame=frame, lineage=(self._source,))
+            return Rows(self._session, frame=frame, lineage=((self._node, self._source),))
         rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
         if OP_COLUMN not in rows.schema.names:
             operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
             rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
-        return Rows(self._session, batches=rows.combine_chunks().to_batches(), lineage=(self._source,))
+        return Rows(self._session, batches=rows.combine_chunks().to_batches(), lineage=((self._node, self._source),))
 
 
 class StreamedFlow(Flow):
@@ -235,7 +235,7 @@ class StreamedFlow(Flow):
                 self._idle(_QUERY_CHECK)
             failure = query.exception()
             if failure is not None and not self._closed.is_set():
-                raise Rows(self._session, lineage=(self._source,)).explained(failure)
+                raise Rows(self._session, lineage=((self._node, self._source),)).explained(failure)
         finally:
             with self._boundary:  # between batches: this stop interrupts nothing
                 query.stop()
@@ -248,7 +248,7 @@ class StreamedFlow(Flow):
 
     def _query(self, scratch: Path) -> StreamingQuery:
         frame = self._with_operation(self._source.stream(self._session, self._position))
-        rows, outlet = self._fused(Rows(self._session, frame=frame, lineage=(self._source,)))
+        rows, outlet = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
 
         def on_batch(frame: DataFrame, number: int) -> None:
             self._on_batch(outlet, Rows(frame.sparkSession, frame=frame, lineage=rows.lineage), scratch, number)
@@ -277,4 +277,3 @@ class StreamedFlow(Flow):
 def _end_offset(scratch: Path, number: int) -> str:
     """Spark's end offset of a micro-batch: line 1 of its log is the version, 2 the metadata, 3 the only source."""
     return (scratch / "offsets" / str(number)).read_text().splitlines()[2]
-

@@ -92,7 +92,7 @@ class FrameStep:
     def transform(self, upstream: str, rows: Rows) -> Rows:
         """The plan over one upstream; the other inputs of a UNION ALL are empty, they have batches of their own."""
         inputs = {**self._empty_inputs, upstream: rows.frame()}
-        lineage = (*rows.lineage, self._operator)
+        lineage = (*rows.lineage, (self.node, self._operator))
         out = Rows(rows.session, lineage=lineage)
         frame = out.run(lambda: self._operator.apply(rows.session, inputs))
         if self.node.options.streams > 1:
@@ -243,7 +243,9 @@ class TransformWork:
     def process(self, batch: pa.RecordBatch) -> None:
         result = self._transform.process(batch)
         if not result.schema.equals(self._schema):
-            raise StreamlingError.user(f"returned columns ({_columns(result.schema)}), declared {_columns(self._schema)}")
+            raise StreamlingError.user(
+                f"returned columns ({_columns(result.schema)}), declared {_columns(self._schema)}"
+            )
         if result.num_rows:
             self._outlet.emit(self._rows(result))
 

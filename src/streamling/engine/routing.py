@@ -37,7 +37,9 @@ class Router:
         total: pa.Array | None = None
         for name in self._key:
             encoded = batch.column(name).dictionary_encode(null_encoding="encode")
-            hashes = pa.array([zlib.crc32(repr(value).encode()) for value in encoded.dictionary.to_pylist()], pa.int64())
+            hashes = pa.array(
+                [zlib.crc32(repr(value).encode()) for value in encoded.dictionary.to_pylist()], pa.int64()
+            )
             column = hashes.take(encoded.indices)
             total = column if total is None else pc.bit_wise_and(pc.add(pc.multiply(total, 31), column), 0xFFFF_FFFF)
         assert total is not None

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.pipeline.model import Node
+from streamling.plugins.operators import Operator
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamling.plugins.operators import Operator
-
 T = TypeVar("T")
+
+#: a node and the operator whose part of the plan has not run yet
+Part = tuple[Node, Operator[Any]]
 
 
 class Rows:
     """Rows in the form they were made in; the other form is made at most once.
 
-    ``lineage`` are the operators whose Spark plan has not run yet: when it fails, they are asked to explain.
+    ``lineage`` are the operators whose Spark plan has not run yet: when it fails, they are asked to explain it.
     """
 
     def __init__(
@@ -29,7 +32,7 @@ class Rows:
         *,
         frame: DataFrame | None = None,
         batches: list[pa.RecordBatch] | None = None,
-        lineage: tuple[Operator, ...] = (),  # type: ignore[type-arg]
+        lineage: tuple[Part, ...] = (),
     ) -> None:
         self.session = session
         self.lineage = lineage
@@ -77,8 +80,8 @@ class Rows:
             self._kept = False
 
     def explained(self, error: Exception) -> StreamlingError:
-        for operator in self.lineage:
+        for node, operator in self.lineage:
             explained = operator.explain(error)
             if explained is not None:
-                return explained
+                return explained if str(node) in str(explained) else explained.context(str(node))
         return StreamlingError("Spark could not run the plan", cause=error)

@@ -91,9 +91,7 @@ class PipelineRun:
 
     def describe(self) -> analysis.Described:
         """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
-        self.described = analysis.describe(
-            self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys
-        )
+        self.described = analysis.describe(self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys)
         self.pipeline = self.described.pipeline
         return self.described
 
@@ -274,5 +272,3 @@ class PipelineRun:
 
     def _left(self, deadline: float) -> float:
         return max(0.1, deadline - self._clock.now())
-
-

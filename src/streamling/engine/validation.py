@@ -32,9 +32,7 @@ class _StaticWalk:
 
     def __init__(self, described: Described, registry: Registry, run: PipelineRun) -> None:
         self.problems: list[Problem] = []
-        self._schemas: dict[str, pa.Schema | None] = {
-            name: built.schema for name, built in described.built.items()
-        }
+        self._schemas: dict[str, pa.Schema | None] = {name: built.schema for name, built in described.built.items()}
         self._registry = registry
         self._run = run
 

@@ -1,9 +1,9 @@
 """Everything a plugin needs: derive from one of these classes, give it an id, name the id in a pipeline.
 
-    from streamling.plugins import END, Source, SourceBatch, plugin
+from streamling.plugins import END, Source, SourceBatch, plugin
 
-    @plugin("acme.numbers")
-    class Numbers(Source): ...
+@plugin("acme.numbers")
+class Numbers(Source): ...
 """
 
 from streamling.errors import StreamlingError

@@ -58,13 +58,13 @@ class Operator(ABC, Generic[OptionsT]):
         self.context = context
         self.options: OptionsT = context.options
 
-    def open(self) -> None:  # noqa: B027 - optional
+    def open(self) -> None:
         """Connect, allocate, create tables. Called once, on the thread that makes the data calls."""
 
-    def close(self) -> None:  # noqa: B027 - optional
+    def close(self) -> None:
         """Let go of everything. Called once, also after a failure; must not raise for what is already gone."""
 
-    def finalized(self, epoch: int) -> None:  # noqa: B027 - optional
+    def finalized(self, epoch: int) -> None:
         """Epoch ``epoch`` is complete: its positions are stored. May come twice, epochs may be skipped."""
 
     def connectors(self) -> frozenset[str]:
@@ -144,7 +144,7 @@ class AnySource(Operator[OptionsT]):
         stored = self.context.state.get(self.context.name)
         return {} if stored is None else {self.context.name: stored}
 
-    def commit(self, position: Position) -> None:  # noqa: B027 - optional
+    def commit(self, position: Position) -> None:
         """Everything up to ``position`` is durable in all sinks and the position is stored. Tell the outside
         (a consumer group, a queue). May be called twice with the same position."""
 
@@ -197,7 +197,7 @@ class Transform(Operator[OptionsT]):
         """Called once per batch, never with an empty one; may return any number of rows. A stateless function
         of its argument: after a crash the same rows come again, cut into other batches."""
 
-    def marker(self, epoch: int) -> None:  # noqa: B027 - optional
+    def marker(self, epoch: int) -> None:
         """All rows of ``epoch`` have been processed by this instance."""
 
 
@@ -211,9 +211,7 @@ class FrameTransform(Operator[OptionsT]):
         """The transform over its upstreams' DataFrames, by node name. Called once per batch for pulled sources,
         once per query for streamed ones, and once with empty inputs to learn the schema."""
 
-    def static_check(
-        self, inputs: Mapping[str, pa.Schema | None]
-    ) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
         """What is wrong that can be seen without Spark, and the output columns as far as known. None for an
         input whose columns are not known."""
         return (), None
@@ -236,7 +234,7 @@ class Sink(Operator[OptionsT]):
     def write(self, batch: pa.RecordBatch) -> None:
         """Called on the lane's thread in source order, never with an empty batch. May buffer."""
 
-    def flush(self) -> None:  # noqa: B027 - optional
+    def flush(self) -> None:
         """Make everything written so far durable, or raise. Called before each acknowledgement."""
 
 
