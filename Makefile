@@ -1,0 +1,67 @@
+# Two commands for a fresh machine with Python 3.11+ and nothing else:  make demo  and  make test
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+BIN := .venv/bin
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast lint format bench wheel requirements clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/runtime ## Set up, prepare a fast start, run examples/quickstart
+	@$(BIN)/streamling doctor --fix
+	@echo; echo "── examples/quickstart/pipeline.yaml ──"
+	@cd examples/quickstart/.. && rm -f ../.venv/demo.db
+	@STREAMLING__STATE_BACKEND__SQLITE__DATABASE_PATH=.venv/demo.db $(BIN)/streamling run examples/quickstart/pipeline.yaml
+	@echo; echo "Try next:"
+	@echo "  $(CURDIR)/$(BIN)/streamling new my-pipeline      a folder with a pipeline of your own"
+	@echo "  $(CURDIR)/$(BIN)/streamling plan examples/quickstart/pipeline.yaml"
+	@echo "  $(CURDIR)/$(BIN)/streamling --help"
+
+test: .venv/dev ## Set up, then check format, lint and types and run every test
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/streamling doctor --fix
+	$(BIN)/pytest -q
+
+test-fast: .venv/dev ## The tests that need no service and no JVM (well under 3 minutes)
+	$(BIN)/pytest -q -m "not spark and not services and not slow"
+
+lint: .venv/dev ## Formatter, linter and strict type checker
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+
+format: .venv/dev ## Format and repair what can be repaired
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/dev ## Measure beside hand-written PySpark; writes docs/benchmarks.md
+	$(BIN)/streamling bench --write docs/benchmarks.md
+
+wheel: .venv/dev ## Build dist/*.whl
+	$(BIN)/python -m hatchling build -t wheel
+
+requirements: .venv/dev ## Compile the pinned, hash-checked requirements anew
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/bootstrap.in -o requirements/bootstrap.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/dev.in -o requirements/dev.txt
+
+clean: ## Remove the environment and everything built
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache
+
+.venv/python: requirements/bootstrap.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found: $$($(PYTHON) --version)"; exit 1; }
+	@echo "Setting up .venv with $$($(PYTHON) --version) (about a minute the first time) …"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@touch $@
+
+.venv/runtime: .venv/python requirements/runtime.txt pyproject.toml
+	@$(UV) --require-hashes -r requirements/runtime.txt
+	@$(UV) --no-deps --editable .
+	@touch $@
+
+.venv/dev: .venv/runtime requirements/dev.txt
+	@$(UV) --require-hashes -r requirements/dev.txt
+	@touch $@
