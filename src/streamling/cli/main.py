@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamling import __version__
 from streamling.cli.errors import ExitCode, exit_code, render
+from streamling.cli.options import no_such_command, yaml_completions
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 #: command → module that defines it under the same name, and the line `--help` shows without importing it
 _COMMANDS = {
@@ -24,6 +31,22 @@ _COMMANDS = {
     "completion": ("streamling.cli.completion", "Print the script that completes commands in your shell."),
     "bench": ("streamling.cli.bench", "Measure this machine: start-up, throughput, memory."),
 }
+_OWN_OPTIONS = ("--help", "-h", "--version")
+
+_EPILOG = """`streamling PIPELINE.yaml` is short for `streamling run PIPELINE.yaml`; `streamling COMMAND --help` tells
+everything about a command.
+
+\b
+First steps:
+  streamling new shop && cd shop
+  streamling run pipeline.yaml
+
+\b
+Exit codes:
+  0   finished or drained
+  1   failed while running
+  2   wrong usage
+  78  bad pipeline or configuration"""
 
 
 class Commands(click.Group):
@@ -40,21 +63,55 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``streamling FILE`` and ``streamling --validate FILE`` mean ``streamling run …``."""
-        own = {"--help", "-h", "--version"}
-        if not (args and (args[0] in _COMMANDS or args[0] in own)):
+        first = args[0] if args else ""
+        if ctx.resilient_parsing and not args:
+            return super().parse_args(ctx, args)  # completion of the first word: any command or file
+        if first not in _COMMANDS and first not in _OWN_OPTIONS:
+            if not ctx.resilient_parsing:
+                _refuse_misspelt(first, ctx)
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_stdout()
+            return ExitCode.OK  # whoever read our output has seen enough
+        return result
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help) for name, (_, help) in _COMMANDS.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=help) for name, (_, help) in _COMMANDS.items() if name.startswith(incomplete)
+        ]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*commands, *options, *yaml_completions(incomplete)] if incomplete else [*commands, *options]
+
+
+def _refuse_misspelt(word: str, ctx: click.Context) -> None:
+    """A word that can only be a command, but is none. Anything that may be a file is left to `run`."""
+    if not word or word.startswith("-") or "/" in word or "." in word or Path(word).exists():
+        return
+    raise no_such_command(word, list(_COMMANDS), ctx, "there is no file of that name either.")
+
+
+def _forget_stdout() -> None:
+    """Python flushes stdout once more at its end, which would complain about the closed pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
 
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="`streamling PIPELINE.yaml` is short for `streamling run PIPELINE.yaml`. "
-    "Exit codes: 0 finished or drained, 1 failed while running, 2 wrong usage, 78 bad pipeline or configuration.",
+    subcommand_metavar="PIPELINE.yaml | COMMAND [ARGS]...",
+    epilog=_EPILOG,
 )
 @click.version_option(__version__, prog_name="streamling")
 def cli() -> None:
@@ -63,17 +120,17 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code is returned, errors are printed once."""
-    debug = "--debug" in (sys.argv[1:] if args is None else args)
+    args = sys.argv[1:] if args is None else args
     try:
-        result = cli.main(args=args and list(args), prog_name="streamling", standalone_mode=False)
+        result = cli.main(args=list(args), prog_name="streamling", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return int(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        return ExitCode.OK  # whoever read our output has seen enough
     except Exception as error:
-        print(render(error, debug=debug), file=sys.stderr)
+        print(render(error, debug="--debug" in args), file=sys.stderr)
+        if not args:
+            print("  see streamling --help", file=sys.stderr)
         return exit_code(error)
     return result if isinstance(result, int) else ExitCode.OK

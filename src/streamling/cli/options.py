@@ -1,17 +1,50 @@
-"""Options that several commands share."""
+"""Options, arguments and help texts that several commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: last paragraph of a help page; the first character keeps click from joining the lines
+EXIT_CODES = """\b
+Exit codes:
+  0   done
+  1   something failed on the way
+  2   wrong usage
+  78  the pipeline file or the configuration is wrong"""
+
+
+class Suggesting(click.Group):
+    """A group that answers a misspelt command with the one that was probably meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            raise no_such_command(args[0], self.list_commands(ctx), ctx)
+        return super().resolve_command(ctx, args)
+
+
+def no_such_command(word: str, known: list[str], ctx: click.Context, otherwise: str = "") -> click.UsageError:
+    """The error for ``word``, with the known commands that look like it."""
+    close = get_close_matches(word.casefold(), known, n=1, cutoff=0.6)
+    hint = f"did you mean '{close[0]}'?" if close else otherwise or f"there are: {', '.join(known)}."
+    return click.UsageError(f"there is no command '{word}'; {hint}", ctx)
 
 
 def pipeline_argument(function: F) -> F:
-    return click.argument("pipeline_file", required=False, type=click.Path(dir_okay=False))(function)
+    return click.argument(
+        "pipeline_file", required=False, type=click.Path(dir_okay=False), shell_complete=_yaml_files
+    )(function)
 
 
 def config_option(function: F) -> F:
@@ -20,8 +53,46 @@ def config_option(function: F) -> F:
         "config_name",
         metavar="NAME",
         help="Configuration file: NAME.yaml in the working directory, or a path. Default: config.yaml if it exists.",
+        shell_complete=_yaml_files,
     )(function)
 
 
 def debug_option(function: F) -> F:
     return click.option("--debug", is_flag=True, help="Show traces of errors and what Spark logs.")(function)
+
+
+def json_option(help: str) -> Callable[[F], F]:
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+# ── completion of file names ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _yaml_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return yaml_completions(incomplete)
+
+
+def yaml_completions(incomplete: str) -> list[CompletionItem]:
+    """YAML files and folders that begin with ``incomplete``; the shell's own file names when there is no such file."""
+    from click.shell_completion import CompletionItem
+
+    found = sorted(_matches(incomplete))
+    if any(not name.endswith("/") for name in found):
+        return [CompletionItem(name) for name in found]
+    # only folders: the shell itself knows best how to walk through them
+    return [CompletionItem(incomplete, type="file")] if found else []
+
+
+def _matches(incomplete: str) -> Iterator[str]:
+    folder, slash, beginning = incomplete.rpartition("/")
+    try:
+        entries = list(Path(folder + slash or ".").iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        if not entry.name.startswith(beginning) or (entry.name.startswith(".") and not beginning):
+            continue
+        if entry.is_dir():
+            yield f"{folder}{slash}{entry.name}/"
+        elif entry.suffix in (".yaml", ".yml"):
+            yield f"{folder}{slash}{entry.name}"

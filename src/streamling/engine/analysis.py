@@ -70,11 +70,19 @@ def operator_class(node: Node, registry: Registry) -> type[Operator[Any]]:
 
 def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, AnySource[Any]]:
     """The source operators, before anything is asked of the outside."""
-    sources = {}
+    sources, problems = {}, []
     for node in pipeline.sources:
-        operator = operator_class(node, registry)(context(node, pa.schema([]), 0, node.options.streams))
+        try:
+            operator = operator_class(node, registry)(context(node, pa.schema([]), 0, node.options.streams))
+        except StreamlingError as error:
+            if error.internal:
+                raise
+            problems.append(problem_of(error, node))
+            continue
         assert isinstance(operator, AnySource), node
         sources[node.name] = operator
+    if problems:
+        raise InvalidPipeline(problems)
     return sources
 
 

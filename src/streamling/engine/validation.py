@@ -17,14 +17,16 @@ from streamling.plugins.registry import Registry
 from streamling.sql.problems import SqlProblem
 
 
-def check_without_spark(run: PipelineRun, registry: Registry) -> None:
-    """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there."""
+def check_without_spark(run: PipelineRun, registry: Registry) -> Mapping[str, pa.Schema | None]:
+    """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there; otherwise the columns of
+    every node as far as they are known."""
     described = run.described or run.describe()
     walk = _StaticWalk(described, registry, run)
     for node in described.pipeline:
         walk.visit(node)
     if walk.problems:
         raise InvalidPipeline(walk.problems)
+    return walk.schemas
 
 
 class _StaticWalk:
@@ -32,27 +34,27 @@ class _StaticWalk:
 
     def __init__(self, described: Described, registry: Registry, run: PipelineRun) -> None:
         self.problems: list[Problem] = []
-        self._schemas: dict[str, pa.Schema | None] = {name: built.schema for name, built in described.built.items()}
+        self.schemas: dict[str, pa.Schema | None] = {name: built.schema for name, built in described.built.items()}
         self._registry = registry
         self._run = run
 
     def visit(self, node: Node) -> None:
         if node.kind is not NodeKind.SOURCE:
             try:
-                self._schemas[node.name] = self._output(node)
+                self.schemas[node.name] = self._output(node)
             except StreamlingError as error:
                 if error.internal:
                     raise
-                self._schemas[node.name] = None
+                self.schemas[node.name] = None
                 self.problems.append(problem_of(error, node))
-        schema = self._schemas[node.name]
+        schema = self.schemas[node.name]
         problem = None if schema is None else check_key_columns(node, schema.names)
         if problem is not None:
             self.problems.append(problem)
 
     def _output(self, node: Node) -> pa.Schema | None:
         kind = operator_class(node, self._registry)
-        inputs = {upstream: self._schemas[upstream] for upstream in node.upstreams}
+        inputs = {upstream: self.schemas[upstream] for upstream in node.upstreams}
         if issubclass(kind, FrameTransform):
             return self._frame(node, kind, inputs)
         first = inputs[node.upstreams[0]]

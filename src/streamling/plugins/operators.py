@@ -144,6 +144,11 @@ class AnySource(Operator[OptionsT]):
         stored = self.context.state.get(self.context.name)
         return {} if stored is None else {self.context.name: stored}
 
+    def state_keys(self) -> Sequence[str]:
+        """Keys that the position consists of, for people who look at a plan; ``*`` stands for what only the data
+        can tell."""
+        return (self.context.name,)
+
     def commit(self, position: Position) -> None:
         """Everything up to ``position`` is durable in all sinks and the position is stored. Tell the outside
         (a consumer group, a queue). May be called twice with the same position."""
