@@ -1,7 +1,14 @@
 """Names of functions, so that a check needs no JVM. A test compares them with a running Spark 4.2."""
 
+from __future__ import annotations
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: one value per row
-SCALARS = frozenset(
+SCALARS = _names(
     """
     abs acos acosh add_months aes_decrypt aes_encrypt aggregate approx_top_k_estimate array array_append
     array_compact array_contains array_distinct array_except array_insert array_intersect array_join
@@ -55,11 +62,11 @@ SCALARS = frozenset(
     vector_norm vector_normalize version weekday weekofyear width_bucket xpath xpath_boolean xpath_double
     xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull
     zip_with
-    """.split()
+    """
 )
 
 #: one value for many rows; Spark's and DataFusion's
-AGGREGATES = frozenset(
+AGGREGATES = _names(
     """
     any any_value approx_count_distinct approx_distinct approx_median approx_percentile
     approx_percentile_cont approx_percentile_cont_with_weight approx_top_k approx_top_k_accumulate
@@ -74,33 +81,33 @@ AGGREGATES = frozenset(
     theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum tuple_intersection_agg_double
     tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
     tuple_union_agg_integer var var_pop var_population var_samp var_sample variance vector_avg vector_sum
-    """.split()
+    """
 )
 
 #: look at neighbouring rows
-WINDOWS = frozenset(
+WINDOWS = _names(
     """
     cume_dist dense_rank lag lead ntile percent_rank rank row_number session_window window window_time
-    """.split()
+    """
 )
 
 #: rows out of one value, or tables
-GENERATORS = frozenset(
+GENERATORS = _names(
     """
     collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer
     python_worker_logs range sql_keywords stack variant_explode variant_explode_outer
-    """.split()
+    """
 )
 
 #: reach out of the query into the JVM or the file system
-FORBIDDEN = frozenset(
+FORBIDDEN = _names(
     """
     input_file_block_length input_file_block_start input_file_name java_method reflect try_reflect
-    """.split()
+    """
 )
 
 #: custom functions of the original that this version does not have yet
-LATER = frozenset(
+LATER = _names(
     """
     _gs_byte_to_hex _gs_conv_base _gs_from_base58 _gs_generate_series _gs_hex_to_byte
     _gs_json_objects_to_clickhouse_tuples _gs_keccak256 _gs_map_to_array_struct _gs_split_string_to_array
@@ -113,5 +120,5 @@ LATER = frozenset(
     json_unquote json_value lowercase reverse_bytes32 similar split_index to_base58
     to_decimal_arb_from_string to_i256 to_int64 to_large_list to_u256 translate3 u256_add u256_div
     u256_mod u256_mul u256_sub u256_to_string uppercase uuid7
-    """.split()
+    """
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 from sqlglot import exp
@@ -12,11 +11,12 @@ from sqlglot import exp
 from streamling.sql import rules
 from streamling.sql.dialect import parse
 from streamling.sql.expressions import Expressions, Relation
+from streamling.sql.inference import common
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Column, Filter, Plan, Read, UnionAll
 from streamling.sql.problems import SqlProblem, SqlRefused
 from streamling.sql.projection import OP, project, with_op
-from streamling.sql.references import match, table_name
+from streamling.sql.references import is_used, match, table_name
 
 #: columns of a node by its declared name; None when they are not known
 Inputs = Mapping[str, Sequence[Column] | None]
@@ -34,11 +34,15 @@ class Compiled:
 def compile_sql(sql: str, inputs: Inputs) -> Compiled:
     """Check and rewrite ``sql``. Raises `SqlRefused` when it cannot be read or asks for what cannot be done."""
     query, text = parse(sql), SourceText(sql)
-    if refused := rules.check(query, text):
-        raise SqlRefused(refused)
-    compiler = _Compiler(text, inputs)
-    relation = compiler.query(query, {})
-    return Compiled(relation.plan, relation.columns, tuple(compiler.problems))
+    try:
+        if refused := rules.check(query, text):
+            raise SqlRefused(refused)
+        compiler = _Compiler(text, inputs)
+        relation = compiler.query(query, {})
+    except RecursionError:
+        raise SqlRefused([SqlProblem("the SQL is nested too deeply")]) from None
+    problems = sorted(dict.fromkeys(compiler.problems), key=lambda problem: (problem.line, problem.column))
+    return Compiled(relation.plan, relation.columns, tuple(problems))
 
 
 class _Compiler:
@@ -59,14 +63,21 @@ class _Compiler:
         return self._select(node, ctes)
 
     def _with(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Mapping[str, Relation]:
-        for cte in node.args["with_"].expressions if node.args.get("with_") else ():
+        clause = node.args.get("with_")
+        for cte in clause.expressions if clause else ():
             ctes = {**ctes, cte.alias.lower(): self.query(cte.this, ctes)}
+            if not is_used(cte, node):
+                message = f"nothing reads '{cte.alias}'"
+                self.problems.append(self.text.problem(cte.args["alias"], message, "remove it from the WITH"))
         return ctes
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Relation]) -> Relation:
         source = self._from(node.args["from_"].this, ctes)
         if where := node.args.get("where"):
-            condition, _ = Expressions(self.text, source, self.problems).spark(where.this)
+            condition, type_ = Expressions(self.text, source, self.problems).spark(where.this)
+            if type_ not in (None, pa.bool_(), pa.null()):
+                message = f"WHERE needs a condition that is true or false, not {type_}"
+                self.problems.append(self.text.problem(where.this, message))
             source = Relation(Filter(source.plan, condition), source.columns, source.names)
         return project(node.expressions, source, self.text, self.problems)
 
@@ -79,9 +90,7 @@ class _Compiler:
         if node.alias:
             return relation.renamed(node.alias)
         path = tuple(name.lower().split("."))
-        return Relation(
-            relation.plan, relation.columns, frozenset(path[start:] for start in range(len(path)))
-        )
+        return Relation(relation.plan, relation.columns, frozenset(path[start:] for start in range(len(path))))
 
     def _node(self, node: exp.Table, name: str) -> Relation:
         declared = match(name, self.inputs)
@@ -102,11 +111,10 @@ class _Compiler:
             if len(columns) != len(first):
                 self._mismatch(branch, columns, first)
         plan = UnionAll(tuple(relation.plan for relation in relations))
-        types = [
-            reduce(_same, (c.type for c in position))
-            for position in zip(*(r.columns or () for r in relations))
-        ]  # noqa: B905
-        return Relation(plan, tuple(Column(c.name, t) for c, t in zip(first, types)))  # noqa: B905
+        if any(len(relation.columns or ()) != len(first) for relation in relations):
+            return Relation(plan, None)
+        types = [common([column.type for column in position]) for position in _positions(relations)]
+        return Relation(plan, tuple(Column(c.name, t) for c, t in zip(first, types, strict=True)))
 
     def _mismatch(self, branch: exp.Expr, found: Sequence[Column], wanted: Sequence[Column]) -> None:
         count, others = (sum(column.name != OP for column in columns) for columns in (found, wanted))
@@ -123,5 +131,5 @@ def _branches(node: exp.Expr) -> list[exp.Expr]:
     return [node, *branches]
 
 
-def _same(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
-    return left if left == right else None
+def _positions(relations: list[Relation]) -> Iterator[tuple[Column, ...]]:
+    return zip(*(relation.columns or () for relation in relations), strict=True)

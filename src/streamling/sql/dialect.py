@@ -13,15 +13,13 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from streamling.sql.problems import Span, SqlProblem, SqlRefused, problem_at
 
 #: Functions whose arguments are not a plain list. Every other call stays as written (`exp.Anonymous`):
 #: translating calls is the work of one table, `streamling.sql.functions`.
-_SPECIAL_SYNTAX = frozenset(
-    {"CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION", "OVERLAY"}
-)
+_SPECIAL_SYNTAX = frozenset({"CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION", "OVERLAY"})
 
 
 def _regex_match(node: type[exp.Expr]) -> Any:
@@ -36,9 +34,7 @@ class StreamlingParser(SparkParser):
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in _SPECIAL_SYNTAX
     }
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-        "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
-    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {
         **SparkParser.NO_PAREN_FUNCTIONS,
         TokenType.CURRENT_TIME: exp.CurrentTime,

@@ -2,11 +2,160 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlglot import exp
+
 from streamling.errors import StreamlingError
+from streamling.sql.dialect import parse
+from streamling.sql.places import SourceText
+from streamling.sql.problems import Span, SqlRefused
+
+_GUARD = "guard the divisor, for example a / nullif(b, 0)"
+_WIDER = "cast to a wider type first, for example DECIMAL(38, 0) or DOUBLE"
+_TRY = "TRY_CAST gives NULL instead"
+_SAME_TYPE = "cast one side to the type of the other"
+
+#: Spark's condition, or the part before its dot → our sentence over Spark's parameters, and the remedy
+_SENTENCES: dict[str, tuple[str, str | None]] = {
+    "DIVIDE_BY_ZERO": ("division by zero", _GUARD),
+    "REMAINDER_BY_ZERO": ("division by zero in %", _GUARD),
+    "INTERVAL_DIVIDED_BY_ZERO": ("division of an interval by zero", _GUARD),
+    "ARITHMETIC_OVERFLOW": ("a number became too large for its type", _WIDER),
+    "BINARY_ARITHMETIC_OVERFLOW": ("{value1} {symbol} {value2} is too large for its type", _WIDER),
+    "CAST_INVALID_INPUT": ("{expression} cannot be read as {targetType}", _TRY),
+    "CAST_OVERFLOW": ("{value} does not fit into {targetType}", _TRY),
+    "NUMERIC_VALUE_OUT_OF_RANGE": ("{value} does not fit into DECIMAL({precision}, {scale})", _TRY),
+    "INVALID_ARRAY_INDEX": ("there is no element {indexValue} in a list of {arraySize}", None),
+    "INVALID_INDEX_OF_ZERO": ("there is no element 0: lists count from 1, or from the end with -1", None),
+    "DATETIME_FIELD_OUT_OF_BOUNDS": ("there is no such date: {rangeMessage}", None),
+    "INVALID_TYPED_LITERAL": ("{value} is not a {valueType}", None),
+    "USER_RAISED_EXCEPTION": ("{errorMessage}", None),
+    "WRONG_NUM_ARGS": ("{functionName}() takes {expectedNum} argument(s), not {actualNum}", None),
+    "UNRESOLVED_ROUTINE": ("there is no function {routineName}()", None),
+    "UNRESOLVED_COLUMN": ("there is no column {objectName}", None),
+    "FIELD_NOT_FOUND": ("there is no field {fieldName}, only {fields}", None),
+    "INVALID_EXTRACT_BASE_FIELD_TYPE": ("{base} is {other} and has no fields", None),
+    "UNSUPPORTED_DATATYPE": ("there is no type {typeName}", None),
+    "_LEGACY_ERROR_TEMP_0029": ("{literal} mixes months with days or shorter", "add two intervals"),
+    "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES": ("{left} and {right} do not go together", _SAME_TYPE),
+    "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE": ("this takes {inputType}, not {actualDataType}", None),
+    "DATATYPE_MISMATCH.DATA_DIFF_TYPES": ("the values have different types: {dataType}", _SAME_TYPE),
+    "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE": ("{inputSql} is {inputType}, {requiredType} is needed", None),
+    "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION": ("there is no cast from {srcType} to {targetType}", None),
+    "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN": ("WHERE needs a condition, not {type}", None),
+    "INCOMPATIBLE_COLUMN_TYPE": ("the parts of the UNION ALL have different types", _SAME_TYPE),
+}
 
 
 def explain(error: BaseException, node: str, sql: str) -> StreamlingError:
-    """``error``, raised while ``sql`` of node ``node`` was planned or run, as an error of ours."""
+    """``error``, raised while the SQL of ``node`` was planned or run, in the user's terms. What does not come from
+    Spark's SQL is an internal error with its cause."""
     if isinstance(error, StreamlingError):
         return error
-    return StreamlingError.user(f"sql transform '{node}': {error}", cause=error)
+    found = next(_spark_errors(error), None)
+    if found is None:
+        return StreamlingError(f"the SQL of '{node}' could not be run", cause=error)
+    message, remedy = _sentence(found)
+    fragment = next((context.fragment() for context in _contexts(found)), "")
+    excerpt = _excerpt(sql, fragment)
+    text = f"{message}{excerpt}"
+    return StreamlingError.user(text, remedy=remedy, cause=None)
+
+
+def is_sql_error(error: BaseException) -> bool:
+    """True when Spark says that what a SQL text asks for, or the rows it met, are at fault."""
+    found = next(_spark_errors(error), None)
+    return found is not None and (_known(found.getCondition()) is not None or bool(_contexts(found)))
+
+
+def statements(error: BaseException) -> list[str]:
+    """The SQL texts, as Spark got them, that an error is about."""
+    texts = []
+    for found in _spark_errors(error):
+        for context in _contexts(found):
+            lines = str(context.summary()).split("\n")
+            texts += [line for line in lines if line and not line.startswith("==") and line.strip("^ ")]
+    return texts
+
+
+def _spark_errors(error: BaseException) -> Iterator[Any]:
+    """Those of Spark's in a chain of causes that carry a condition, outermost first."""
+    from pyspark.errors import PySparkException
+
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, PySparkException) and seen.getCondition():
+            yield seen
+        seen = seen.__cause__
+
+
+def _contexts(error: Any) -> list[Any]:
+    try:
+        return list(error.getQueryContext())
+    except Exception:  # the JVM may be gone by now
+        return []
+
+
+def _sentence(error: Any) -> tuple[str, str | None]:
+    condition, parameters = error.getCondition(), error.getMessageParameters() or {}
+    known = _known(condition)
+    if known is not None:
+        sentence, remedy = known
+        return sentence.format_map(_Readable(parameters)), remedy
+    return _without_spark(str(error)), None
+
+
+def _known(condition: str | None) -> tuple[str, str | None] | None:
+    name = condition or ""
+    return _SENTENCES.get(name) or _SENTENCES.get(name.partition(".")[0])
+
+
+class _Readable(dict[str, str]):
+    """Spark's parameters without its quoting; a missing one does not break the sentence."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        super().__init__({key: value.strip('"').replace("`", "") for key, value in parameters.items()})
+
+    def __missing__(self, key: str) -> str:
+        return "…"
+
+
+def _without_spark(message: str) -> str:
+    """A message of Spark's that has no sentence here, cut down to what it says about the query."""
+    text = message.partition("\n")[0].partition("SQLSTATE")[0].replace("`", "")
+    text = text.partition("] ")[2] if text.startswith("[") else text
+    sentences = [part for part in text.split(". ") if "spark." not in part]
+    return ". ".join(sentences).strip().rstrip(".") or "Spark could not run the SQL"
+
+
+def _excerpt(sql: str, fragment: str) -> str:
+    """The line of the user's SQL that ``fragment`` of the rewritten one comes from, with carets."""
+    span = _span_of(sql, fragment) if fragment else None
+    if span is None:
+        return ""
+    problem = SourceText(sql).problem(span, "")
+    return f" (line {problem.line}, column {problem.column} of the SQL)\n{problem.excerpt}"
+
+
+def _span_of(sql: str, fragment: str) -> Span | None:
+    """The expression whose text is most like ``fragment``: rewriting changes quotes, case and names of functions."""
+    text = SourceText(sql)
+    try:
+        query = parse(sql)
+    except SqlRefused:
+        return None
+    wanted = _normal(fragment)
+    best: tuple[float, Span | None] = (0.5, None)
+    for part in query.find_all(exp.Condition, exp.Cast):
+        span = text.whole(part)
+        if span is not None:
+            likeness = difflib.SequenceMatcher(None, wanted, _normal(sql[span.start : span.end])).ratio()
+            best = max(best, (likeness, span), key=lambda pair: pair[0])
+    return best[1]
+
+
+def _normal(text: str) -> str:
+    return "".join(text.lower().replace("`", "").replace('"', "").replace(" div ", "/").split())

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import inference, literals, typenames
-from streamling.sql.functions import rewrite_call
+from streamling.sql.functions import part_of_date, rewrite_call
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Column, Plan, quoted
 from streamling.sql.problems import SqlProblem
@@ -69,6 +69,8 @@ class Expressions:
         """What DataFusion means by a construct whose parts are done, spelled for Spark."""
         if isinstance(node, exp.Anonymous):
             return rewrite_call(node, self.text, self.problems)
+        if isinstance(node, exp.Extract):
+            return part_of_date(node.name, node.expression) or inference.annotate(node)
         if isinstance(node, exp.Cast):
             return typenames.rewrite_cast(node, self.text, self.problems)
         if isinstance(node, exp.Literal):
@@ -88,7 +90,7 @@ class Expressions:
         column, fields = found
         text, type_ = quoted(column.name), column.type
         for step in fields:
-            actual, type_ = _field(type_, step)
+            actual, type_ = self._field(type_, step)
             text += "." + quoted(actual)
         resolved = exp.Var(this=text)
         resolved.meta.update(_first_place(path), arrow=type_)
@@ -113,6 +115,20 @@ class Expressions:
         columns = self.relation.columns or ()
         return pick(name, columns) or pick(name, self.aliases)
 
+    def _field(self, type_: pa.DataType | None, name: exp.Identifier) -> tuple[str, pa.DataType | None]:
+        """The field of a struct that a name means, and its type."""
+        if type_ is None:
+            return name.name, None
+        fields = [Column(field.name, field.type) for field in type_] if pa.types.is_struct(type_) else []
+        found = pick(name, fields)
+        if found is None:
+            listed = ", ".join(field.name for field in fields)
+            message = f"there is no field '{name.name}'"
+            remedy = f"fields: {listed}" if fields else f"the column is {type_}"
+            self.problems.append(self.text.problem(name, message, remedy))
+            return name.name, None
+        return found.name, found.type
+
     def _unknown(self, path: Sequence[exp.Identifier], columns: Sequence[Column]) -> None:
         qualified = len(path) > 1 and (path[0].name.lower(),) in self.relation.names
         wanted = path[1] if qualified else path[0]
@@ -121,7 +137,8 @@ class Expressions:
         close = same or difflib.get_close_matches(wanted.name, names, 1)
         hint = f'did you mean "{close[0]}"?' if same else f"did you mean {close[0]}?" if close else None
         listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-        message = f"there is no column '{wanted.name}'"
+        what = "column" if qualified or len(path) == 1 else "column or table"
+        message = f"there is no {what} '{wanted.name}'"
         self.problems.append(self.text.problem(wanted, message, hint or f"columns: {listed}"))
 
 
@@ -146,14 +163,6 @@ def _path(node: exp.Expr) -> list[exp.Identifier] | None:
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
         return [part for part in node.parts if isinstance(part, exp.Identifier)]
     return [node] if isinstance(node, exp.Identifier) else None
-
-
-def _field(type_: pa.DataType | None, name: exp.Identifier) -> tuple[str, pa.DataType | None]:
-    if type_ is None or not pa.types.is_struct(type_):
-        return name.name, None
-    fields = [Column(field.name, field.type) for field in type_]
-    found = pick(name, fields)
-    return (found.name, found.type) if found else (name.name, None)
 
 
 def _first_place(path: Sequence[exp.Identifier]) -> dict[str, int]:

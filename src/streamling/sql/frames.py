@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamling.sql.plan import Filter, Plan, Read, UnionAll
+from streamling.sql.plan import Filter, Plan, Read, UnionAll, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -14,17 +15,25 @@ if TYPE_CHECKING:
 _Step = Callable[[Mapping[str, Any]], Any]
 
 
-def prepare(spark: SparkSession, plan: Plan) -> Callable[[Mapping[str, DataFrame]], DataFrame]:
-    """The plan as a function of its input frames. The lists of expressions cross over to the JVM here, once: a call
-    then costs one round trip for each filter, projection and union, however many columns there are."""
-    from pyspark.sql import DataFrame
+@dataclass(frozen=True)
+class Prepared:
+    """A plan as a function of its input frames."""
 
-    step = _step(spark, plan)
+    spark: SparkSession
+    step: _Step
+    #: the SQL texts that Spark parses, as it names them in errors
+    texts: frozenset[str]
 
-    def run(inputs: Mapping[str, DataFrame]) -> DataFrame:
-        return DataFrame(step({name: frame._jdf for name, frame in inputs.items()}), spark)
+    def run(self, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        from pyspark.sql import DataFrame
 
-    return run
+        return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}), self.spark)
+
+
+def prepare(spark: SparkSession, plan: Plan) -> Prepared:
+    """The lists of expressions cross over to the JVM here, once: a run then costs one round trip for each filter,
+    projection and union, however many columns there are."""
+    return Prepared(spark, _step(spark, plan), frozenset(texts(plan)))
 
 
 def _step(spark: SparkSession, plan: Plan) -> _Step:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql import catalog
+from streamling.sql import catalog, datafusion, typenames
+from streamling.sql.datafusion import words
 from streamling.sql.inference import TIMESTAMP_UTC, common, type_of
 from streamling.sql.literals import widen
 from streamling.sql.places import SourceText
@@ -21,50 +22,27 @@ def call(name: str, *args: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(args))
 
 
-#: DataFusion's name → Spark's, where arguments and results are the same
-RENAMED: dict[str, str] = {
-    "today": "current_date",
-    "make_array": "array",
-    "make_list": "array",
-    "starts_with": "startswith",
-    "ends_with": "endswith",
-    "array_element": "try_element_at",
-    "array_extract": "try_element_at",
-    "list_element": "try_element_at",
-    "list_extract": "try_element_at",
-    "array_has": "array_contains",
-    "list_has": "array_contains",
-    "list_contains": "array_contains",
-    "list_append": "array_append",
-    "array_push_back": "array_append",
-    "list_distinct": "array_distinct",
-    "to_timestamp_seconds": "timestamp_seconds",
-    "datepart": "date_part",
-    "datetrunc": "date_trunc",
-    "uuid": "uuid",
-}
-
 _string = pa.string()
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(("now", "current_timestamp", "localtimestamp_utc"), TIMESTAMP_UTC),
     **dict.fromkeys(("current_date", "curdate", "to_date", "make_date"), pa.date32()),
     "current_time": pa.time64("us"),
     **dict.fromkeys(
-        (
+        words(
             "upper lower ucase lcase trim btrim ltrim rtrim lpad rpad replace repeat substr substring left right"
             " concat_ws initcap md5 sha1 sha2 translate to_json get_json_object hex base64 uuid regexp_replace"
             " regexp_extract split_part format_string chr date_format"
-        ).split(),
+        ),
         _string,
     ),
     **dict.fromkeys(
-        "sqrt exp ln log log10 log2 pow power sin cos tan radians degrees random rand".split(), pa.float64()
+        words("sqrt exp ln log log10 log2 pow power sin cos tan radians degrees random rand"), pa.float64()
     ),
     **dict.fromkeys(
-        "length char_length character_length octet_length ascii instr strpos levenshtein".split(), pa.int32()
+        words("length char_length character_length octet_length ascii instr strpos levenshtein"), pa.int32()
     ),
     **dict.fromkeys(
-        "startswith endswith contains array_contains isnull isnotnull isnan regexp_like".split(), pa.bool_()
+        words("startswith endswith contains array_contains isnull isnotnull isnan regexp_like"), pa.bool_()
     ),
 }
 
@@ -80,25 +58,127 @@ def _coalesce(args: Args) -> exp.Expr:
     return call("coalesce", *(widen(arg) for arg in args))
 
 
-_REWRITTEN: dict[str, Callable[[Args], exp.Expr]] = {"concat": _concat, "coalesce": _coalesce}
+def _to_timestamp(args: Args) -> exp.Expr:
+    """Numbers count seconds, text is read; either way there is no zone."""
+    type_ = type_of(args[0]) if args else None
+    if type_ is not None and (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+        return _filled("CAST(timestamp_seconds({0}) AS TIMESTAMP_NTZ)", args)
+    return _filled("CAST({0} AS TIMESTAMP_NTZ)", args) if len(args) == 1 else call("to_timestamp_ntz", *args)
+
+
+def _struct(args: Args) -> exp.Expr:
+    """Unnamed fields are c0, c1, …; ``struct(x AS a)`` names its own."""
+    named = [
+        part
+        for number, arg in enumerate(args)
+        for part in (
+            exp.Literal.string(arg.alias if isinstance(arg, exp.Alias) else f"c{number}"),
+            widen(arg.this if isinstance(arg, exp.Alias) else arg),
+        )
+    ]
+    return call("named_struct", *named)
+
+
+def _arrow_cast(args: Args, function: str = "CAST") -> exp.Expr | None:
+    if len(args) != 2 or not isinstance(args[1], exp.Literal):
+        return None
+    known = typenames.arrow_name(args[1].name)
+    if known is None:
+        return None
+    cast = _filled(function + "({0} AS " + known[0] + ")", args)
+    cast.meta["arrow"] = known[1]
+    return cast
+
+
+def _encode(args: Args) -> exp.Expr | None:
+    encoding = args[1].name.lower() if len(args) == 2 and isinstance(args[1], exp.Literal) else ""
+    templates = {"hex": "lower(hex({0}))", "base64": "rtrim('=', base64(CAST({0} AS BINARY)))"}
+    return _filled(templates[encoding], args) if encoding in templates else None
+
+
+def _decode(args: Args) -> exp.Expr | None:
+    encoding = args[1].name.lower() if len(args) == 2 and isinstance(args[1], exp.Literal) else ""
+    templates = {"hex": "unhex({0})", "base64": "unbase64({0})"}
+    return _filled(templates[encoding], args) if encoding in templates else None
+
+
+def _map(args: Args) -> exp.Expr | None:
+    """``map(keys, values)`` over two lists is DataFusion's; Spark's takes keys and values in turn."""
+    lists = len(args) == 2 and all(pa.types.is_list(type_of(arg) or pa.null()) for arg in args)
+    return call("map_from_arrays", *args) if lists else None
+
+
+#: calls whose rewriting looks at the arguments; None leaves the call as it is
+_REWRITTEN: dict[str, Callable[[Args], exp.Expr | None]] = {
+    "concat": _concat,
+    "coalesce": _coalesce,
+    "to_timestamp": _to_timestamp,
+    "struct": _struct,
+    "encode": _encode,
+    "decode": _decode,
+    "map": _map,
+    "arrow_cast": _arrow_cast,
+    "arrow_try_cast": lambda args: _arrow_cast(args, "TRY_CAST"),
+    "date_part": lambda args: part_of_date(args[0].name, args[1]) if len(args) == 2 else None,
+    "datepart": lambda args: part_of_date(args[0].name, args[1]) if len(args) == 2 else None,
+}
 _LIKE_ARGUMENTS = frozenset({"coalesce", "ifnull", "nvl", "greatest", "least"})
+
+
+def part_of_date(part: str, value: exp.Expr) -> exp.Expr | None:
+    """Parts that DataFusion counts differently: weekdays from Sunday = 0, whole seconds, the epoch."""
+    template = {
+        "dow": "(dayofweek({0}) - 1)",
+        "isodow": "weekday({0})",
+        "second": "CAST(second({0}) AS INT)",
+        "millisecond": "CAST(date_part('second', {0}) * 1000 AS INT)",
+        "microsecond": "CAST(date_part('second', {0}) * 1000000 AS INT)",
+        "epoch": "(unix_micros(CAST({0} AS TIMESTAMP_LTZ)) / 1000000D)",
+    }.get(part.lower())
+    if template is None:
+        return None
+    found = _filled(template, [value])
+    found.meta["arrow"] = pa.float64() if part.lower() == "epoch" else pa.int32()
+    return found
 
 
 def rewrite_call(node: exp.Anonymous, text: SourceText, problems: list[SqlProblem]) -> exp.Expr:
     """A call whose arguments are done, as Spark's. What there is not, or cannot be, is a problem."""
-    name = node.name.lower()
+    name, args = node.name.lower(), node.expressions
     problem = _refusal(name, node, text)
     if problem is not None:
         problems.append(problem)
         return node
-    args = node.expressions
-    spark_name = RENAMED.get(name, name)
-    rewritten = _REWRITTEN[name](args) if name in _REWRITTEN else call(spark_name, *args)
-    rewritten.meta.update(node.meta)
-    rewritten.meta["arrow"] = (
-        common([type_of(arg) for arg in args]) if name in _LIKE_ARGUMENTS else _TYPES.get(spark_name)
-    )
+    rewritten = _REWRITTEN[name](args) if name in _REWRITTEN else None
+    rewritten = rewritten or _from_template(name, args) or call(name, *args)
+    rewritten.meta.update({key: value for key, value in node.meta.items() if key != "arrow"})
+    rewritten.meta.setdefault("arrow", _result(name, args))
     return rewritten
+
+
+def _result(name: str, args: Args) -> pa.DataType | None:
+    if name in _LIKE_ARGUMENTS:
+        return common([type_of(arg) for arg in args])
+    if name in ("array", "make_array", "make_list"):
+        element = common([type_of(arg) for arg in args])
+        return None if element is None or element == pa.int64() else pa.list_(element)
+    canonical = f"array_{name[5:]}" if name.startswith("list_") else name
+    return datafusion.TYPES.get(canonical) or _TYPES.get(name)
+
+
+def _from_template(name: str, args: Args) -> exp.Expr | None:
+    template = datafusion.TEMPLATES.get(name)
+    if isinstance(template, list):
+        template = template[len(args) - 1] if 0 < len(args) <= len(template) else None
+    return _filled(template, args) if template else None
+
+
+def _filled(template: str, args: Args) -> exp.Expr:
+    spelled = [arg.sql("spark", comments=False) for arg in args]
+    text = template.replace("{*}", ", ".join(spelled))
+    for number, argument in enumerate(spelled):
+        text = text.replace(f"{{{number}}}", argument)
+    return exp.Var(this=text)
 
 
 def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
@@ -107,6 +187,8 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
         return text.problem(node, message, "aggregate in the database, or with the postgres_aggregate sink")
     if name in catalog.WINDOWS:
         return text.problem(node, f"{name}() looks at other rows, which a stateless sql transform cannot")
+    if name in datafusion.TEMPLATES or name in _REWRITTEN:
+        return None
     if name in catalog.GENERATORS or name == "unnest":
         message = f"{name}() cannot stand here: it makes several rows of one"
         return text.problem(node, message, "write unnest(list) in the select list")
@@ -114,10 +196,11 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
         return text.problem(node, f"{name}() is not allowed: it reaches outside of the rows")
     if name in catalog.LATER:
         return text.problem(node, f"this version does not have the function {name}() yet")
-    if name in catalog.SCALARS or name in RENAMED:
+    canonical = f"array_{name[5:]}" if name.startswith("list_") else name
+    if canonical in datafusion.NOT_IN_SPARK:
+        instead = datafusion.NOT_IN_SPARK[canonical]
+        return text.problem(node, f"Spark has no function {name}()", f"write {instead} instead")
+    if name in catalog.SCALARS:
         return None
-    known = [*catalog.SCALARS, *RENAMED]
-    close = difflib.get_close_matches(name, known, 1)
-    return text.problem(
-        node, f"there is no function {name}()", f"did you mean {close[0]}()?" if close else None
-    )
+    close = difflib.get_close_matches(name, [*catalog.SCALARS, *datafusion.TEMPLATES], 1)
+    return text.problem(node, f"there is no function {name}()", f"did you mean {close[0]}()?" if close else None)

@@ -47,6 +47,8 @@ def annotate(node: exp.Expr) -> exp.Expr:
         node.meta["arrow"] = type_of(node.this)
     elif isinstance(node, exp.Case):
         _case(node)
+    elif isinstance(node, exp.Array):
+        _array(node)
     elif isinstance(node, exp.Predicate | exp.Connector | exp.RegexpLike):
         node.meta["arrow"] = pa.bool_()
     elif type(node) in _FIXED:
@@ -115,6 +117,12 @@ def _case(node: exp.Case) -> None:
     node.meta["arrow"] = common([type_of(result) for result in results])
 
 
+def _array(node: exp.Array) -> None:
+    node.set("expressions", [widen(element) for element in node.expressions])
+    element = common([type_of(element) for element in node.expressions])
+    node.meta["arrow"] = None if element is None else pa.list_(element)
+
+
 def _subscript(node: exp.Bracket) -> exp.Expr:
     """``x[i]``: lists count from 1 (from the end when negative), what is not there is NULL; ``s['f']`` a field."""
     container, [index, *_] = type_of(node.this), node.expressions
@@ -122,10 +130,12 @@ def _subscript(node: exp.Bracket) -> exp.Expr:
         return _slice(node.this, index, container)
     if isinstance(index, exp.Literal) and index.is_string and not _is_map(container):
         return node
+    if not _is_map(container) and not isinstance(index, exp.Literal):
+        index = exp.Cast(this=index, to=exp.Var(this="INT"))
     element = exp.Anonymous(this="try_element_at", expressions=[node.this, index])
     if container is not None and pa.types.is_list(container):
         element.meta["arrow"] = container.value_type
-    elif _is_map(container):
+    elif container is not None and _is_map(container):
         element.meta["arrow"] = container.item_type
     return element
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from streamling.sql.dialect import tokenize
 from streamling.sql.problems import Span, SqlProblem, problem_at
@@ -39,10 +39,26 @@ class SourceText:
 
     def text(self, node: exp.Expr) -> str:
         """What the user wrote for ``node``, completed to whole brackets, on one line."""
-        span = _own_span(node)
+        span = self.whole(node)
         if span is None:
             return node.sql(comments=False).lower()
-        return " ".join(self.sql[span.start : self._closed(span)].split())
+        return " ".join(self.sql[span.start : span.end].split())
+
+    def whole(self, node: exp.Expr) -> Span | None:
+        """What the user wrote for ``node``, completed to whole brackets; None when no part has a place."""
+        span = _own_span(node)
+        if span is None:
+            return None
+        start = span.start
+        if isinstance(node, exp.Cast) and not isinstance(node.this, exp.Cast):
+            start = self._cast_start(span)
+        return Span(start, self._closed(Span(start, span.end)))
+
+    def _cast_start(self, span: Span) -> int:
+        """``CAST(`` before the value, when the cast is not written ``::``."""
+        before = [token for token in self._tokens if token.end < span.start][-2:]
+        is_call = len(before) == 2 and before[0].text.upper() in ("CAST", "TRY_CAST")
+        return before[0].start if is_call else span.start
 
     def _closed(self, span: Span) -> int:
         """The end of ``span`` moved behind the brackets that are opened in it, or right after a call's name."""

@@ -33,9 +33,7 @@ class Item:
         return f"{self.sql} AS {quoted(self.column.name)}"
 
 
-def project(
-    items: Sequence[exp.Expr], source: Relation, text: SourceText, problems: list[SqlProblem]
-) -> Relation:
+def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, problems: list[SqlProblem]) -> Relation:
     """``SELECT items FROM source``."""
     items, source = unnest(items, source, text, problems)
     expressions = Expressions(text, source, problems)
@@ -71,10 +69,7 @@ def _op_at(relation: Relation, place: int) -> Relation:
     ordered = (*rest[:place], Column(OP, pa.string()), *rest[place:])
     if ordered == tuple(columns):
         return relation
-    items = [
-        f"'i' AS {quoted(OP)}" if column.name == OP and not has_op else quoted(column.name)
-        for column in ordered
-    ]
+    items = [f"'i' AS {quoted(OP)}" if column.name == OP and not has_op else quoted(column.name) for column in ordered]
     return Relation(Project(relation.plan, tuple(items)), ordered)
 
 
@@ -107,7 +102,8 @@ def _name(node: exp.Expr, expressions: Expressions) -> str:
         inner = inner.this
     if isinstance(inner, exp.Column | exp.Dot):
         last = inner.expression if isinstance(inner, exp.Dot) else inner.this
-        column = pick(last, expressions.relation.columns or ())
+        known = expressions.relation.columns or ()
+        column = pick(last, known) if isinstance(last, exp.Identifier) else None
         return column.name if column else str(last.name)
     return str(inner.meta.get("alias") or expressions.text.text(node))
 
@@ -134,6 +130,7 @@ def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
 
 def _excluded(name: exp.Expr, columns: Sequence[Column], expressions: Expressions) -> str | None:
     identifier = name.this if isinstance(name, exp.Column) else name
+    assert isinstance(identifier, exp.Identifier)
     column = pick(identifier, columns)
     if column is None:
         message = f"there is no column '{identifier.name}' to leave out"

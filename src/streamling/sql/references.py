@@ -47,20 +47,33 @@ def _in_alias(part: exp.Expr, table: exp.Table) -> bool:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """True when an enclosing WITH defines the name before this place."""
+    return defining_cte(table) is not None
+
+
+def is_used(cte: exp.CTE, query: exp.Expr) -> bool:
+    """True when some FROM in ``query`` means this CTE."""
+    return any(defining_cte(table) is cte for table in query.find_all(exp.Table))
+
+
+def defining_cte(table: exp.Table) -> exp.CTE | None:
+    """The CTE of an enclosing WITH that a name means, when one defines it before this place."""
     if table.args.get("db") or not isinstance(table.this, exp.Identifier):
-        return False
+        return None
     child: exp.Expr = table
     within: exp.CTE | None = None
-    while child.parent is not None:
-        parent = child.parent
+    while (parent := child.parent) is not None:
         if isinstance(parent, exp.CTE):
             within = parent
         elif isinstance(parent, exp.Query) and (clause := parent.args.get("with_")):
-            for cte in clause.expressions:
-                if cte is within and not clause.args.get("recursive"):
-                    break
+            for cte in reversed(_visible(clause, within)):
                 if cte.alias.lower() == table.name.lower():
-                    return True
+                    return cte
         child = parent
-    return False
+    return None
+
+
+def _visible(clause: exp.With, within: exp.CTE | None) -> list[exp.CTE]:
+    """The CTEs of a WITH that may be named: inside one of them, those before it."""
+    ctes: list[exp.CTE] = list(clause.expressions)
+    before = [number for number, cte in enumerate(ctes) if cte is within and not clause.args.get("recursive")]
+    return ctes[: before[0]] if before else ctes

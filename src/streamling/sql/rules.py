@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
@@ -63,7 +63,8 @@ def _of_node(node: exp.Expr, text: SourceText) -> Iterator[SqlProblem]:
     elif isinstance(node, exp.Select):
         yield from _select(node, text)
     elif isinstance(node, exp.Window):
-        message = f"{node.this.sql('spark', comments=False)} OVER is a window function, which a stateless transform cannot compute"
+        name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else "this"
+        message = f"{name}() OVER is a window function, which a stateless transform cannot compute"
         yield text.problem(node.this, message, _NO_WINDOW)
     elif isinstance(node, exp.With) and node.args.get("recursive"):
         yield text.problem(
@@ -71,9 +72,7 @@ def _of_node(node: exp.Expr, text: SourceText) -> Iterator[SqlProblem]:
         )
     elif isinstance(node, exp.TableAlias) and node.args.get("columns"):
         remedy = "name the columns in the SELECT instead"
-        yield text.problem(
-            node.args["columns"][0], "column names after a table alias are not possible here", remedy
-        )
+        yield text.problem(node.args["columns"][0], "column names after a table alias are not possible here", remedy)
 
 
 def _clauses(node: exp.Expr, text: SourceText) -> Iterator[SqlProblem]:
@@ -112,9 +111,7 @@ def _select(node: exp.Select, text: SourceText) -> Iterator[SqlProblem]:
     elif not isinstance(source.this, exp.Table | exp.Subquery) or not _readable(source.this):
         what = "VALUES" if isinstance(source.this, exp.Values) else "a table function"
         message = f"{what} cannot stand in FROM: rows come from the nodes of the pipeline"
-        yield text.problem(
-            text.clause(source.this, _T.FROM), message, "name a source or transform of the pipeline"
-        )
+        yield text.problem(text.clause(source.this, _T.FROM), message, "name a source or transform of the pipeline")
 
 
 def _readable(relation: exp.Expr) -> bool:

@@ -75,6 +75,28 @@ _ARROW: dict[str, _Known] = {
     "time64": _TIME,
 }
 
+#: names that mean something else, or nothing, as a SQL type
+_ARROW_ONLY: dict[str, _Known] = {
+    "int8": _BYTE,
+    "int16": _SHORT,
+    "int32": _INT,
+    "int64": _LONG,
+    "boolean": ("BOOLEAN", pa.bool_()),
+    "binary": _BINARY,
+}
+
+
+def arrow_name(name: str) -> _Known | None:
+    """The type that ``arrow_cast`` names: ``Int64``, ``Timestamp(Microsecond, Some("UTC"))``, ``Decimal128(38, 2)``."""
+    head, _, rest = name.lower().replace(" ", "").partition("(")
+    if head == "timestamp":
+        return _NO_ZONE if "none" in rest or "," not in rest else _UTC
+    if head in ("decimal128", "decimal256") and rest:
+        precision, _, scale = rest.rstrip(")").partition(",")
+        sized = exp.DataType.build(f"decimal({precision},{scale or 0})")
+        return _decimal(sized)
+    return _ARROW.get(head) or _ARROW_ONLY.get(head)
+
 
 def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -> exp.Expr:
     """A cast to a type that Spark knows. Names that nobody knows are a problem."""
@@ -128,8 +150,6 @@ def _unknown(node: exp.Cast, text: SourceText) -> SqlProblem:
     names = [*(kind.value.lower() for kind in _SQL), *_ARROW]
     close = difflib.get_close_matches(written.lower(), names, 1)
     remedy = (
-        f"did you mean {close[0].upper()}?"
-        if close
-        else "such as BIGINT, DOUBLE, DECIMAL(38, 10), TEXT, TIMESTAMP"
+        f"did you mean {close[0].upper()}?" if close else "such as BIGINT, DOUBLE, DECIMAL(38, 10), TEXT, TIMESTAMP"
     )
     return text.problem(node.this, f"there is no type {written} to cast to", remedy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.plugins.context import NodeContext
-
-_Build = Callable[[Mapping[str, "DataFrame"]], "DataFrame"]
+    from streamling.sql.frames import Prepared
 
 
 class SqlTransformOptions(Parallel, TransformOptions):
@@ -45,33 +44,40 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
 
     def __init__(self, context: NodeContext[SqlTransformOptions]) -> None:
         super().__init__(context)
-        self._builds: dict[tuple[tuple[str, str], ...], _Build] = {}
+        self._prepared: dict[tuple[tuple[str, str], ...], Prepared] = {}
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         from streamling.sql.errors import explain
 
         try:
-            return self._build(spark, inputs)(inputs)
+            return self._prepare(spark, inputs).run(inputs)
         except Exception as error:
             raise explain(error, self.context.name, self.options.sql) from error
 
     def explain(self, error: Exception) -> StreamlingError | None:
-        from streamling.sql.errors import explain
+        """The error in the user's terms when it is about an expression of this node."""
+        from streamling.sql.errors import explain, is_sql_error, statements
 
+        ours = {text for prepared in self._prepared.values() for text in prepared.texts}
+        about = statements(error)
+        if not is_sql_error(error) or (about and ours.isdisjoint(about)):
+            return None
         return explain(error, self.context.name, self.options.sql)
 
     def static_check(
         self, inputs: Mapping[str, pa.Schema | None]
     ) -> tuple[list[SqlProblem], pa.Schema | None]:
+        """All problems that can be seen without Spark, and the output columns as far as they are known. ``inputs``
+        are the columns of the upstreams by declared name; None when not known."""
         return check_sql(self.options.sql, inputs)
 
-    def _build(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> _Build:
-        key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
-        build = self._builds.get(key)
-        if build is None:  # two threads may both get here: they store equal things
-            from streamling.sql.frames import prepare
-            from streamling.types.spark import to_arrow_type
+    def _prepare(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> Prepared:
+        from streamling.sql.frames import prepare
+        from streamling.types.spark import to_arrow_type
 
+        key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
+        prepared = self._prepared.get(key)
+        if prepared is None:  # two threads may both get here: what they store is equal
             columns = {
                 name: [Column(field.name, to_arrow_type(field.dataType)) for field in frame.schema.fields]
                 for name, frame in inputs.items()
@@ -79,8 +85,8 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
             compiled = compile_sql(self.options.sql, columns)
             if compiled.problems:
                 raise SqlRefused(compiled.problems)
-            build = self._builds[key] = prepare(spark, compiled.plan)
-        return build
+            prepared = self._prepared[key] = prepare(spark, compiled.plan)
+        return prepared
 
 
 def check_sql(sql: str, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:

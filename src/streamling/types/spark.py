@@ -100,7 +100,7 @@ def _carrier_field(field: pa.Field) -> pa.Field:
 
 
 def _is_list(type_: pa.DataType) -> bool:
-    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+    return any(test(type_) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
 def to_spark_type(type_: pa.DataType) -> DataType:
@@ -147,10 +147,7 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     return StructType(
-        [
-            StructField(field.name, to_spark_type(field.type), field.nullable, _metadata(field))
-            for field in schema
-        ]
+        [StructField(field.name, to_spark_type(field.type), field.nullable, _metadata(field)) for field in schema]
     )
 
 
@@ -182,8 +179,7 @@ def to_arrow_schema(schema: StructType) -> pa.Schema:
                 remedy="cast it, for example to TEXT",
             )
         metadata = {
-            key: value if isinstance(value, str) else json.dumps(value)
-            for key, value in field.metadata.items()
+            key: value if isinstance(value, str) else json.dumps(value) for key, value in field.metadata.items()
         }
         fields.append(pa.field(field.name, type_, field.nullable, metadata or None))
     return pa.schema(fields)
@@ -207,7 +203,7 @@ def to_carriers(table: pa.Table) -> pa.Table:
 
 
 def from_carriers(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows of ``toArrow`` with each column in the type that ``schema`` (of `to_arrow_schema`) says it stands for."""
+    """The rows of ``toArrow`` with each column in the type that it stands for by ``schema`` (of `to_arrow_schema`)."""
     wanted = pa.schema([pa.field(f.name, logical_type(f), f.nullable) for f in schema])
     return _converted(table, wanted, _from_carrier)
 
