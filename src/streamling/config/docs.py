@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
 from pydantic import SecretStr
@@ -17,8 +16,8 @@ _INTRODUCTION = """\
 
 <!-- Made by `python -m streamling.config.docs`; a test keeps it true. -->
 
-A pipeline file says what flows where; the configuration says how this machine reaches the systems in it. Three
-layers, each replacing single values of the one before:
+A pipeline file says what flows where; the configuration says how this machine reaches the systems in it.
+Three layers, each replacing single values of the one before:
 
 1. the defaults below,
 2. `config.yaml` in the working directory (`--config NAME` reads `NAME.yaml` instead),
@@ -41,8 +40,8 @@ STREAMLING__STATE_BACKEND__POSTGRES__PASSWORD=… streamling run pipeline.yaml
 
 - Lists may be written as comma-separated text, in the file as well as in a variable.
 - `<name>` is a key of your choice. In a variable it is written in capitals.
-- `spark.conf` as one variable: `STREAMLING__SPARK__CONF='spark.executor.memory=4g,spark.executor.cores=2'`, or a
-  JSON object. `STREAMLING__SPARK__CONF__SPARK_EXECUTOR_MEMORY=4g` works for settings without capitals in their name.
+- `spark.conf` as one variable: `STREAMLING__SPARK__CONF='spark.executor.memory=4g,spark.executor.cores=2'`, or
+  a JSON object. `STREAMLING__SPARK__CONF__SPARK_EXECUTOR_MEMORY=4g` works for settings spelt in small letters.
 - A plugin's secrets: `plugin.<name>.<key>`, `STREAMLING__PLUGIN__<NAME>__<KEY>`.
 - Relative paths start at the working directory.
 - A setting nobody knows is reported with a suggestion and otherwise ignored. A bad value stops the start, and
@@ -53,10 +52,11 @@ STREAMLING__STATE_BACKEND__POSTGRES__PASSWORD=… streamling run pipeline.yaml
 
 def configuration_page() -> str:
     """The whole page."""
-    parts = [_INTRODUCTION]
-    for title, group in groupby(settings(AppConfig), key=_title):
-        parts.append(f"## {title}\n\n{_table(list(group))}\n")
-    return "\n".join(parts)
+    groups: dict[str, list[Setting]] = {}
+    for setting in settings(AppConfig):
+        groups.setdefault(_title(setting), []).append(setting)
+    tables = [f"## {title}\n\n{_table(group)}\n" for title, group in groups.items()]
+    return "\n".join([_INTRODUCTION, *tables])
 
 
 def _title(setting: Setting) -> str:

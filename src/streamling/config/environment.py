@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic.fields import FieldInfo
 
 from streamling.config import schema, sections
 from streamling.config.origin import Given, Reading
+from streamling.pipeline.suggest import closest
 
 _PLUGIN_SECRET = 2  # a plugin's name and a key
 
@@ -17,18 +18,24 @@ _PLUGIN_SECRET = 2  # a plugin's name and a key
 def from_environment(env: Mapping[str, str], model: type[sections.Section], reading: Reading) -> None:
     """Add what the variables say."""
     known = list(schema.settings(model))
-    names = [setting.variable for setting in known]
     for variable in sorted(env):
         if variable.upper().startswith(schema.ENV_PREFIX):
             parts = variable[len(schema.ENV_PREFIX) :].split("__")
             if not _set(model, (), parts, Given(env[variable], variable), reading):
-                reading.unknown(variable, names)
-        elif variable.replace("STREAMLING_", schema.ENV_PREFIX, 1) in names:
-            reading.unknown(variable, names)  # one underscore short
+                reading.unknown_variable(variable, _meant(parts, known))
+        elif (meant := variable.replace("STREAMLING_", schema.ENV_PREFIX, 1)) in {s.variable for s in known}:
+            reading.unknown_variable(variable, meant)  # one underscore short
     for setting in known:
         foreign = setting.foreign_variable
         if foreign is not None and env.get(foreign):
             reading.given[setting.path] = Given(env[foreign], foreign)
+
+
+def _meant(parts: list[str], known: Iterable[schema.Setting]) -> str | None:
+    # compared without the prefix, which would make everything look alike
+    names = {setting.variable.removeprefix(schema.ENV_PREFIX) for setting in known}
+    match = closest("__".join(parts), names)
+    return schema.ENV_PREFIX + match if match else None
 
 
 def _set(
@@ -56,9 +63,7 @@ def _set(
     return True
 
 
-def _set_in_map(
-    info: FieldInfo, path: tuple[str, ...], rest: list[str], given: Given, reading: Reading
-) -> bool:
+def _set_in_map(info: FieldInfo, path: tuple[str, ...], rest: list[str], given: Given, reading: Reading) -> bool:
     if not rest:
         _set_whole_map(path, given, reading)
         return True

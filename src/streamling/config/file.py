@@ -27,9 +27,7 @@ def from_file(path: Path, model: type[sections.Section], reading: Reading) -> No
     if document.data is None:
         return
     if not isinstance(document.data, dict):
-        raise InvalidPipeline(
-            [Problem("the file must hold settings, one 'name: value' per line", path.name, 1, 1)]
-        )
+        raise InvalidPipeline([Problem("the file must hold settings, one 'name: value' per line", path.name, 1, 1)])
     _FileReader(document, reading).section(model, document.data, ())
 
 
@@ -49,7 +47,7 @@ class _FileReader:
                 self._map(value, (*path, "secrets", name), at)
             else:
                 known = [".".join((*path, each)) for each in fields]
-                self.reading.unknown(".".join(at), known, self.document.spot(at).key)
+                self.reading.unknown_key(".".join(at), known, self.document.spot(at).key)
 
     def _field(self, info: FieldInfo, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
         section, item = schema.section_of(info.annotation), schema.map_value(info)
@@ -63,6 +61,10 @@ class _FileReader:
             self.reading.problems.append(problem(path, "must hold 'name: value' lines, indented below it"))
         elif section is not None:
             self.section(section, value, path)
+        elif item is Any:
+            self.reading.given |= {
+                (*path, k): Given(v, "", self.document.spot((*at, k)).value) for k, v in value.items()
+            }
         else:
             self._map(value, path, at, schema.section_of(item))
 

@@ -48,9 +48,7 @@ def _find(name: str, cwd: Path) -> Path | None:
     names = [name] if suffixed else [f"{name}.yaml", f"{name}.yml"]
     found = next((path for path in (cwd / each for each in names) if path.is_file()), None)
     if found is None and name != DEFAULT_NAME:
-        raise InvalidPipeline(
-            [Problem(f"the configuration file {' or '.join(names)} does not exist in {cwd}")]
-        )
+        raise InvalidPipeline([Problem(f"the configuration file {' or '.join(names)} does not exist in {cwd}")])
     return found
 
 

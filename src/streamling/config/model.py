@@ -40,9 +40,7 @@ class AppConfig(sections.Section):
         validate_default=True,
         description="Pipeline file, when none is named.",
     )
-    record_batch_interval_ms: int = Field(
-        default=100, ge=1, description="Longest wait for a full source batch."
-    )
+    record_batch_interval_ms: int = Field(default=100, ge=1, description="Longest wait for a full source batch.")
     record_batch_size: int = Field(default=1000, ge=1, description="Rows per source batch.")
     internal_buffer_size: int = Field(default=10, ge=1, description="Batches waiting in front of a node.")
     num_records_before_stop: int | None = Field(default=None, ge=1, description="Stop after that many rows.")
@@ -52,13 +50,9 @@ class AppConfig(sections.Section):
     )
     enforce_primary_keys: bool = Field(default=False, description="Refuse pipelines whose sinks have no key.")
     job_mode: bool = Field(default=False, description="End after the bounded sources.")
-    drain_policy: values.DrainPolicy = Field(
-        default="auto", description="What a stop does with rows under way."
-    )
+    drain_policy: values.DrainPolicy = Field(default="auto", description="What a stop does with rows under way.")
     shutdown_budget_secs: float = Field(default=25, gt=0, description="Longest time from signal to exit.")
-    plugin_drain_budget_secs: float = Field(
-        default=60, gt=0, description="Longest time for plugins to drain."
-    )
+    plugin_drain_budget_secs: float = Field(default=60, gt=0, description="Longest time for plugins to drain.")
     backpressure_event_threshold_ms: int = Field(
         default=100, ge=0, description="A wait for a slower node counts as back-pressure from here on."
     )
@@ -96,9 +90,7 @@ class AppConfig(sections.Section):
     kafka_sink: sections.KafkaSink = Field(default=sections.KafkaSink())
     clickhouse_source: sections.ClickHouseSource = Field(default=sections.ClickHouseSource())
     clickhouse_sink: sections.ClickHouseSink = Field(default=sections.ClickHouseSink())
-    file_source: values.AnyMap = Field(
-        default={}, description="Accepted; the file source has no settings here."
-    )
+    file_source: values.AnyMap = Field(default={}, description="Accepted; the file source has no settings here.")
     print_sink: sections.PrintSink = Field(default=sections.PrintSink())
     postgres_sink: sections.PostgresSink = Field(default=sections.PostgresSink())
     postgres_sink_connections: dict[str, sections.PostgresConnection] = Field(

@@ -48,8 +48,12 @@ class Reading:
             node[path[-1]] = given.value
         return base
 
-    def unknown(self, name: str, known: Iterable[str], place: Place = NOWHERE) -> None:
-        """Warn that ``name`` means nothing. Its value stays out of the log: it may be a secret."""
-        kind = "" if place.file else "the environment variable "
-        message = f"{kind}{name} is not known and has no effect"
+    def unknown_key(self, name: str, known: Iterable[str], place: Place) -> None:
+        """Warn that a key of the file means nothing. Its value stays out of the log: it may be a secret."""
+        message = f"{name} is not known and has no effect"
         log.warning("%s", Problem(message, place.file, place.line, place.column, did_you_mean(name, known)))
+
+    def unknown_variable(self, name: str, meant: str | None) -> None:
+        """Warn that a variable means nothing."""
+        remedy = f"did you mean '{meant}'?" if meant else None
+        log.warning("%s", Problem(f"the environment variable {name} is not known and has no effect", remedy=remedy))

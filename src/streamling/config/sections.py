@@ -46,9 +46,7 @@ class SqliteState(Section):
         validate_default=True,
         description="State file, created when missing.",
     )
-    max_connections: int | None = Field(
-        default=None, ge=1, description="Accepted; one connection is enough here."
-    )
+    max_connections: int | None = Field(default=None, ge=1, description="Accepted; one connection is enough here.")
     state_table_name: str = Field(default="state", description="Table of the entries.")
 
 
@@ -92,7 +90,7 @@ class StateBackend(Section):
         for name, block in {"Sqlite": self.sqlite, "Postgres": self.postgres}.items():
             if self.backend_type == name and block is None:
                 raise ValueError(
-                    f"backend_type is {name}, but there is no state_backend.{name.lower()} block"
+                    f"state_backend.backend_type is {name}, but there is no state_backend.{name.lower()} block"
                 )
         return self
 
@@ -102,9 +100,7 @@ class DynamicTablePostgres(PostgresServer):
 
     dt_schema_name: str = Field(default="streamling", description="Schema of the dynamic tables.")
     cache_enabled: bool = Field(default=False, description="Keep the tables' content in memory.")
-    cache_refresh_debounce_ms: int = Field(
-        default=1000, ge=0, description="Shortest time between two refreshes."
-    )
+    cache_refresh_debounce_ms: int = Field(default=1000, ge=0, description="Shortest time between two refreshes.")
 
 
 class DynamicTableBackend(Section):
@@ -121,18 +117,14 @@ class HttpHandler(Section):
     """HTTP enrichment."""
 
     trigger_max_count: int = Field(default=2000, ge=1, description="Rows per request at most.")
-    operator_timeout_sec: float = Field(
-        default=300, gt=0, description="Longest wait for the answers to one batch."
-    )
+    operator_timeout_sec: float = Field(default=300, gt=0, description="Longest wait for the answers to one batch.")
     buffer_size: int = Field(default=25, ge=1, description="Requests under way at once.")
 
 
 class WasmScript(Section):
     """Script transform."""
 
-    runtime_wasm_file_path: values.LocalPath | None = Field(
-        default=None, description="Runtime to use instead."
-    )
+    runtime_wasm_file_path: values.LocalPath | None = Field(default=None, description="Runtime to use instead.")
     parallelism: int = Field(default=4, ge=1, description="Legacy default; set it per node.")
     batch_size: int = Field(default=0, ge=0, description="Legacy default; set it per node.")
 
@@ -175,9 +167,7 @@ class KafkaSource(Kafka):
     consumer_group_id: str | None = Field(default=None, description="Group that offsets are committed to.")
     lag_report_interval_ms: int = Field(default=60000, ge=1, description="Time between two lag reports.")
     consumer_fetch_timeout_sec: float = Field(default=60, gt=0, description="Longest wait for one fetch.")
-    stall_watchdog_timeout_sec: float = Field(
-        default=60, gt=0, description="A source silent that long has failed."
-    )
+    stall_watchdog_timeout_sec: float = Field(default=60, gt=0, description="A source silent that long has failed.")
 
 
 class KafkaSink(Kafka):
@@ -217,9 +207,7 @@ class ClickHouseSink(ClickHouse):
     @model_validator(mode="after")
     def _level_fits(self) -> Self:
         if self.compression == "gzip" and self.compression_level > 9:
-            raise ValueError(
-                f"clickhouse_sink.compression_level is {self.compression_level}, expected 0 to 9 for gzip"
-            )
+            raise ValueError(f"clickhouse_sink.compression_level is {self.compression_level}, expected 0 to 9 for gzip")
         return self
 
 
@@ -254,12 +242,8 @@ class PostgresSink(Section):
     batch_size: int = Field(default=100, ge=1, description="Rows per write.")
     statement_timeout_secs: float = Field(default=60, ge=0, description="Longest statement; 0: no limit.")
     pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Longest wait for a connection.")
-    pool_idle_timeout_secs: float = Field(
-        default=600, gt=0, description="An idle connection is closed after this."
-    )
-    pool_max_lifetime_secs: float = Field(
-        default=1800, gt=0, description="A connection is replaced after this."
-    )
+    pool_idle_timeout_secs: float = Field(default=600, gt=0, description="An idle connection is closed after this.")
+    pool_max_lifetime_secs: float = Field(default=1800, gt=0, description="A connection is replaced after this.")
 
 
 # ── telemetry ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -320,9 +304,7 @@ class Spark(Section):
     driver_memory: str = Field(
         default="1g", pattern=r"^\d+[kmgKMG]$", examples=["1g"], description="Heap of the driver's JVM."
     )
-    conf: values.PlainMap = Field(
-        default={}, description="Spark settings; in the environment `k=v,k=v` or JSON."
-    )
+    conf: values.PlainMap = Field(default={}, description="Spark settings; in the environment `k=v,k=v` or JSON.")
 
 
 class Network(Section):

@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, ValidationInfo
 
 _CREDENTIALS_IN_URL = re.compile(r"(://[^/@:\s]*:)[^@/\s]*@")
-_SECRET_NAME = re.compile(
-    r"secret|password|passwd|token|credential|access[._-]?key|api[._-]?key", re.IGNORECASE
-)
+_SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|access[._-]?key|api[._-]?key", re.IGNORECASE)
 
 MASK = "**********"
 
@@ -33,11 +31,7 @@ def _folded(*allowed: str) -> BeforeValidator:
     spellings = {choice.casefold().replace("_", "-"): choice for choice in allowed}
 
     def fold(value: Any) -> Any:
-        return (
-            spellings.get(value.strip().casefold().replace("_", "-"), value)
-            if isinstance(value, str)
-            else value
-        )
+        return spellings.get(value.strip().casefold().replace("_", "-"), value) if isinstance(value, str) else value
 
     return BeforeValidator(fold)
 

@@ -33,12 +33,12 @@ class LocalPostgres:
         self._data = self._folder / "data"
         self._log = self._folder / "postgres.log"
         self._owner = pwd.getpwnam(_UNPRIVILEGED) if os.geteuid() == 0 else None
-        self._wanted_port = port
-        self._port = 0
+        self._port = port
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def port(self) -> int:
+        """0 until the first start, unless one was given."""
         return self._port
 
     @property
@@ -55,7 +55,7 @@ class LocalPostgres:
         programs = self._programs()
         if not (self._data / "PG_VERSION").exists():
             self._initialize(programs)
-        self._port = self._wanted_port or _free_port()
+        self._port = self._port or _free_port()  # and the same one after a restart
         # no Unix socket: its path may be too long for the system, and TCP is enough
         command: list[str | Path] = [programs / "postgres", "-D", self._data, "-p", str(self._port)]
         settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "timezone": "UTC"}

@@ -14,15 +14,11 @@ def open_state(config: AppConfig) -> StateBackend:
     if settings.backend_type == "Postgres" and settings.postgres is not None:
         from streamling.state.postgres import PostgresState
 
-        return PostgresState(
-            config.application_id, settings.postgres, acquire_timeout=config.state_acquire_timeout
-        )
+        return PostgresState(config.application_id, settings.postgres, acquire_timeout=config.state_acquire_timeout)
     if settings.backend_type == "Sqlite" and settings.sqlite is not None:
         from streamling.state.sqlite import SqliteState
 
-        return SqliteState(
-            config.application_id, settings.sqlite.database_path, table=settings.sqlite.state_table_name
-        )
+        return SqliteState(config.application_id, settings.sqlite.database_path, table=settings.sqlite.state_table_name)
     from streamling.state.memory import MemoryState
 
     return MemoryState()

@@ -69,15 +69,11 @@ def _json(key: str, value: Any) -> str:
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise StreamlingError(
-            f"the state under {key!r} cannot be written as JSON: {error}", cause=error
-        ) from error
+        raise StreamlingError(f"the state under {key!r} cannot be written as JSON: {error}", cause=error) from error
 
 
 def checked_identifier(name: str, setting: str) -> str:
     """``name`` if it may stand in a statement as the name of a table or schema."""
     if not _IDENTIFIER.fullmatch(name):
-        raise StreamlingError.user(
-            f"{setting} is {name!r}, expected letters, digits and underscores, no digit first"
-        )
+        raise StreamlingError.user(f"{setting} is {name!r}, expected letters, digits and underscores, no digit first")
     return name

@@ -21,22 +21,20 @@ ResultT = TypeVar("ResultT")
 #: operator intervention (shutdown, fail-over). 25006 is a write that met a server just demoted to a standby.
 _TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 _TRANSIENT_STATES: Final = frozenset({"25006", "55P03"})
+#: parts of what a server says that will let us in later
+_PASSING_REFUSALS: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots", "terminating")
 
 
 class PostgresState(StateBackend):
     """Entries of one namespace in a Postgres table. Schema and table are made when missing."""
 
-    def __init__(
-        self, namespace: str, settings: sections.PostgresState, *, acquire_timeout: float = 5.0
-    ) -> None:
+    def __init__(self, namespace: str, settings: sections.PostgresState, *, acquire_timeout: float = 5.0) -> None:
         from psycopg import sql
 
         self._namespace = namespace
         self._settings = settings
         self._acquire_timeout = acquire_timeout
-        self._schema = checked_identifier(
-            settings.state_schema_name, "state_backend.postgres.state_schema_name"
-        )
+        self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
         table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
         self._table = sql.Identifier(self._schema, table)
         self._statement_timeout_ms = int(acquire_timeout * 1000)
@@ -54,8 +52,7 @@ class PostgresState(StateBackend):
     def get_prefix(self, prefix: str) -> dict[str, Any]:
         # COLLATE "C": the same order of keys in every database
         query = self._sql(
-            "SELECT key, data FROM {table} WHERE namespace = %s AND starts_with(key, %s) "
-            'ORDER BY key COLLATE "C"'
+            'SELECT key, data FROM {table} WHERE namespace = %s AND starts_with(key, %s) ORDER BY key COLLATE "C"'
         )
         return dict(self._run("be read", lambda c: c.execute(query, (self._namespace, prefix)).fetchall()))
 
@@ -107,13 +104,9 @@ class PostgresState(StateBackend):
             # every statement here may be repeated: reads, upserts and deletes by key
             return self._in_transaction(self._connected()[0], work)
 
-    def _in_transaction(
-        self, connection: psycopg.Connection, work: Callable[[psycopg.Connection], ResultT]
-    ) -> ResultT:
+    def _in_transaction(self, connection: psycopg.Connection, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
         with connection.transaction():
-            connection.execute(
-                "SELECT set_config('statement_timeout', %s, true)", (str(self._statement_timeout_ms),)
-            )
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(self._statement_timeout_ms),))
             return work(connection)
 
     @contextmanager
@@ -204,5 +197,12 @@ def _is_transient(error: Exception) -> bool:
     state = getattr(error, "sqlstate", None)
     if state:
         return state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES
-    # libpq gives no SQLSTATE when the connection cannot be made or breaks
-    return isinstance(error, (psycopg.OperationalError, TimeoutError))
+    # libpq gives no SQLSTATE when a connection cannot be made or breaks
+    return isinstance(error, (psycopg.OperationalError, TimeoutError)) and not _is_refusal(str(error))
+
+
+def _is_refusal(message: str) -> bool:
+    """The server (or its certificate) was reached and said no, and will say so again."""
+    if "FATAL" in message:
+        return not any(phrase in message for phrase in _PASSING_REFUSALS)
+    return "does not support SSL" in message or "certificate" in message

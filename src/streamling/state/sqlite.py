@@ -33,9 +33,7 @@ class SqliteState(StateBackend):
 
     def _open(self) -> sqlite3.Connection:
         # autocommit: transactions are begun by hand, so that a write takes its lock at the start
-        connection = sqlite3.connect(
-            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             # NORMAL loses the last commits at a power failure, and with them positions already told to Kafka
@@ -56,9 +54,7 @@ class SqliteState(StateBackend):
         return None if row is None else json.loads(row[0])
 
     def get_prefix(self, prefix: str) -> dict[str, Any]:
-        query = (
-            f"SELECT key, data FROM {self._table} WHERE namespace = ? AND substr(key, 1, ?) = ? ORDER BY key"
-        )
+        query = f"SELECT key, data FROM {self._table} WHERE namespace = ? AND substr(key, 1, ?) = ? ORDER BY key"
         with self._errors("cannot be read"), self._lock:
             rows = self._connection.execute(query, (self._namespace, len(prefix), prefix)).fetchall()
         return {key: json.loads(data) for key, data in rows}
