@@ -48,8 +48,6 @@ def jvm_command(
     java: Java,
     conf: Mapping[str, str],
     *,
-    scratch: Path,
-    logs: Path,
     connector_jars: Iterable[Path] = (),
     quick: bool = False,
     debug: bool = False,
@@ -61,13 +59,13 @@ def jvm_command(
             remedy="download the jars and list their paths in spark.jars",
         )
     properties = {
-        "java.io.tmpdir": str(scratch),
         "log4j2.configurationFile": (Path(__file__).parent / "log4j2.properties").as_uri(),
         "streamling.log.level": "info" if debug else "warn",
         "jdk.reflect.useDirectMethodHandle": "false",
         "io.netty.tryReflectionSetAccessible": "true",
+        "io.netty.allocator.type": "pooled",
     }
-    tuning = [f"-Xmx{heap_mb(conf)}m", f"-XX:ErrorFile={logs}/hs_err_%p.log"]
+    tuning = [f"-Xmx{heap_mb(conf)}m"]
     if quick:
         tuning.append("-XX:TieredStopAtLevel=1")
     tuning += [f"-D{name}={value}" for name, value in properties.items()]
@@ -100,7 +98,7 @@ def heap_mb(conf: Mapping[str, str]) -> int:
 
 def _flags(java: Java) -> tuple[str, ...]:
     # Serial: the least memory and the quickest start on few cores. G1 corrupts data on Java 25 before 25.0.3.
-    flags = ["-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError", "-Xshare:auto"]
+    flags = ["-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError"]
     flags += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     if java.major >= 23:
         flags.append("--sun-misc-unsafe-memory-access=allow")
@@ -113,7 +111,5 @@ def _extra_jars(conf: Mapping[str, str]) -> list[Path]:
     """Jars the user names; spark-submit would have put them on the driver's class path."""
     listed = [path for path in conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
     jars = filter(None, map(str.strip, conf.get("spark.jars", "").split(",")))
-    listed += [
-        re.sub(r"^file:(//)?", "", jar) for jar in jars if "://" not in jar or jar.startswith("file://")
-    ]
+    listed += [re.sub(r"^file:(//)?", "", jar) for jar in jars if "://" not in jar or jar.startswith("file://")]
     return [Path(path).absolute() for path in listed]

@@ -58,9 +58,7 @@ class Jvm:
     to it closes with us.
     """
 
-    def __init__(
-        self, line: Sequence[str], env: Mapping[str, str], scratch: Path, *, debug: bool = False
-    ) -> None:
+    def __init__(self, line: Sequence[str], env: Mapping[str, str], scratch: Path, *, debug: bool = False) -> None:
         self._info = scratch / "gateway"
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._debug = debug
@@ -77,9 +75,7 @@ class Jvm:
         except OSError as error:
             raise StreamlingError(f"cannot start Java at {line[0]}", cause=error) from error
         assert self.process.stdout is not None
-        self._reader = threading.Thread(
-            target=self._read, args=(self.process.stdout,), name="spark-log", daemon=True
-        )
+        self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), name="spark-log", daemon=True)
         self._reader.start()
 
     def gateway(self) -> Gateway:

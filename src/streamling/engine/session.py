@@ -9,11 +9,14 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from logging import LogRecord, getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamling.engine.archive import Archive, build_in_background
 from streamling.engine.command import jvm_command
+from streamling.engine.connectors import fetch_connectors
 from streamling.engine.java import find_java
 from streamling.engine.jvm import Gateway, Jvm
 from streamling.engine.scratch import Scratch, sweep
@@ -26,6 +29,20 @@ if TYPE_CHECKING:
 
 #: how long executors get to hear that the application is over
 _CLUSTER_STOP_SECONDS = 5.0
+#: writing an archive takes 10 to 30 s
+_RECORD_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What a start was asked for."""
+
+    master: str
+    conf: dict[str, str]
+    cache_dir: Path
+    connectors: frozenset[str]
+    timings: Timings
+    record: bool
 
 
 class SparkRuntime:
@@ -34,11 +51,11 @@ class SparkRuntime:
     PySpark allows one at a time in a process; one after another is fine.
     """
 
-    def __init__(self, jvm: Jvm, scratch: Scratch, settings: Mapping[str, str], timings: Timings) -> None:
+    def __init__(self, jvm: Jvm, scratch: Scratch, archive: Archive, order: _Order) -> None:
         self._jvm = jvm
         self._scratch = scratch
-        self._settings = settings
-        self._timings = timings
+        self._archive = archive
+        self._order = order
         self._stop_lock = threading.Lock()
         self._stopped = False
         self._session: Future[SparkSession] = Future()
@@ -56,28 +73,31 @@ class SparkRuntime:
         quick: bool = False,
         debug: bool = False,
         timings: Timings | None = None,
+        record: bool = False,
     ) -> SparkRuntime:
         """Launch the JVM and return at once; PySpark is imported and the session built on another thread.
 
-        ``quick`` is for short jobs: the start takes 0.5 s less, long runs are slower. ``debug`` copies what
-        the JVM prints to stderr.
+        ``connectors`` that are not in the cache yet are fetched first. ``quick`` is for short jobs: the start
+        takes 0.5 s less, long runs are slower. ``debug`` copies what the JVM prints to stderr. ``record`` makes
+        the JVM write the start-up archive when it is stopped.
         """
-        conf = conf or {}
-        timings = timings or Timings()
+        order = _Order(master, dict(conf or {}), cache_dir, connectors, timings or Timings(), record)
         logs = cache_dir / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         java = find_java(os.environ)
+        jars = fetch_connectors(cache_dir, connectors, java=java, ivy_settings=_ivy_settings(order.conf))
+        command = jvm_command(java, order.conf, connector_jars=jars, quick=quick, debug=debug)
+        archive = Archive.of(command, cache_dir)
         scratch = Scratch()
+        own = [f"-Djava.io.tmpdir={scratch.path}", f"-XX:ErrorFile={logs}/hs_err_%p.log"]
+        line = command.line([*own, *(archive.record() if record else archive.use())])
         try:
-            command = jvm_command(java, conf, scratch=scratch.path, logs=logs, quick=quick, debug=debug)
-            settings = spark_settings(master, conf, scratch.path)
-            env = jvm_environment(master, os.environ)
-            jvm = Jvm(command.line(), env, scratch.path, debug=debug)
+            jvm = Jvm(line, jvm_environment(master, os.environ), scratch.path, debug=debug)
         except BaseException:
             scratch.remove()
             raise
-        timings.mark("JVM launched")
-        return cls(jvm, scratch, settings, timings)
+        order.timings.mark("JVM launched")
+        return cls(jvm, scratch, archive, order)
 
     def session(self) -> SparkSession:
         """The session, once it is there. Raises a `StreamlingError` when Spark could not start."""
@@ -100,30 +120,51 @@ class SparkRuntime:
                 return
             self._stopped = True
             atexit.unregister(self.stop)
-            if not is_local(self._settings["spark.master"]):
-                self._release_executors()
-            # A local Spark holds nothing but its scratch folder; its own shutdown takes 0.6 s.
-            self._jvm.kill()
+            self._end_jvm()
             with suppress(StreamlingError):
                 self._session.result()
                 _forget_session()
             self._jvm.close()
             self._scratch.remove()
 
-    def _release_executors(self) -> None:
-        with suppress(Exception):
-            self._session.result(_CLUSTER_STOP_SECONDS).sparkContext._jsc.stop()
-        self._jvm.finish(_CLUSTER_STOP_SECONDS)
+    @property
+    def scratch(self) -> Path:
+        """A folder that goes when the runtime stops."""
+        return self._scratch.path
+
+    def last_words(self) -> str:
+        """The end of what the JVM printed."""
+        return self._jvm.last_words()
+
+    def archive_missing(self) -> bool:
+        """Whether this start would have been faster with an archive that can be built."""
+        return not self._archive.exists() and self._archive.failure() is None
+
+    def build_archive_in_background(self) -> None:
+        """Build the archive for the next start in a detached process that outlives this one."""
+        order = self._order
+        build_in_background(cache_dir=order.cache_dir, conf=order.conf, connectors=order.connectors)
+
+    def _end_jvm(self) -> None:
+        if self._order.record:
+            self._jvm.finish(_RECORD_SECONDS)
+        elif not is_local(self._order.master):
+            with suppress(Exception):
+                self._session.result(_CLUSTER_STOP_SECONDS).sparkContext._jsc.stop()
+            self._jvm.finish(_CLUSTER_STOP_SECONDS)
+        # A local Spark holds nothing but its scratch folder; its own shutdown takes 0.6 s.
+        self._jvm.kill()
 
     def _build(self) -> None:
         try:
-            with self._timings.phase("import PySpark"):
+            with self._order.timings.phase("import PySpark"):
                 import pyspark.sql  # noqa: F401  # brings pyarrow along
-            with self._timings.phase("wait for the JVM"):
+            with self._order.timings.phase("wait for the JVM"):
                 gateway = self._jvm.gateway()
-            with self._timings.phase("build the session"):
-                session = _build_session(gateway, self._settings)
-            self._timings.mark("session ready")
+            with self._order.timings.phase("build the session"):
+                settings = spark_settings(self._order.master, self._order.conf, self.scratch)
+                session = _build_session(gateway, settings)
+            self._order.timings.mark("session ready")
         except StreamlingError as error:
             self._session.set_exception(error)
         except BaseException as error:
@@ -138,12 +179,17 @@ class SparkRuntime:
         return StreamlingError(f"Spark could not start: {_first_line(error)}", cause=error)
 
 
+def _ivy_settings(conf: Mapping[str, str]) -> Path | None:
+    named = conf.get("spark.jars.ivySettings")
+    return Path(named) if named else None
+
+
 def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    getLogger().addFilter(_not_from_py4j)
+    _silence_loggers()
     with SparkContext._lock:
         if SparkContext._gateway is not None:
             raise StreamlingError(
@@ -157,6 +203,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
                 conf.set(key, value)
             try:
                 context = SparkContext(conf=conf, gateway=connection)
+                _accumulators(context).handle_error = lambda *_: None  # prints a trace when the JVM is gone
                 context.pythonExec = settings.get("spark.pyspark.python", sys.executable)
                 return SparkSession(context)
             except BaseException:
@@ -167,9 +214,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
 @contextmanager
 def _pyspark_environment(gateway: Gateway) -> Iterator[None]:
     """PySpark takes orders from variables only: give ours while it connects, hide the user's."""
-    hidden = {
-        name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("SPARK_", "PYSPARK_"))
-    }
+    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("SPARK_", "PYSPARK_"))}
     ours = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(ours)
     try:
@@ -208,8 +253,21 @@ def _disconnect(connection: Any) -> None:
         connection.shutdown_callback_server()
 
 
+def _accumulators(context: Any) -> Any:
+    return context._accumulatorServer
+
+
+def _silence_loggers() -> None:
+    """PySpark and Py4J write traces of errors that they also raise."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+    getLogger().addFilter(_not_from_py4j)
+
+
 def _not_from_py4j(record: LogRecord) -> bool:
-    """Py4J writes broken connections with a trace to the root logger; the caller has the exception anyway."""
+    """It uses the root logger for broken connections."""
     return "py4j" not in record.pathname
 
 

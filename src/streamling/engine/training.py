@@ -1,0 +1,228 @@
+"""The small job a start-up archive is trained on: what pipelines do in their first seconds.
+
+`streamling.engine.archive` runs this module as a process; it reports on stdout, one JSON object per line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamling.engine.archive import Archive
+from streamling.engine.arrow_map import map_in_arrow
+from streamling.engine.session import SparkRuntime
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_SCHEMA = "id bigint, amount double, name string, at timestamp, day date, ok boolean, _gs_op string"
+_ROWS = 50
+
+# How the time of a build is spread, for the progress shown.
+_SHARE_START = 0.2
+_SHARE_STEPS = 0.4
+_SHARE_WRITING = 0.39
+_WRITING_SECONDS = 12
+
+_SQL = """
+    SELECT id, amount * 2 AS twice, upper(name) || '-' || cast(id AS string) AS label, coalesce(name, 'none') AS name,
+           at + INTERVAL '1 hour' AS later, date_format(day, 'yyyy-MM') AS month, now() AS seen, _gs_op,
+           cast(amount AS decimal(20, 2)) AS exact, CASE WHEN ok THEN 'yes' ELSE 'no' END AS answer
+    FROM raw
+    WHERE amount > 10 AND name LIKE 'n%' AND id IN (1, 2, 3, 30, 40) OR at < now()
+"""
+
+
+def steps(session: SparkSession, folder: Path, connectors: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
+    """The job as named steps, so that progress can be shown. ``folder`` is scratch."""
+    chosen: list[tuple[str, Callable[[], None]]] = [
+        ("files", lambda: _files(session, folder)),
+        ("arrow", lambda: _arrow(session)),
+        ("wrong SQL", lambda: _wrong_sql(session)),
+        ("stream", lambda: _stream(session, folder)),
+        ("python worker", lambda: _python_worker(session)),
+    ]
+    if "avro" in connectors:
+        chosen.append(("avro", lambda: _avro(session)))
+    if "kafka" in connectors:
+        chosen.append(("kafka", lambda: _kafka(session)))
+    return chosen
+
+
+def _rows() -> list[dict[str, object]]:
+    return [
+        {
+            "id": number,
+            "amount": number * 1.5,
+            "name": f"n{number}",
+            "at": f"2024-01-02T03:04:{number:02}",
+            "day": "2024-01-02",
+            "ok": number % 2 == 0,
+            "_gs_op": "i",
+        }
+        for number in range(_ROWS)
+    ]
+
+
+def _files(session: SparkSession, folder: Path) -> None:
+    from pyarrow import parquet
+
+    rows = _rows()
+    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    (folder / "a.csv").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "a.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    csv = session.read.schema(_SCHEMA).option("header", True).option("mode", "FAILFAST").csv([str(folder / "a.csv")])
+    parquet.write_table(csv.toArrow(), folder / "a.parquet")
+    json_lines = session.read.schema(_SCHEMA).option("mode", "FAILFAST").json([str(folder / "a.json")])
+    for frame in (session.read.schema(_SCHEMA).parquet(str(folder / "a.parquet")), json_lines, csv):
+        frame.createOrReplaceTempView("raw")
+        session.sql(_SQL).toArrow()
+    _query(session.sql(_SQL))
+
+
+def _query(frame: DataFrame) -> None:
+    """What the engine does with the rows of a batch."""
+    kept = frame.persist()
+    kept.toArrow()
+    kept.select("*").write.format("noop").mode("overwrite").save()
+    kept.unpersist()
+    frame.union(frame).limit(5).toArrow()
+    frame.count()
+
+
+def _arrow(session: SparkSession) -> None:
+    frame = session.createDataFrame(session.sql(_SQL).toArrow())
+    frame.createOrReplaceTempView("back")
+    session.sql("SELECT label, twice FROM back WHERE twice > 3").toArrow()
+    session.sql("SELECT name, count(*) AS n, max(twice) AS m FROM back GROUP BY name ORDER BY n").toArrow()
+
+
+def _wrong_sql(session: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+
+    for text in ("SELECT nothing FROM raw", "SELECT FROM WHERE", "SELECT id FROM missing"):
+        try:
+            session.sql(text).toArrow()
+        except PySparkException as error:
+            error.getCondition()
+            error.getMessage()
+
+
+def _stream(session: SparkSession, folder: Path) -> None:
+    seen = threading.Event()
+
+    def on_batch(frame: DataFrame, number: int) -> None:
+        frame.createOrReplaceTempView("batch")
+        if frame.sparkSession.sql("SELECT value, now() AS at FROM batch").toArrow().num_rows and number > 0:
+            seen.set()
+
+    stream = (
+        session.readStream.format("rate").option("rowsPerSecond", 1000).load().selectExpr("value", "value % 7 AS r")
+    )
+    query = stream.writeStream.foreachBatch(on_batch).option("checkpointLocation", str(folder / "checkpoint")).start()
+    seen.wait(30)
+    query.stop()
+
+
+def _python_worker(session: SparkSession) -> None:
+    def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches
+
+    map_in_arrow(session.range(10).toDF("id"), same, "id bigint").toArrow()
+
+
+def _avro(session: SparkSession) -> None:
+    from pyspark.sql.avro.functions import from_avro, to_avro
+    from pyspark.sql.functions import struct
+
+    schema = json.dumps(
+        {
+            "type": "record",
+            "name": "row",
+            "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"], "default": None}],
+        }
+    )
+    encoded = session.sql("SELECT id, name FROM raw").select(to_avro(struct("id", "name"), schema).alias("value"))
+    encoded.select(from_avro("value", schema, {"mode": "FAILFAST"}).alias("row")).select("row.*").toArrow()
+
+
+def _kafka(session: SparkSession) -> None:
+    """Load the connector against a port where nobody listens; the error is expected."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    options = {
+        "kafka.bootstrap.servers": "127.0.0.1:9",
+        "kafka.default.api.timeout.ms": "500",
+        "kafka.request.timeout.ms": "400",
+        "subscribe": "none",
+    }
+    with suppress(Py4JError, PySparkException):
+        session.read.format("kafka").options(**options).load().toArrow()
+
+
+def main(arguments: list[str]) -> int:
+    """Build the archive that the last argument orders."""
+    if "--background" in arguments:
+        os.nice(10)
+    order = json.loads(arguments[-1])
+    cache_dir, conf, connectors = Path(order["cache_dir"]), order["conf"], frozenset(order["connectors"])
+    try:
+        archive = Archive.for_settings(cache_dir=cache_dir, conf=conf, connectors=connectors)
+        with archive.building() as ours:
+            if not ours:
+                raise StreamlingError("another process is building it")
+            _tell(doing="starting Spark", done=0.0)
+            archive.prepare()
+            runtime = SparkRuntime.start(
+                master="local[2]", conf=conf, cache_dir=cache_dir, connectors=connectors, record=True
+            )
+            _train(runtime, connectors)
+            if not archive.publish():
+                archive.give_up(runtime.last_words())
+                raise StreamlingError(runtime.last_words() or "Java wrote none")
+    except StreamlingError as error:
+        print(error, file=sys.stderr)
+        return 1
+    _tell(archive=str(archive.path))
+    return 0
+
+
+def _train(runtime: SparkRuntime, connectors: frozenset[str]) -> None:
+    try:
+        session = runtime.session()
+        todo = steps(session, runtime.scratch, connectors)
+        for number, (name, step) in enumerate(todo):
+            _tell(doing=f"learning: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
+            step()
+    finally:
+        _stop(runtime)
+
+
+def _stop(runtime: SparkRuntime) -> None:
+    """Writing the archive takes a third of all the time and tells nothing: let the bar creep meanwhile."""
+    ended = threading.Thread(target=runtime.stop)
+    ended.start()
+    since = time.monotonic()
+    while ended.is_alive():
+        part = 1 - math.exp(-(time.monotonic() - since) / _WRITING_SECONDS)
+        _tell(doing="writing the archive", done=_SHARE_START + _SHARE_STEPS + _SHARE_WRITING * part)
+        ended.join(0.5)
+
+
+def _tell(**what: object) -> None:
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
