@@ -89,6 +89,7 @@ def validate(pipeline_file: str | None, config_name: str | None, static: bool, a
 
 def _run(pipeline_file: str | None, config_name: str | None, *, dry_run: bool, debug: bool, timings: Timings) -> int:
     from streamling.app import App
+    from streamling.cli.progress import progress_of
     from streamling.telemetry.logging import configure_logging
 
     with timings.phase("read configuration and pipeline"):
@@ -104,13 +105,25 @@ def _run(pipeline_file: str | None, config_name: str | None, *, dry_run: bool, d
             log.info("%s: every plan can be built", pipeline.file)
             return ExitCode.OK
         run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-        with _stopped_by_signals(run), _shown_progress(run):
+        with _stopped_by_signals(run), progress_of(run), _blamed_on(runtime):
             run.start()
             log.info("%s is running (%s)", pipeline.file, app.config.application_id)
             run.wait()
         _tell_end(run)
         _offer_archive(runtime)
     return ExitCode.OK
+
+
+@contextmanager
+def _blamed_on(runtime: SparkRuntime) -> Iterator[None]:
+    """When the JVM has died, its last words say more than the calls that failed because of it."""
+    try:
+        yield
+    except StreamlingError:
+        death = runtime.failure()
+        if death is not None:
+            raise death from None
+        raise
 
 
 @contextmanager
@@ -163,14 +176,6 @@ def _stopped_by_signals(run: PipelineRun) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _shown_progress(run: PipelineRun) -> Iterator[None]:
-    from streamling.cli.progress import progress_of
-
-    with progress_of(run):
-        yield
 
 
 def _tell_end(run: PipelineRun) -> None:

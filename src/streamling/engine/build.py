@@ -35,6 +35,8 @@ class Callbacks:
     on_failure: Callable[[StreamlingError], None]
     #: a record limit is reached: reason, and whether the unfinished epoch must not be committed
     on_limit: Callable[[str, bool], None]
+    #: the first rows have come to a sink
+    on_first_rows: Callable[[], None]
 
 
 @dataclass
@@ -168,7 +170,7 @@ class _Builder:
         )
 
     def _limit(self, built: Built, own: int | None) -> RowLimit:
-        limit = RowLimit(own or self._row_limit, self._callbacks.on_limit)
+        limit = RowLimit(own or self._row_limit, self._callbacks.on_limit, self._callbacks.on_first_rows)
         self.parts.limits[built.node.name] = limit
         return limit
 

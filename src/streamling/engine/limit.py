@@ -9,11 +9,17 @@ from collections.abc import Callable
 class RowLimit:
     """What all instances of one sink may still take. Without a limit it only counts what is told to it."""
 
-    def __init__(self, rows: int | None, reached: Callable[[str, bool], None]) -> None:
+    def __init__(
+        self,
+        rows: int | None,
+        reached: Callable[[str, bool], None],
+        first: Callable[[], None] = lambda: None,
+    ) -> None:
         """``reached`` gets a sentence, and whether rows were cut off: then the unfinished epoch must not be
-        committed, its last rows have reached nobody."""
+        committed, its last rows have reached nobody. ``first`` is told when rows come for the first time."""
         self._rows = rows
         self._reached = reached
+        self._first: Callable[[], None] | None = first
         self._lock = threading.Lock()
         self.taken = 0
 
@@ -27,6 +33,9 @@ class RowLimit:
         with self._lock:
             allowed = rows if self._rows is None else max(0, min(rows, self._rows - self.taken))
             self.taken += allowed
+            first, self._first = self._first, None
+        if first is not None:
+            first()
         if self._rows is not None and self.taken >= self._rows:
             self._reached(f"{self._rows} records written", allowed < rows)
         return allowed

@@ -59,12 +59,13 @@ class PipelineRun:
         self._changed = threading.Condition()
         self._failure: StreamlingError | None = None
         self.stop_reason: str | None = None
+        self._deadline: float | None = None
         self._keep_position = False
         self._running: set[str] = set()
         self._parts = Parts()
         self._checkpointer: Checkpointer | None = None
         self._sources = analysis.make_sources(pipeline, registry, self.context)
-        self._tell_first_rows: Callable[[], None] | None = None
+        self._on_first_rows: Callable[[], None] = lambda: None
         self.described: analysis.Described | None = None
         self.analysis: analysis.Analysis | None = None
 
@@ -86,8 +87,8 @@ class PipelineRun:
         return bool(self.pipeline.transforms)
 
     def on_first_rows(self, tell: Callable[[], None]) -> None:
-        """Call ``tell`` when the first rows have been written by a sink in this process."""
-        self._tell_first_rows = tell
+        """Call ``tell`` when the first rows come to a sink; set before the start."""
+        self._on_first_rows = tell
 
     def describe(self) -> analysis.Described:
         """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
@@ -130,6 +131,7 @@ class PipelineRun:
             on_end=self._on_end,
             on_failure=self._on_failure,
             on_limit=self.stop,
+            on_first_rows=self._on_first_rows,
         )
         self._parts = build(
             self.analysis,
@@ -165,6 +167,7 @@ class PipelineRun:
             self._keep_position |= keep_position
             if self.stop_reason is None:
                 self.stop_reason = reason
+                self._deadline = self._clock.now() + self._config.shutdown_budget_secs
                 self._stopping.set()
             self._changed.notify_all()
         if keep_position and self._checkpointer is not None:
@@ -237,8 +240,8 @@ class PipelineRun:
         if self._keep_position or self._exits_fast():
             self._checkpoints.stop()
             return
+        # a stop is under a deadline, work that ended by itself is not
         budget = self._config.shutdown_budget_secs
-        # work that ended by itself is under no deadline; a signal is
         wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
         if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
             self._failure = StreamlingError(
@@ -256,7 +259,7 @@ class PipelineRun:
 
     def _close(self) -> None:
         """Flows first, then lanes from the top down, so that everything put in comes out."""
-        deadline = self._clock.now() + self._config.shutdown_budget_secs
+        deadline = self._deadline or self._clock.now() + self._config.shutdown_budget_secs
         late = [flow.name for flow in self._parts.flows.values() if not flow.close(self._left(deadline))]
         for lane in reversed(self._parts.lanes):
             lane.end()
