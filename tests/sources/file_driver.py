@@ -87,9 +87,7 @@ class Run:
         return found
 
 
-def read_all(
-    spark: Any, path: Path | str, state: StoredState | None = None, **fields: Any
-) -> list[dict[str, Any]]:
+def read_all(spark: Any, path: Path | str, state: StoredState | None = None, **fields: Any) -> list[dict[str, Any]]:
     """Everything a source reads until there is no more; its position is stored in ``state``."""
     state = state or StoredState()
     run = Run(spark, make_source(path, state, **fields))

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamling.errors import StreamlingError
+from streamling.sources.file import FileSource
 from tests.sources.file_driver import NAME, Run, StoredState, make_source, read_all
 
 pytestmark = pytest.mark.spark
@@ -84,9 +86,7 @@ def test_parquet_with_differing_columns(spark: Any, tmp_path: Path) -> None:
     assert rows == [{"id": 1, "at": at, "n": None}, {"id": 2, "at": None, "n": "x"}]
 
 
-def test_rerunning_a_finished_bounded_job_reads_nothing_until_its_state_is_cleared(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_rerunning_a_finished_bounded_job_reads_nothing_until_its_state_is_cleared(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "b.csv", "id\n1\n")
     write(tmp_path / "d.csv", "id\n2\n")
     state = StoredState()
@@ -114,3 +114,257 @@ def test_continuous_mode_takes_new_older_and_changed_files(spark: Any, tmp_path:
     run = Run(spark, make_source(tmp_path, state, bounded=False))
     assert ids(run.rows()) == [6, 7]
     assert state.get(f"{NAME}:watermark")["last_modified_ms"] == 2_000_000_000_000
+
+
+ODD_NAMES = [
+    "a b.csv", "c#d.csv", "p%20q.csv", "x,y.csv", "ü漢.csv", "br[1].csv", "cu{r}.csv", "st*r.csv", "q?.csv",
+    "back\\slash.csv", "2024-01-01T10:00:00.csv", "quote'\".csv", "dollar$1.csv", "plus+&=.csv",
+]  # fmt: skip
+
+
+def test_files_with_any_name_are_read(spark: Any, tmp_path: Path) -> None:
+    for number, name in enumerate(ODD_NAMES):
+        write(tmp_path / "in [x] #1" / name, f"id\n{number}\n")
+    assert ids(read_all(spark, tmp_path / "in [x] #1")) == list(range(len(ODD_NAMES)))
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_single_file_with_any_name_is_read(spark: Any, tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, "id\n1\n")
+    assert ids(read_all(spark, tmp_path / name)) == [1]
+
+
+def test_a_hidden_file_is_read_when_it_is_named(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "_orders.csv", "id\n1\n")
+    assert ids(read_all(spark, tmp_path / "_orders.csv")) == [1]
+
+
+def test_hive_folders_add_columns(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "dt=2024-01-01" / "shard=7" / "city=New%20York" / "a.csv", "id\n1\n")
+    write(tmp_path / "dt=2024-01-02" / "shard=8" / "city=Rome" / "b:c.csv", "id\n2\n")
+    source = make_source(tmp_path)
+    assert source.schema() == pa.schema(
+        [
+            pa.field("id", pa.int64()),
+            pa.field("dt", pa.string(), nullable=False),
+            pa.field("shard", pa.int64(), nullable=False),
+            pa.field("city", pa.string(), nullable=False),
+        ]
+    )
+    assert sorted(Run(spark, source).rows(), key=lambda row: row["id"]) == [
+        {"id": 1, "dt": "2024-01-01", "shard": 7, "city": "New York"},
+        {"id": 2, "dt": "2024-01-02", "shard": 8, "city": "Rome"},
+    ]
+
+
+def test_csv_columns_are_taken_by_name_not_by_place(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "id,name\n1,x\n")
+    write(tmp_path / "b.csv", "\ufeffname,extra,id\ny,true,2\n")
+    write(tmp_path / "c.csv", "id\n")
+    write(tmp_path / "d.csv", "")
+    rows = sorted(read_all(spark, tmp_path), key=lambda row: row["id"])
+    assert rows == [{"id": 1, "name": "x", "extra": None}, {"id": 2, "name": "y", "extra": True}]
+
+
+def test_blanks_and_quoted_nothing_in_number_columns(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", 'id,price,name\n" 1 ","",""\n2, 2.5, x\n')
+    assert read_all(spark, tmp_path) == [
+        {"id": 1, "price": None, "name": ""},
+        {"id": 2, "price": 2.5, "name": " x"},
+    ]
+
+
+def test_compressed_files(spark: Any, tmp_path: Path) -> None:
+    import gzip
+
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b'id,t\n1,"x\ny"\n'))
+    with pa.CompressedOutputStream(str(tmp_path / "b.csv.zst"), "zstd") as out:
+        out.write(b"id,t\n2,z\n")
+    assert sorted(read_all(spark, tmp_path), key=lambda row: row["id"]) == [
+        {"id": 1, "t": "x\ny"},
+        {"id": 2, "t": "z"},
+    ]
+    with pa.CompressedOutputStream(str(tmp_path / "c.jsonl.zst"), "zstd") as out:
+        out.write(b'{"id": 3}\n')
+    assert ids(read_all(spark, tmp_path, format="json")) == [3]
+
+
+def test_files_come_in_order_of_age_in_continuous_mode(spark: Any, tmp_path: Path) -> None:
+    for number in range(20):  # larger files would come first in Spark
+        write(tmp_path / f"{number:02}.csv", "id,_gs_op\n" + f"{number},u\n" * (number % 5 + 1), mtime=5000 - number)
+    rows = read_all(spark, tmp_path, bounded=False)
+    expected = [number for number in reversed(range(20)) for _ in range(number % 5 + 1)]
+    assert [row["id"] for row in rows] == expected
+
+
+def test_parallelism_limits_the_files_read_side_by_side(spark: Any, tmp_path: Path) -> None:
+    for number in range(100):
+        write(tmp_path / f"{number}.csv", f"id\n{number}\n")
+    for parallelism in (1, 3):
+        source = make_source(tmp_path, parallelism=parallelism)
+        batch = source.read({})
+        assert batch.rows.frame(spark).rdd.getNumPartitions() <= parallelism
+
+
+# ── what is refused ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def failure(action: Any) -> StreamlingError:
+    with pytest.raises(StreamlingError) as caught:
+        action()
+    assert not caught.value.internal
+    assert caught.value.remedy
+    return caught.value
+
+
+def run_failure(spark: Any, source: FileSource) -> StreamlingError:
+    """What the source says about Spark's failure."""
+    with pytest.raises(Exception) as caught:
+        Run(spark, source).rows()
+    if isinstance(caught.value, StreamlingError):
+        return caught.value
+    explained = source.explain(caught.value)
+    assert explained is not None
+    assert not explained.internal
+    return explained
+
+
+def test_no_matching_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", "{}")
+    error = failure(make_source(tmp_path, format="parquet").schema)
+    assert NAME in str(error)
+    assert "parquet" in str(error)
+    assert str(tmp_path) in str(error)
+
+
+def test_unsupported_scheme() -> None:
+    assert "ftp" in str(failure(lambda: make_source("ftp://host/folder")))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("id,n\n1,2\n3\n", "line 3 has 1 fields where the header has 2"),
+        ("id,n\n1,2\n3,4,5\n", "line 3 has 3 fields where the header has 2"),
+        ("id,ID\n1,2\n", "two columns named 'ID'"),
+    ],
+)
+def test_a_csv_file_that_is_wrong_from_the_start(tmp_path: Path, content: str, expected: str) -> None:
+    write(tmp_path / "a.csv", content)
+    error = failure(make_source(tmp_path).schema)
+    assert expected in str(error)
+    assert "a.csv" in str(error)
+
+
+def test_a_json_file_that_is_wrong_from_the_start(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", '[\n  {"id": 1}\n]\n')
+    assert "line 1" in str(failure(make_source(tmp_path, format="json").schema))
+    write(tmp_path / "a.json", '{"id": 1}\n[1]\n')
+    assert "line 2 of" in str(failure(make_source(tmp_path, format="json").schema))
+
+
+@pytest.mark.parametrize(
+    ("format", "first", "later", "expected"),
+    [
+        ("csv", "id,n\n1,2\n", 'id,n\n5,6\n7,"a\nb"\n8,x\n', "line 3, column 'n': 'a\\nb' is not a whole number"),
+        ("csv", "id,n\n1,2\n", "id,n\n5,6\n\n7,1.5\n", "line 4, column 'n': '1.5' is not a whole number"),
+        ("csv", "id,n\n1,2\n", "id,n\n5\n", "line 2 has 1 fields where the header has 2"),
+        ("csv", "id,d\n1,2024-01-01\n", "id,d\n5,2024-02-31\n", "line 2, column 'd': '2024-02-31' is not a date"),
+        ("csv", "id,n\n1, 2\n", "id,n\n5,x\n", "line 2, column 'n': 'x' is not a whole number"),
+        ("json", '{"id": 1}', '{"id": 2}\n{"id": "x"}', "line 2, column 'id': \"x\" is not a whole number"),
+        ("json", '{"id": 1}', '{"id": 2}\n{"id": 3', "line 2 is no JSON"),
+        ("json", '{"id": 1}', "[1]", "line 1 holds an array where an object is expected"),
+    ],
+)
+def test_a_later_file_that_does_not_fit_is_named_with_line_and_column(
+    spark: Any, tmp_path: Path, format: str, first: str, later: str, expected: str
+) -> None:
+    write(tmp_path / f"a.{format}", first, mtime=1)
+    run = Run(spark, make_source(tmp_path, format=format, bounded=False))
+    assert len(run.rows()) == 1
+    write(tmp_path / f"b.{format}", later, mtime=2)
+    with pytest.raises(Exception) as caught:
+        run.rows()
+    explained = run.source.explain(caught.value)
+    assert explained is not None
+    assert expected in str(explained)
+    assert f"b.{format}" in str(explained)
+    assert "\tat " not in str(explained)
+    assert not explained.internal
+
+
+def test_a_row_with_too_few_fields_fails_whatever_columns_a_query_takes(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "id,a,b\n1,2,3\n")
+    source = make_source(tmp_path)
+    source.schema()
+    write(tmp_path / "a.csv", "id,a,b\n1,2\n")
+    batch = source.read({})
+    with pytest.raises(Exception) as caught:
+        batch.rows.frame(spark).select("id").toArrow()
+    assert "line 2 has 2 fields" in str(source.explain(caught.value))
+
+
+def test_a_parquet_file_of_another_type_names_column_and_types(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    source = make_source(tmp_path, format="parquet")
+    source.schema()
+    pq.write_table(pa.table({"id": ["x"]}), tmp_path / "b.parquet")
+    assert "b.parquet': column 'id' is string where int64 is expected" in str(run_failure(spark, source))
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 but not really")
+    assert "b.parquet' is no Parquet file" in str(run_failure(spark, make_fresh(source)))
+
+
+def make_fresh(source: FileSource) -> FileSource:
+    source._at = None
+    return source
+
+
+def test_a_failure_that_is_not_about_the_files_is_left_to_others(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "id\n0\n")
+    source = make_source(tmp_path)
+    batch = source.read({})
+    with pytest.raises(Exception) as caught:
+        batch.rows.frame(spark).selectExpr("1 / id").toArrow()
+    assert source.explain(caught.value) is None
+
+
+def test_a_file_deleted_before_it_is_read(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "id\n1\n")
+    source = make_source(tmp_path)
+    batch = source.read({})
+    frame = batch.rows.frame
+    (tmp_path / "a.csv").unlink()
+    assert "a.csv' was deleted before it was read" in str(failure(lambda: frame(spark)))
+
+
+def test_a_file_deleted_while_spark_reads(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "id\n1\n")
+    source = make_source(tmp_path)
+    frame = source.read({}).rows.frame(spark)
+    (tmp_path / "a.csv").unlink()
+    with pytest.raises(Exception) as caught:
+        frame.toArrow()
+    assert "a.csv' was deleted before it was read" in str(source.explain(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [("id,_gs_op\n1,7\n", "is int64 where text is expected"), ("id,_gs_op\n1,i\n2,\n", "has no value in some rows")],
+)
+def test_operations_that_are_no_text_or_missing(tmp_path: Path, content: str, expected: str) -> None:
+    write(tmp_path / "a.csv", content)
+    assert expected in str(failure(make_source(tmp_path).schema))
+
+
+def test_an_operation_missing_in_a_later_file(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "id,_gs_op\n1,d\n")
+    source = make_source(tmp_path)
+    assert source.schema().field("_gs_op") == pa.field("_gs_op", pa.string(), nullable=False)
+    write(tmp_path / "b.csv", "id\n2\n")
+    assert "'_gs_op' has no value" in str(run_failure(spark, source))
+
+
+def test_mixed_partition_folders_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "dt=1" / "a.csv", "id\n1\n")
+    write(tmp_path / "b.csv", "id\n1\n")
+    assert "key=value folders" in str(failure(make_source(tmp_path).schema))

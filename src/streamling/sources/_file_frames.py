@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from streamling.sources import _file_csv, _file_json
 from streamling.sources._file_schema import OP_COLUMN, FileSchema
+from streamling.types.spark import to_spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
 _OPTIONS: Mapping[str, Mapping[str, str]] = {
     "csv": _file_csv.SPARK_OPTIONS,
@@ -46,9 +48,9 @@ class Reading:
 
     def frame(self, spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
         """All rows of the files; file after file when ``parallelism`` is 1, by age, then by path."""
-        # Session settings that matter to explicit lists of files only: without the first Spark starts a job of a
-        # task per file to list them (1 000 files: 3.9 s instead of 0.7 s), without the second it refuses
-        # timestamps in nanoseconds, which pandas writes.
+        # Settings that matter to explicit lists of files only. Without the first Spark starts a job with a task
+        # per file to list them (1 000 files: 3.9 s instead of 0.7 s), without the second it refuses timestamps
+        # in nanoseconds, which pandas writes.
         spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
         spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
         ordered = self.parallelism == 1 and sum(len(group.paths) for group in groups) > 1
@@ -74,7 +76,7 @@ class Reading:
         numbered = frame.coalesce(1).withColumn(_ROW, f.monotonically_increasing_id())
         return numbered.sortWithinPartitions(_MTIME, _PATH, _ROW).drop(_MTIME, _PATH, _ROW)
 
-    def _read_schema(self, columns: Iterable[str]) -> object:
+    def _read_schema(self, columns: Iterable[str]) -> StructType:
         types = self.schema.types
         fields = [pa.field(name, self._read_type(name, types.get(name, pa.string()))) for name in columns]
         return to_spark_schema(pa.schema([*fields, *self.schema.partitions]))
@@ -85,25 +87,21 @@ class Reading:
         return pa.int64() if name in self.schema.nanoseconds else kind
 
     def _columns(self, present: Iterable[str]) -> list[Column]:
+        there = {*present, *self.schema.partitions.names}
+        return [self._column(field, field.name in there) for field in to_spark_schema(self.schema.columns)]
+
+    def _column(self, field: StructField, is_there: bool) -> Column:
         from pyspark.sql import functions as f
 
-        there = set(present)
-        types = {field.name: field.dataType for field in to_spark_schema(self.schema.columns)}
-        columns = []
-        for name, kind in types.items():
-            column = (
-                f.col(_quoted(name)) if name in there or name in self.schema.partitions.names else f.lit(None)
-            )
-            if name in self.schema.loose:
-                column = f.nullif(f.trim(column), f.lit(""))
-            elif name in self.schema.nanoseconds and name in there:
-                column = f.timestamp_micros(f.floor((column - f.pmod(column, f.lit(1000))) / 1000))
-            elif name == OP_COLUMN:
-                column = f.coalesce(column, f.raise_error(f.lit(NO_OPERATION)))
-            if name not in there or name in self.schema.loose or name in self.schema.nanoseconds:
-                column = column.cast(kind)
-            columns.append(column.alias(name))
-        return columns
+        name, quoted = field.name, _quoted(field.name)
+        column = f.col(quoted) if is_there else f.lit(None).cast(field.dataType)
+        if is_there and name in self.schema.loose:
+            column = f.nullif(f.trim(column), f.lit("")).cast(field.dataType)
+        elif is_there and name in self.schema.nanoseconds:
+            column = f.timestamp_micros(f.expr(f"div({quoted} - pmod({quoted}, 1000), 1000)")).cast(field.dataType)
+        elif name == OP_COLUMN:
+            column = f.coalesce(column, f.raise_error(f.lit(NO_OPERATION)))
+        return column.alias(name, metadata=field.metadata) if field.metadata else column.alias(name)
 
 
 def _order_columns() -> list[Column]:
@@ -122,9 +120,3 @@ def _spark_path(path: str) -> str:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def to_spark_schema(schema: pa.Schema) -> object:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
@@ -58,9 +59,10 @@ def type_of(value: Any) -> pa.DataType:
     return pa.struct([pa.field(name, type_of(item)) for name, item in value.items()])
 
 
-def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType]) -> str | None:
+def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
     """Where a line is no JSON object or has a value that is not of its column's type; None when all fit."""
-    for line, content in _rows(stream, None):
+    for number, content in _rows(decompressed(stream, path), None):
+        line = number + lines_before
         row = _parse(content)
         if isinstance(row, str):
             return f"line {line} {row}"
@@ -68,36 +70,19 @@ def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType]) 
             kind = types.get(name, text.STRING)
             if text.common_type(kind, type_of(value)) != kind:
                 expected = text.NAMES.get(kind, str(kind))
-                return (
-                    f"line {line}, column '{name}': {json.dumps(value, ensure_ascii=False)} is not {expected}"
-                )
+                return f"line {line}, column '{name}': {json.dumps(value, ensure_ascii=False)} is not {expected}"
     return None
 
 
 def _rows(stream: IO[bytes], limit: int | None) -> Iterator[tuple[int, bytes]]:
     """Line numbers and lines that are not blank, up to about ``limit`` bytes."""
     read = 0
-    for number, line in enumerate(_lines(stream), 1):
+    for number, line in enumerate(stream, 1):
         if line.strip():
-            yield number, line
+            yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         read += len(line)
         if limit is not None and read >= limit:
             return
-
-
-def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Lines of any binary stream; Arrow's streams have no line iteration."""
-    rest = b"\xef\xbb\xbf"
-    first = True
-    buffer = b""
-    while chunk := stream.read(1 << 20):
-        buffer += chunk
-        if first:
-            buffer, first = buffer.removeprefix(rest), False
-        *lines, buffer = buffer.split(b"\n")
-        yield from lines
-    if buffer:
-        yield buffer
 
 
 def _parse(line: bytes) -> dict[str, Any] | str:
@@ -112,6 +97,4 @@ def _parse(line: bytes) -> dict[str, Any] | str:
 
 
 def _word(value: Any) -> str:
-    return {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}.get(
-        type(value), "a number"
-    )
+    return {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}.get(type(value), "a number")

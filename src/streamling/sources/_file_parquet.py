@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sources._file_sample import Sample
-
-#: types without a counterpart in Spark, which reads the next wider one
-_WIDENED = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-    pa.float16(): pa.float32(),
-}
+from streamling.types.spark import carrier
 
 
 def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
@@ -25,7 +17,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     from pyarrow import parquet
 
     try:
-        footer = parquet.ParquetFile(pa.PythonFile(stream, mode="r"))
+        footer = parquet.ParquetFile(stream)
     except pa.ArrowInvalid as error:
         raise StreamlingError.user(
             f"'{path}' is no Parquet file",
@@ -44,10 +36,15 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     return Sample(fields, with_nulls=_with_nulls(footer), nanoseconds=nanoseconds)
 
 
-def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType]) -> str | None:
-    """Which column has another type than the source's schema says; None when all fit."""
+def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
+    """Which column has another type than the source's schema says; None when all fit. There are no lines."""
     sample = take_sample(stream, path, 0)
-    for field in sample.fields if sample else []:
+    return find_type_misfit(sample.fields if sample else [], types)
+
+
+def find_type_misfit(fields: Iterable[pa.Field], types: Mapping[str, pa.DataType]) -> str | None:
+    """`find_misfit` for formats that declare their columns."""
+    for field in fields:
         expected = types.get(field.name, field.type)
         if common_type(expected, field.type) != expected:
             return f"column '{field.name}' is {field.type} where {expected} is expected"
@@ -86,43 +83,16 @@ def _spark_field(field: pa.Field, path: str, wide: set[str]) -> pa.Field:
     if field.name in wide and pa.types.is_timestamp(field.type):
         return pa.field(field.name, pa.timestamp("us", "UTC"))
     try:
-        return pa.field(field.name, spark_type(field.type))
-    except TypeError:
-        raise StreamlingError.user(
-            f"column '{field.name}' of '{path}' has the type {field.type}, which Spark cannot read",
-            remedy="write the column in another type",
-        ) from None
+        carrier(field.type)
+    except StreamlingError as error:
+        raise error.context(f"column '{field.name}' of '{path}'") from None
+    return pa.field(field.name, _plain(field.type))
 
 
-def spark_type(kind: pa.DataType) -> pa.DataType:
-    """The type of a Parquet column once Spark has read it; TypeError when Spark cannot."""
-    if kind in _WIDENED:
-        return _WIDENED[kind]
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """``kind`` without what only concerns Arrow's memory, with timestamps as Spark counts them."""
     if pa.types.is_dictionary(kind):
-        return spark_type(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
-        return pa.binary()
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    if pa.types.is_date(kind):
-        return pa.date32()
-    if pa.types.is_decimal(kind) and kind.precision <= 38:
-        return pa.decimal128(kind.precision, kind.scale)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(spark_type(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, spark_type(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(spark_type(kind.key_type), spark_type(kind.item_type))
-    if (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_null(kind)
-    ):
+        return _plain(kind.value_type)
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return kind
-    raise TypeError(str(kind))
+    return carrier(kind)

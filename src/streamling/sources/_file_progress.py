@@ -1,7 +1,8 @@
 """What has been read, as the position that the engine stores.
 
-Bounded: ranges of paths over the sorted listing, as in the original. Continuous: a ledger of every file read with
-its size and modification time, so that a file is found new whatever its time stamp, and again when it changes.
+Bounded: ranges of paths over the sorted listing, as in the original. Continuous: a ledger of every file read
+with its size and modification time, so that a file is found new whatever its time stamp, and again when it
+changes.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def _none_between(last: str, first: str, listing: list[str]) -> bool:
 class Ledger:
     """Continuous mode: every file read, by path, with its modification time and size.
 
-    Stored in pages of `PAGE_FILES` under ``{ref}:seen:<n>``; a later page overrules an earlier one. The original's
-    ``{ref}:watermark`` is kept up beside it; it decides only in `adopt`, when there is no page yet.
+    Stored in pages of `PAGE_FILES` under ``{ref}:seen:<n>``; a later page overrules an earlier one. The
+    original's ``{ref}:watermark`` is kept up beside it; it decides only in `adopt`, when there is no page yet.
     """
 
     def __init__(self, ref: str, position: Position) -> None:
@@ -89,7 +90,7 @@ class Ledger:
             for key, value in position.items()
             if key.startswith(self._page_prefix) and value is not None
         }
-        self._dropped = [key for key, value in position.items() if value is None]
+        self._dropped = [key for key in position if key.startswith(self._page_prefix) and position[key] is None]
         self._last_page = max(self._pages, default=-1)
         self._marks: dict[str, list[int]] = {}
         for number in sorted(self._pages):
@@ -116,19 +117,16 @@ class Ledger:
         return self.position
 
     def adopt(self, listing: Sequence[File]) -> Position:
-        """The position after counting as done what the original had read: it stored a time instead of the files."""
+        """The position after counting as done what the original had read, which stored a time, not the files."""
         if self._pages or self._watermark is None:
             return self.position
         instant = self._watermark.get("last_modified_ms", -1)
         named = {
-            _plain(path)
-            for name in ("boundary_paths", "committed_ahead")
-            for path in self._watermark.get(name, [])
+            _plain(path) for name in ("boundary_paths", "committed_ahead") for path in self._watermark.get(name, [])
         }
-        self._pages[0], self._last_page = (
-            {},
-            0,
-        )  # even an empty page says that the watermark has been taken over
+        self._listed = {file.key for file in listing}
+        # Even an empty page says that the watermark has been taken over.
+        self._pages[0], self._last_page = {}, 0
         return self.add([file for file in listing if file.mtime_ms < instant or file.key in named])
 
     def _append(self, files: Sequence[File]) -> None:
@@ -143,15 +141,11 @@ class Ledger:
         self._marks |= marks
 
     def _compact(self) -> None:
-        """Give up pages that mostly name files which are gone or were read again, so that the ledger grows with
-        the folder and not with its history."""
+        """Give up pages that mostly name files which are gone or were read again, so that the ledger grows
+        with the folder and not with its history."""
         for number in sorted(self._pages):
             page = self._pages[number]
-            live = {
-                key: mark
-                for key, mark in page.items()
-                if key in self._listed and self._marks.get(key) == mark
-            }
+            live = {key: mark for key, mark in page.items() if key in self._listed and self._marks.get(key) == mark}
             if len(live) > len(page) // 2:
                 continue
             del self._pages[number]

@@ -10,7 +10,7 @@ from types import ModuleType
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.sources import _file_csv, _file_json, _file_parquet
+from streamling.sources import _file_avro, _file_csv, _file_json, _file_parquet
 from streamling.sources import _file_text as text
 from streamling.sources._file_sample import Sample
 from streamling.sources._file_storage import File, Storage
@@ -25,7 +25,12 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # 01 is text: as a number it would come out as 1
 _WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 
-FORMATS: dict[str, ModuleType] = {"csv": _file_csv, "json": _file_json, "parquet": _file_parquet}
+FORMATS: dict[str, ModuleType] = {
+    "csv": _file_csv,
+    "json": _file_json,
+    "parquet": _file_parquet,
+    "avro": _file_avro,
+}
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,7 @@ def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
     share = _share(chosen, SAMPLE_BYTES.get(format, 0))
     samples = [(file, sample) for file in chosen if (sample := _sample(storage, file, format, share))]
     if not samples:
-        raise StreamlingError.user(
-            "none of the files has columns", remedy="put a header or a row into one of them"
-        )
+        raise StreamlingError.user("none of the files has columns", remedy="put a header or a row into one of them")
     fields = _together(samples, format)
     if any(field.name == OP_COLUMN for field in fields):
         _check_operation(fields, samples)
@@ -100,7 +103,7 @@ def spread(files: Sequence[File], count: int) -> list[File]:
 
 
 def _share(files: Sequence[File], budget: int) -> int:
-    """Bytes to look at in each file so that all together stay within ``budget``; small files leave theirs over."""
+    """Bytes to look at in each file to stay within ``budget``; small files leave theirs to the others."""
     share, left = 0, budget
     for rank, size in enumerate(sorted(file.size for file in files)):
         share = left // (len(files) - rank)
@@ -138,9 +141,7 @@ def _together(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]
 def _check_operation(fields: list[pa.Field], samples: list[tuple[File, Sample]]) -> None:
     kind = next(field.type for field in fields if field.name == OP_COLUMN)
     if kind != pa.string():
-        raise StreamlingError.user(
-            f"column '{OP_COLUMN}' is {kind} where text is expected", remedy="write i, u or d"
-        )
+        raise StreamlingError.user(f"column '{OP_COLUMN}' is {kind} where text is expected", remedy="write i, u or d")
     for file, sample in samples:
         names = {field.name for field in sample.fields}
         if OP_COLUMN not in names or OP_COLUMN in sample.with_nulls:
@@ -155,7 +156,7 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         if (other := seen.setdefault(name.lower(), name)) != name or names.count(name) > 1:
             raise StreamlingError.user(
-                f"the columns '{other}' and '{name}' cannot be told apart (upper and lower case count as equal)",
+                f"columns '{other}' and '{name}' cannot be told apart (upper and lower case count as equal)",
                 remedy="rename one of them",
             )
 

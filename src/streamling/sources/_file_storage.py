@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import glob
 import gzip
+import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO, Protocol, cast
 from urllib.parse import unquote
 
 from streamling.errors import StreamlingError
@@ -87,20 +88,18 @@ def partitions_of(path: str, root: str) -> tuple[tuple[str, str], ...]:
         return ()
     folders = path[len(root) :].split("/")[:-1]
     return tuple(
-        (unquote(name), unquote(value))
-        for name, equals, value in (part.partition("=") for part in folders)
-        if equals
+        (unquote(name), unquote(value)) for name, equals, value in (part.partition("=") for part in folders) if equals
     )
 
 
 def decompressed(stream: IO[bytes], path: str) -> IO[bytes]:
     """The content of a stream whose file name may end in ``.gz`` or ``.zst``."""
     if path.lower().endswith(".gz"):
-        return gzip.GzipFile(fileobj=stream)
+        return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
     if path.lower().endswith(".zst"):
         import pyarrow as pa
 
-        return pa.CompressedInputStream(stream, "zstd")  # type: ignore[no-any-return]
+        return io.BufferedReader(pa.CompressedInputStream(stream, "zstd"))
     return stream
 
 

@@ -1,4 +1,4 @@
-"""Types of text: which values are numbers, booleans, dates and timestamps, in the spellings that Spark reads."""
+"""Types of text: numbers, booleans, dates and timestamps, in the spellings that Spark reads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _CLOCK = r"\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?"
 _ZONE = r"(Z|[+-]\d{2}:\d{2})"
 _INT_RANGE = range(-(2**63), 2**63)
 
-#: a pattern is tried only when all before it did not fit; later ones take in what earlier ones match where both
-#: can stand in one column (1 and 1.5; a day and a time of day)
+#: tried in this order; later ones take in what earlier ones match where both can stand in one column
+#: (1 and 1.5; a day and a time of day)
 _PATTERNS = {
     INT: r"^[+-]?\d+$",
     DOUBLE: r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity)$",
@@ -129,9 +129,7 @@ def settled(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(settled(kind.value_type))
     if pa.types.is_struct(kind):
-        return (
-            pa.struct([field.with_type(settled(field.type)) for field in kind]) if kind.num_fields else STRING
-        )
+        return pa.struct([field.with_type(settled(field.type)) for field in kind]) if kind.num_fields else STRING
     return kind
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import deque
-from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import pyarrow as pa
@@ -14,22 +15,18 @@ from pydantic import BeforeValidator, Field
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import Options, Parallel, SourceOptions
 from streamling.pipeline.scalars import Duration
-from streamling.plugins.operators import END, End, Position, Progress, Source, SourceBatch, SparkRead, Wait
-from streamling.sources import _file_csv
-from streamling.sources._file_frames import Group, Reading
+from streamling.plugins.operators import END, End, Position, Progress, Source, SourceBatch, Wait
+from streamling.sources._file_buckets import BucketStorage
 from streamling.sources._file_progress import Ledger, Ranges, Tracker
+from streamling.sources._file_reader import BATCH_BYTES, BATCH_FILES, FileReader, weight
 from streamling.sources._file_schema import FileSchema, infer
+from streamling.sources._file_staging import Staging
 from streamling.sources._file_storage import File, LocalStorage, Storage
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from streamling.plugins.context import NodeContext
 
-#: A batch is collected in memory. Compressed files grow several times when read.
-BATCH_FILES = 1000
-BATCH_BYTES = {"csv": 128 << 20, "json": 128 << 20, "parquet": 32 << 20, "avro": 32 << 20}
-_COMPRESSED_WEIGHT = 4
+_BUCKETS = ("s3", "s3a", "gs")
 
 
 class Bounded(Options):
@@ -73,109 +70,128 @@ class FileSource(Source[FileSourceOptions]):
     def __init__(self, context: NodeContext[FileSourceOptions]) -> None:
         super().__init__(context)
         self.bounded = isinstance(self.options.mode, Bounded)
-        self._storage: Storage = LocalStorage(self.options.path, self.options.format)
-        self._tracker: Tracker | None = None
+        self._storage = _storage(self.options)
+        self._tracker: Tracker = Ranges(context.name, {})
         self._queue: deque[File] = deque()
-        self._total = self._left = 0
+        self._total = 0
+        #: the position that `_tracker` and `_queue` stand at
+        self._at: Position | None = None
 
     def labels(self) -> dict[str, str]:
         return {"path": self.options.path}
 
+    def connectors(self) -> frozenset[str]:
+        return frozenset({"avro"}) if self.options.format == "avro" else frozenset()
+
     def schema(self) -> pa.Schema:
         return self._schema.columns
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        explained = self._reader.explain(error)
+        return explained.context(f"file source '{self.context.name}'") if explained else None
+
+    def close(self) -> None:
+        if "_reader" in vars(self):  # nothing has been read otherwise
+            self._reader.close()
 
     @cached_property
     def _schema(self) -> FileSchema:
         files = [file for file in self._storage.list_files() if file.size]
         if not files:
             raise StreamlingError.user(
-                f"no {self.options.format} file found for source '{self.context.name}' in '{self.options.path}'",
+                f"file source '{self.context.name}': no {self.options.format} file in '{self.options.path}'",
                 remedy="check the path, and that the files have the usual ending",
             )
         return infer(self._storage, files, self.options.format)
 
-    # ── position ─────────────────────────────────────────────────────────────────────────────────────────────
+    @cached_property
+    def _reader(self) -> FileReader:
+        master = self.context.config.spark.master
+        staging = None
+        if master == "local" or master.startswith("local["):
+            folder = Path(tempfile.mkdtemp(prefix="streamling-files-"))
+            staging = Staging(self._storage, self.options.format, folder)
+        parallelism = self.options.parallelism or (None if self.bounded else 1)
+        return FileReader(self._storage, self._schema, self.options.format, parallelism, staging)
 
-    def restore(self) -> Position:
-        stored = self.context.state.get_prefix(f"{self.context.name}:")
-        if self.bounded:
-            return {
-                key: value for key, value in stored.items() if key == f"{self.context.name}:bounded_progress"
-            }
-        ours = (f"{self.context.name}:watermark", f"{self.context.name}:seen:")
-        position = {key: value for key, value in stored.items() if key.startswith(ours)}
-        return Ledger(self.context.name, position).adopt(self._storage.list_files())
-
-    def _tracked(self, position: Position) -> Tracker:
-        """What is done at ``position``; made anew only when it is not the one handed out last."""
-        if self._tracker is None or self._tracker.position is not position:
-            self._tracker = (Ranges if self.bounded else Ledger)(self.context.name, position)
-            self._queue.clear()
-            self._list(self._tracker)
-        return self._tracker
-
-    def _list(self, tracker: Tracker) -> None:
-        listing = self._storage.list_files()
-        self._queue.extend(tracker.pending(listing))
-        self._total, self._left = len(listing), len(self._queue)
-
-    # ── batches ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    def read(self, position: Position) -> SourceBatch | Wait | End:
-        tracker = self._tracked(position)
-        if not self._queue and isinstance(self.options.mode, Continuous):
-            self._list(tracker)
-            if not self._queue:
-                return Wait(self.options.mode.poll_interval)
-        if not self._queue:
-            return END
-        files = self._next_files()
-        rows = self._rows([file for file in files if file.size])
-        return SourceBatch(rows, tracker.add(files))
-
-    def progress(self) -> Progress | None:
-        return Progress(self._total - self._left, self._total, "files") if self.bounded else None
-
-    def _next_files(self) -> list[File]:
-        """The next files of the queue, as many as make a good batch, at least one."""
-        files = [self._queue.popleft()]
-        room = BATCH_BYTES[self.options.format] - _weight(files[0])
-        while self._queue and len(files) < BATCH_FILES and _weight(self._queue[0]) <= room:
-            files.append(self._queue.popleft())
-            room -= _weight(files[-1])
-        self._left = len(self._queue)
-        return files
-
-    def _rows(self, files: Sequence[File]) -> pa.Table | SparkRead:
-        if not files:
-            return self._schema.columns.empty_table()
-        return SparkRead(lambda spark: self._frame(spark, files))
-
-    def _frame(self, spark: SparkSession, files: Sequence[File]) -> DataFrame:
-        gone = next((file.path for file in files if not os.path.exists(file.path)), None)
-        if gone is not None:
-            raise StreamlingError.user(
-                f"'{gone}' was deleted before it was read",
-                remedy="keep files until the pipeline has read them",
-            )
-        reading = Reading(self.options.format, self._schema, self._storage.root, self._parallelism)
-        return reading.frame(spark, self._groups(files))
+    # ── position ──────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def _parallelism(self) -> int | None:
-        return self.options.parallelism or (None if self.bounded else 1)
+    def _partial_key(self) -> str:
+        """Holds the file of which only a part has been read."""
+        return f"{self.context.name}:partial"
 
-    def _groups(self, files: Sequence[File]) -> list[Group]:
-        if self.options.format != "csv":
-            return [Group([file.path for file in files], self._schema.data.names)]
-        # Spark takes CSV columns by position: files are read together only when their headers agree.
-        by_header: dict[tuple[str, ...], list[str]] = {}
-        for file in files:
-            with self._storage.open(file.path) as stream:
-                header = tuple(_file_csv.read_header(stream, file.path))
-            by_header.setdefault(header, []).append(file.path)
-        return [Group(paths, header) for header, paths in by_header.items()]
+    def restore(self) -> Position:
+        name = self.context.name
+        mine = (f"{name}:bounded_progress",) if self.bounded else (f"{name}:watermark", f"{name}:seen:")
+        stored = self.context.state.get_prefix(f"{name}:")
+        position = {key: value for key, value in stored.items() if key.startswith((*mine, self._partial_key))}
+        return position if self.bounded else Ledger(name, position).adopt(self._storage.list_files())
+
+    def _go_to(self, position: Position) -> None:
+        """Find out what is to be read after ``position``, unless it is where the last call left off."""
+        if self._at is not position:
+            self._tracker = (Ranges if self.bounded else Ledger)(self.context.name, position)
+            self._queue.clear()
+            self._at = position
+            self._list()
+        elif not self._queue and not self.bounded:
+            self._list()
+
+    def _list(self) -> None:
+        listing = self._storage.list_files()
+        self._queue.extend(self._tracker.pending(listing))
+        self._total = len(listing)
+
+    # ── batches ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def read(self, position: Position) -> SourceBatch | Wait | End:
+        self._go_to(position)
+        if not self._queue:
+            return Wait(self.options.mode.poll_interval) if isinstance(self.options.mode, Continuous) else END
+        batch = self._next_pieces(position) if self._reader.is_cut(self._queue[0]) else self._next_files(position)
+        self._at = batch.position
+        return batch
+
+    def progress(self) -> Progress | None:
+        return Progress(self._total - len(self._queue), self._total, "files") if self.bounded else None
+
+    def _next_files(self, position: Position) -> SourceBatch:
+        """The next files of the queue, as many as make a good batch, at least one."""
+        files = [self._queue.popleft()]
+        room = BATCH_BYTES[self.options.format] - weight(files[0])
+        while self._queue and len(files) < BATCH_FILES and weight(self._queue[0]) <= room:
+            if self._reader.is_cut(self._queue[0]):
+                break
+            files.append(self._queue.popleft())
+            room -= weight(files[-1])
+        return SourceBatch(self._reader.whole(files), self._done(files, position))
+
+    def _next_pieces(self, position: Position) -> SourceBatch:
+        file = self._queue[0]
+        mark = {"path": file.key, "mtime_ns": file.mtime_ns, "size": file.size}
+        partial = position.get(self._partial_key) or {}
+        offset = partial["offset"] if partial.items() >= mark.items() else 0
+        rows, end = self._reader.pieces(file, offset)
+        if end is not None:
+            return SourceBatch(rows, {**position, self._partial_key: {**mark, "offset": end}})
+        self._queue.popleft()
+        return SourceBatch(rows, self._done([file], position))
+
+    def _done(self, files: list[File], position: Position) -> Position:
+        after = self._tracker.add(files)
+        return {**after, self._partial_key: None} if self._partial_key in position else after
 
 
-def _weight(file: File) -> int:
-    return file.size * (_COMPRESSED_WEIGHT if file.is_compressed else 1)
+def _storage(options: FileSourceOptions) -> Storage:
+    scheme, mark, rest = options.path.partition("://")
+    if not mark:
+        return LocalStorage(options.path, options.format)
+    if scheme == "file":
+        return LocalStorage(rest, options.format)
+    if scheme in _BUCKETS:
+        return BucketStorage(scheme, rest, options.format, os.environ)
+    raise StreamlingError.user(
+        f"'{options.path}' has the scheme '{scheme}', which is not supported",
+        remedy="use a local path, s3://, s3a:// or gs://",
+    )

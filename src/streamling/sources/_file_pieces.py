@@ -1,0 +1,105 @@
+"""Files cut into pieces that Spark reads one batch at a time.
+
+A batch is collected in memory, so a file must not decide how large it is. A piece is a file of its own in the
+same format, ending at a row; the offset behind it is part of the position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.sources import _file_avro
+from streamling.sources._file_csv import row_end
+from streamling.sources._file_storage import decompressed
+
+#: Large enough for Spark to read at full speed, small enough that all cores find work in one batch.
+PIECE_BYTES = 32 << 20
+#: a row longer than this is taken for a quote that was never closed
+_LONGEST_ROW = 256 << 20
+
+#: content, and the offset behind it: None when it is the last
+Piece = tuple[bytes, int | None]
+
+
+def cut(stream: IO[bytes], path: str, format: str, offset: int, size: int = PIECE_BYTES) -> Iterator[Piece]:
+    """The pieces of a file from ``offset`` on, which is 0 or what an earlier piece ended at."""
+    if format == "parquet":
+        return _row_groups(stream, offset, size)
+    if format == "avro":
+        return _file_avro.blocks(stream, path, offset, size)
+    return _rows(decompressed(stream, path), path, format == "csv", offset, size)
+
+
+def lines_before(stream: IO[bytes], path: str, format: str, offset: int) -> int:
+    """What to add to line numbers of the piece at ``offset`` of a csv or json file."""
+    content = decompressed(stream, path)
+    header = _header_bytes(content) if format == "csv" else b""
+    left, lines = max(offset - len(header), 0), 0
+    while left and (part := content.read(min(left, 1 << 20))):
+        left -= len(part)
+        lines += part.count(b"\n")
+    return lines
+
+
+def _rows(stream: IO[bytes], path: str, is_csv: bool, offset: int, size: int) -> Iterator[Piece]:
+    """Offsets count bytes of the decompressed content."""
+    header = _header_bytes(stream) if is_csv else b""
+    start = max(offset, len(header))
+    _go_to(stream, len(header), start)
+    rest = b""
+    while True:
+        fresh = stream.read(size)
+        content = rest + fresh
+        if len(fresh) < size:
+            yield header + content, None
+            return
+        end = row_end(content) if is_csv else content.rfind(b"\n") + 1
+        start += end
+        rest = content[end:]
+        if end:
+            yield header + content[:end], start
+        elif len(rest) > _LONGEST_ROW:
+            raise StreamlingError.user(
+                f"'{path}' has a row of more than {_LONGEST_ROW >> 20} MiB at byte {start}",
+                remedy="look for a quote that is not closed",
+            )
+
+
+def _header_bytes(stream: IO[bytes]) -> bytes:
+    """The first row that is not blank, and what is before it."""
+    header = b""
+    while line := stream.readline():
+        header += line
+        if header.strip() and header.count(b'"') % 2 == 0:
+            break
+    return header
+
+
+def _go_to(stream: IO[bytes], current: int, target: int) -> None:
+    if stream.seekable():
+        stream.seek(target)
+        return
+    while current < target and (passed := len(stream.read(min(target - current, 1 << 20)))):
+        current += passed
+
+
+def _row_groups(stream: IO[bytes], offset: int, size: int) -> Iterator[Piece]:
+    """Row groups, written again without compression; offsets count row groups."""
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(stream)
+    count = file.metadata.num_row_groups
+    first, weight = offset, 0
+    for group in range(offset, count):
+        weight += file.metadata.row_group(group).total_byte_size
+        is_last = group + 1 == count
+        if weight >= size or is_last:
+            sink = pa.BufferOutputStream()
+            table = file.read_row_groups(range(first, group + 1), use_threads=False)
+            parquet.write_table(table, sink, compression="none", use_dictionary=False)
+            yield sink.getvalue().to_pybytes(), None if is_last else group + 1
+            first, weight = group + 1, 0

@@ -1,0 +1,159 @@
+"""Files turned into rows: by Spark where they are, from a staging folder, or on the executors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.plugins.operators import SparkRead
+from streamling.sources import _file_csv
+from streamling.sources._file_frames import NO_OPERATION, Group, Reading
+from streamling.sources._file_pieces import PIECE_BYTES, lines_before
+from streamling.sources._file_schema import FORMATS, FileSchema
+from streamling.sources._file_staging import Staged, Staging, gone
+from streamling.sources._file_storage import File, Storage, is_hidden
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: A batch is collected in memory. Compressed content grows several times when read.
+BATCH_FILES = 1000
+BATCH_BYTES = {"csv": 128 << 20, "json": 128 << 20, "parquet": 32 << 20, "avro": 32 << 20}
+_COMPRESSED_WEIGHT = 4
+#: what Spark says when the trouble is in a file
+_READ_FAILURES = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "MALFORMED_", "CANNOT_MERGE_SCHEMAS")
+
+
+def weight(file: File) -> int:
+    """About how much a file counts in a batch."""
+    return file.size * (_COMPRESSED_WEIGHT if file.is_compressed else 1)
+
+
+class FileReader:
+    """Reads the files of one source. ``staging`` is None on a cluster, whose executors could not see it."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        schema: FileSchema,
+        format: str,
+        parallelism: int | None,
+        staging: Staging | None,
+    ) -> None:
+        self._storage = storage
+        self._schema = schema
+        self._format = format
+        self._parallelism = parallelism
+        self._staging = staging
+        #: files of the batch under way
+        self._current: Sequence[Staged] = ()
+
+    def is_cut(self, file: File) -> bool:
+        """Whether a file is read in pieces: when it is large, or in a compression that Spark has not."""
+        if self._staging is None:
+            return False
+        return weight(file) > 2 * PIECE_BYTES or file.path.lower().endswith(".zst")
+
+    def whole(self, files: Sequence[File]) -> pa.Table | SparkRead:
+        """Rows of files that are not cut."""
+        files = [file for file in files if file.size]
+        if not files:
+            return self._schema.columns.empty_table()
+        return SparkRead(lambda spark: self._whole_frame(spark, files))
+
+    def pieces(self, file: File, offset: int) -> tuple[SparkRead, int | None]:
+        """Rows of the next pieces of a file that is cut, and the offset behind them: None at its end."""
+        assert self._staging is not None
+        self._staging.clear()
+        staged, end = self._staging.stage_pieces(file, offset, BATCH_BYTES[self._format])
+        return SparkRead(lambda spark: self._frame(spark, staged)), end
+
+    def _whole_frame(self, spark: SparkSession, files: Sequence[File]) -> DataFrame:
+        if self._storage.is_local:
+            for file in files:
+                if not os.path.exists(file.path):
+                    raise gone(file)
+        if self._staging is None or (self._storage.is_local and not any(map(_is_odd, files))):
+            return self._frame(spark, [Staged(file.path, file) for file in files])
+        self._staging.clear()
+        return self._frame(spark, self._staging.stage(files))
+
+    def _frame(self, spark: SparkSession, staged: Sequence[Staged]) -> DataFrame:
+        self._current = staged
+        is_staged = staged[0].path != staged[0].origin.path
+        root = self._staging.root if is_staged and self._staging else self._storage.root
+        reading = Reading(self._format, self._schema, root, self._parallelism)
+        return reading.frame(spark, self._groups(staged))
+
+    def _groups(self, staged: Sequence[Staged]) -> list[Group]:
+        if self._format != "csv":
+            return [Group([one.path for one in staged], self._schema.data.names)]
+        # Spark takes CSV columns by position: files are read together only when their headers agree.
+        by_header: dict[tuple[str, ...], list[str]] = {}
+        for one in staged:
+            with open(one.path, "rb") as stream:
+                header = tuple(_file_csv.read_header(stream, one.path))
+            if header:
+                by_header.setdefault(header, []).append(one.path)
+        return [Group(paths, header) for header, paths in by_header.items()]
+
+    # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        """Spark's failure with file, line and column; None when it is not about the files."""
+        message = str(error)
+        if NO_OPERATION in message:
+            return StreamlingError.user(NO_OPERATION, remedy="write i, u or d in every row")
+        in_file = any(word in message for word in _READ_FAILURES)
+        if not in_file and not (self._schema.loose and "CAST_INVALID_INPUT" in message):
+            return None
+        # Spark names the file; where it does not, it is one of the batch.
+        suspects = sorted(self._current, key=lambda one: os.path.basename(one.path) not in message)
+        for one in suspects:
+            if explained := self._misfit(one):
+                return explained
+        return self._unexplained(suspects, message) if in_file else None
+
+    def _misfit(self, one: Staged) -> StreamlingError | None:
+        if not os.path.exists(one.path):
+            return gone(one.origin)
+        try:
+            with open(one.path, "rb") as stream:
+                find_misfit = FORMATS[self._format].find_misfit
+                problem = find_misfit(stream, one.path, self._schema.types, self._lines_before(one))
+        except StreamlingError as unreadable:
+            return unreadable
+        if problem is None:
+            return None
+        return StreamlingError.user(
+            f"'{one.origin.path}': {problem}",
+            remedy="correct the file; types are those of the files looked at when the pipeline started",
+        )
+
+    def _lines_before(self, one: Staged) -> int:
+        if not one.offset or self._format not in ("csv", "json"):
+            return 0
+        with self._storage.open(one.origin.path) as stream:
+            return lines_before(stream, one.origin.path, self._format, one.offset)
+
+    def _unexplained(self, suspects: Sequence[Staged], message: str) -> StreamlingError:
+        reasons = [line for line in message.splitlines() if line.startswith("Caused by: ")]
+        reason = reasons[-1].removeprefix("Caused by: ") if reasons else message.partition("\n")[0]
+        path = suspects[0].origin.path if suspects else ""
+        return StreamlingError.user(f"'{path}' cannot be read: {reason}", remedy="check or replace the file")
+
+    def close(self) -> None:
+        if self._staging is not None:
+            self._staging.close()
+            shutil.rmtree(self._staging.root, ignore_errors=True)
+
+
+def _is_odd(file: File) -> bool:
+    """Names that Spark cannot read: Hadoop takes a colon for a scheme, and leaves hidden files out."""
+    name = os.path.basename(file.path)
+    return ":" in name or is_hidden(name)
