@@ -47,11 +47,17 @@ class Archive:
 
     @classmethod
     def for_settings(
-        cls, *, cache_dir: Path, conf: Mapping[str, str] | None = None, connectors: frozenset[str] = frozenset()
+        cls,
+        *,
+        cache_dir: Path,
+        conf: Mapping[str, str] | None = None,
+        connectors: frozenset[str] = frozenset(),
+        environ: Mapping[str, str] | None = None,
     ) -> Archive:
         """The archive a start with these settings would look for."""
+        java = find_java(os.environ if environ is None else environ)
         jars = connector_jars(cache_dir, connectors)
-        return cls.of(jvm_command(find_java(os.environ), conf or {}, connector_jars=jars), cache_dir)
+        return cls.of(jvm_command(java, conf or {}, connector_jars=jars), cache_dir)
 
     def exists(self) -> bool:
         return self.path.is_file()

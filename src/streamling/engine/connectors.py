@@ -157,7 +157,7 @@ def _check(path: Path, jar: Jar, words: str) -> None:
             f"the Spark connector {jar.file_name} could not be downloaded",
             retriable=True,
             cause=RuntimeError(reasons[0] if reasons else words[-500:]),
-            remedy="check the network, or set spark.jars.ivySettings in spark.conf to an Ivy settings file for your mirror",
+            remedy="check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror",
         )
     found = _sha256(path)
     if found != jar.sha256:

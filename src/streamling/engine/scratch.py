@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-_PREFIX = "streamling-"
+_PREFIX = "streamling-spark-"
 _LOCK = "in-use"
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from streamling.engine.archive import Archive, build_in_background
 from streamling.engine.command import jvm_command
 from streamling.engine.connectors import fetch_connectors
+from streamling.engine.executors import executor_environment
 from streamling.engine.java import find_java
 from streamling.engine.jvm import Gateway, Jvm
 from streamling.engine.scratch import Scratch, sweep
@@ -92,7 +93,10 @@ class SparkRuntime:
         own = [f"-Djava.io.tmpdir={scratch.path}", f"-XX:ErrorFile={logs}/hs_err_%p.log"]
         line = command.line([*own, *(archive.record() if record else archive.use())])
         try:
-            jvm = Jvm(line, jvm_environment(master, os.environ), scratch.path, debug=debug)
+            env = jvm_environment(master, os.environ)
+            if master.startswith("local-cluster"):
+                env |= executor_environment(java, scratch.path)
+            jvm = Jvm(line, env, scratch.path, debug=debug)
         except BaseException:
             scratch.remove()
             raise

@@ -56,13 +56,11 @@ def local_cores(master: str, available: int) -> int:
 
 
 def spark_settings(master: str, conf: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """Everything the session is built with."""
+    """Everything the session is built with. For temporary files Spark takes the JVM's own folder: no setting."""
     settings = {
         **_ALWAYS,
         "spark.master": master,
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
-        "spark.local.dir": str(scratch),
-        "spark.python.unix.domain.socket.dir": str(scratch),
     }
     if is_local(master):
         settings["spark.sql.shuffle.partitions"] = str(local_cores(master, os.cpu_count() or 1))
@@ -85,6 +83,9 @@ def jvm_environment(master: str, environ: Mapping[str, str], python: str = sys.e
         if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONSTARTUP")) or name in kept
     }
     env["PYSPARK_PYTHON"] = env["PYSPARK_DRIVER_PYTHON"] = python
+    # Python workers unpickle functions of this package, also when it runs from a source folder.
+    package = str(Path(__file__).parents[2])
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (package, environ.get("PYTHONPATH"))))
     if on_this_machine(master):
         # Saves the look-up of the host name and the warning about its result.
         env |= {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_LOCAL_HOSTNAME": "localhost"}
