@@ -42,9 +42,9 @@ def no_such_command(word: str, known: list[str], ctx: click.Context, otherwise: 
 
 
 def pipeline_argument(function: F) -> F:
-    return click.argument(
-        "pipeline_file", required=False, type=click.Path(dir_okay=False), shell_complete=_yaml_files
-    )(function)
+    return click.argument("pipeline_file", required=False, type=click.Path(dir_okay=False), shell_complete=_yaml_files)(
+        function
+    )
 
 
 def config_option(function: F) -> F:

@@ -1,0 +1,45 @@
+"""`completion bash|zsh|fish`: the script that completes commands, options and pipeline files."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from streamling.cli.errors import ExitCode
+
+_INSTALL = {
+    "bash": "echo 'eval \"$(streamling completion bash)\"' >> ~/.bashrc",
+    "zsh": "echo 'eval \"$(streamling completion zsh)\"' >> ~/.zshrc",
+    "fish": "streamling completion fish > ~/.config/fish/completions/streamling.fish",
+}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(_INSTALL)))
+def completion(shell: str) -> int:
+    """Print the script that lets SHELL complete commands, options, and *.yaml files where a pipeline is expected.
+
+    \b
+    Install it once, then open a new shell:
+      echo 'eval "$(streamling completion bash)"' >> ~/.bashrc
+      echo 'eval "$(streamling completion zsh)"' >> ~/.zshrc
+      streamling completion fish > ~/.config/fish/completions/streamling.fish
+
+    \b
+    Exit codes:
+      0   done
+      2   wrong usage
+    """
+    from click.shell_completion import get_completion_class
+
+    from streamling.cli.main import cli
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(cli, {}, "streamling", "_STREAMLING_COMPLETE")
+    # not script.source(): it starts a bash to look at its version
+    click.echo(script.source_template % script.source_vars())
+    if sys.stdout.isatty():
+        click.echo(f"To install it: {_INSTALL[shell]}", err=True)
+    return ExitCode.OK

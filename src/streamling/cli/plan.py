@@ -1,0 +1,218 @@
+"""`plan`: what would run, drawn as a tree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamling.cli.canvas import Canvas, canvas_of_stdout
+from streamling.cli.errors import ExitCode
+from streamling.cli.options import EXIT_CODES, config_option, debug_option, json_option, pipeline_argument
+
+if TYPE_CHECKING:
+    from streamling.app import App
+    from streamling.engine.description import NodeDescription, PlanDescription
+    from streamling.engine.run import PipelineRun
+
+#: fields that the drawing shows elsewhere, or that say nothing about what a node does
+_TOLD_ELSEWHERE = frozenset(
+    {"type", "from", "primary_key", "parallelism", "batch_size", "batch_flush_interval", "telemetry"}
+)
+
+
+@click.command(epilog=EXIT_CODES)
+@pipeline_argument
+@config_option
+@click.option(
+    "--spark", "with_spark", is_flag=True, help="Add Spark's physical plan of every SQL segment (starts a JVM)."
+)
+@json_option("The whole description as JSON on stdout.")
+@debug_option
+def plan(pipeline_file: str | None, config_name: str | None, with_spark: bool, as_json: bool, debug: bool) -> int:
+    """Show what PIPELINE_FILE would run; nothing runs and nothing is written.
+
+    Every source begins a flow, drawn as a tree from the source down to the sinks. A node's lines tell where it runs,
+    its key, its columns and its fields; secrets are masked. Neighbouring SQL nodes share one Spark plan; a lane is a
+    thread of this process with a bounded queue. A node with several upstreams is drawn below the first one, a ↪ marks
+    the others. Sources are asked for their columns, as under --validate.
+
+    \b
+    Examples:
+      streamling plan pipeline.yaml
+      streamling plan pipeline.yaml --spark
+      streamling plan pipeline.yaml --json | jq '.nodes[].primary_key'
+    """
+    from streamling.telemetry.logging import configure_logging
+
+    configure_logging("text", "debug" if debug else "warn")
+    description = _describe(pipeline_file, config_name, with_spark=with_spark, debug=debug)
+    if as_json:
+        click.echo(json.dumps(asdict(description), indent=2, ensure_ascii=False))
+    else:
+        for line in drawing(description, canvas_of_stdout()):
+            click.echo(line, color=True)
+    return ExitCode.OK
+
+
+def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark: bool, debug: bool) -> PlanDescription:
+    from streamling.app import App
+    from streamling.engine.description import describe_plan
+    from streamling.engine.run import PipelineRun
+    from streamling.engine.validation import check_without_spark
+
+    app = App.load(config_name)
+    pipeline = app.pipeline(pipeline_file)
+    with app.state(dry_run=True) as state:
+        run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
+        described = run.describe()
+        schemas = check_without_spark(run, app.registry)
+        plan = describe_plan(described, config=app.config, registry=app.registry, schemas=schemas)
+        return _with_spark(plan, run, app, debug=debug) if with_spark and run.needs_spark else plan
+
+
+def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: bool) -> PlanDescription:
+    """``plan`` with Spark's plans, and with the columns that only Spark can tell."""
+    from streamling.engine.analysis import Described
+    from streamling.engine.description import describe_plan, spark_plans
+    from streamling.engine.session import SparkRuntime
+
+    config = app.config
+    runtime = SparkRuntime.start(
+        master="local[1]",
+        conf=config.spark.conf,
+        cache_dir=config.cache_dir,
+        connectors=run.connectors,
+        quick=True,
+        debug=debug,
+    )
+    try:
+        session = runtime.session()
+        analysis = run.analyse(session)
+        plans = spark_plans(analysis, session, plan.segments, config.spark.master)
+    finally:
+        runtime.stop()
+    described = Described(analysis.pipeline, analysis.built)
+    schemas = {name: built.schema for name, built in analysis.built.items()}
+    complete = describe_plan(described, config=config, registry=app.registry, schemas=schemas)
+    return replace(complete, spark_plans=plans)
+
+
+# ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drawing(plan: PlanDescription, canvas: Canvas = Canvas()) -> Iterator[str]:  # noqa: B008 - frozen
+    """The lines of the picture."""
+    yield from _header(plan, canvas)
+    tree = _Tree(plan, canvas)
+    for source in plan.flows:
+        yield ""
+        yield from tree.node(source, "", "")
+    for number, plans in plan.spark_plans.items():
+        for node, text in plans.items():
+            yield ""
+            yield canvas.style(f"Spark plan {number}, up to {node}", bold=True)
+            yield from (canvas.fit(f"  {line}", 0) for line in text.splitlines())
+
+
+def _header(plan: PlanDescription, canvas: Canvas) -> Iterator[str]:
+    flows = "1 flow" if len(plan.flows) == 1 else f"{len(plan.flows)} flows"
+    end = "ends by itself" if plan.bounded else "runs until it is stopped"
+    yield f"{canvas.style(plan.file, bold=True)}: {flows}, {end}"
+    where = "all on this machine" if plan.placement == "local" else "on the executors of a cluster"
+    yield canvas.fit(f"Spark {plan.master}, {where}", 0)
+    yield canvas.fit(f"state of {plan.application_id} in {plan.state}", 0)
+
+
+class _Tree:
+    """Draws flows from the top down; a node that several flows reach is drawn in full once."""
+
+    def __init__(self, plan: PlanDescription, canvas: Canvas) -> None:
+        self._plan = plan
+        self._canvas = canvas
+        self._drawn: set[str] = set()
+        self._consumers: dict[str, list[str]] = {}
+        for node in plan.nodes.values():
+            for upstream in node.upstreams:
+                self._consumers.setdefault(upstream, []).append(node.name)
+        symbols = ("● ", "├─", "└─", "│ ", "↪ ") if canvas.unicode else ("* ", "|-", "`-", "| ", "> ")
+        self._dot, self._fork, self._last, self._bar, self._again = symbols
+
+    def node(self, name: str, before: str, indent: str) -> Iterator[str]:
+        """``before`` stands in front of the node's own line, ``indent`` in front of what follows."""
+        node = self._plan.nodes[name]
+        bold = self._canvas.style(name, bold=True)
+        if name in self._drawn:
+            yield f"{before}{self._again}{bold} (above)"
+            return
+        self._drawn.add(name)
+        head = self._canvas.fit(f"  {_headline(node)}", len(before) + 2 + len(name))
+        yield f"{before}{self._canvas.style(self._dot, fg=_COLOURS[node.kind])}{bold}{head}"
+        below = self._consumers.get(name, [])
+        margin = indent + (self._bar if below else "  ")
+        for line in _details(node):
+            yield margin + self._canvas.style(self._canvas.fit(f"  {line}", len(margin)), dim=True)
+        for child in below:
+            last = child == below[-1]
+            yield from self.node(
+                child, indent + (self._last if last else self._fork), indent + ("  " if last else self._bar)
+            )
+
+
+_COLOURS = {"source": "green", "transform": "blue", "sink": "magenta"}
+
+
+def _headline(node: NodeDescription) -> str:
+    what = node.type if node.kind == "transform" else f"{node.type} {node.kind}"
+    return ", ".join([what, *_where(node)])
+
+
+def _where(node: NodeDescription) -> Iterator[str]:
+    several = f"{node.instances} " if node.instances > 1 else ""
+    match node.place.value:
+        case "pulled":
+            yield "bounded" if node.bounded else "continuous"
+        case "streamed":
+            yield "bounded stream" if node.bounded else "continuous stream"
+        case "spark":
+            yield f"Spark plan {node.segment}" + (f", {several}partitions" if several else "")
+        case "lane" if node.segment is not None:
+            yield f"Arrow segment {node.segment}, {several or 'one '}lane{'s' if several else ''}"
+        case "lane":
+            yield f"{several or 'one '}lane{'s' if several else ''}"
+
+
+def _details(node: NodeDescription) -> Iterator[str]:
+    facts = []
+    if node.primary_key:
+        facts.append(f"key {', '.join(node.primary_key)}")
+    if node.batch_size:
+        facts.append(f"batches of {node.batch_size}")
+    if node.flush_interval:
+        facts.append(f"at least every {node.flush_interval:g} s")
+    if node.state_keys:
+        facts.append(f"state {', '.join(node.state_keys)}")
+    if facts:
+        yield "; ".join(facts)
+    if fields := "  ".join(f"{name}: {_short(value)}" for name, value in _own_fields(node).items()):
+        yield fields
+    if node.kind != "sink":
+        yield _columns(node)
+
+
+def _own_fields(node: NodeDescription) -> dict[str, Any]:
+    return {name: value for name, value in node.options.items() if name not in _TOLD_ELSEWHERE}
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split())
+
+
+def _columns(node: NodeDescription) -> str:
+    if node.columns is None:
+        return "columns: known to Spark only (--spark)"
+    return f"columns: {', '.join(f'{column.name} {column.type}' for column in node.columns)}"

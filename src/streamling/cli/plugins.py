@@ -1,0 +1,116 @@
+"""`plugins list`: which node types there are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.errors import ExitCode
+from streamling.cli.options import EXIT_CODES, Suggesting, config_option, debug_option, json_option
+
+if TYPE_CHECKING:
+    from streamling.pipeline.model import NodeKind
+    from streamling.plugins.registry import NodeType, Registry
+
+
+@click.group(cls=Suggesting, epilog=EXIT_CODES)
+def plugins() -> None:
+    """List the node types a pipeline file can use.
+
+    Built-ins come with Streamling. A plugin is a Python class, from an installed package (entry point
+    `streamling.plugins`) or from a file on `plugin.path` of the configuration.
+
+    \b
+    Example:
+      streamling plugins list
+    """
+
+
+@plugins.command("list", epilog=EXIT_CODES)
+@click.option("--kind", type=click.Choice(["source", "transform", "sink"]), help="Only node types of this kind.")
+@config_option
+@json_option("A list of objects with kind, id, description, origin and runs.")
+@debug_option
+def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool) -> int:
+    """List all sources, transforms and sinks: id, where it comes from, what it does.
+
+    \b
+    Examples:
+      streamling plugins list
+      STREAMLING__PLUGIN__PATH=plugins/ streamling plugins list --kind sink
+    """
+    from streamling.app import App
+    from streamling.telemetry.logging import configure_logging
+
+    configure_logging("text", "warn")
+    entries = [entry for entry in _entries(App.load(config_name).registry) if kind in (None, entry.kind)]
+    if as_json:
+        click.echo(json.dumps([asdict(entry) for entry in entries], indent=2, ensure_ascii=False))
+        return ExitCode.OK
+    rows = [
+        (entry.kind, entry.id, entry.origin, entry.description if entry.runs else f"(not yet) {entry.description}")
+        for entry in entries
+    ]
+    for line in canvas_of_stdout().table(("KIND", "ID", "FROM", "WHAT IT DOES"), rows):
+        click.echo(line, color=True)
+    if not all(entry.runs for entry in entries):
+        click.echo("(not yet): this version checks such nodes, but cannot run them", err=True)
+    return ExitCode.OK
+
+
+@dataclass(frozen=True)
+class _Entry:
+    kind: str
+    id: str
+    description: str
+    origin: str
+    #: False when this version only knows the fields
+    runs: bool
+
+
+def _entries(registry: Registry) -> Iterator[_Entry]:
+    from streamling.pipeline.model import NodeKind
+
+    packages = _packages()
+    for kind in NodeKind:
+        for id in registry.ids(kind):
+            node_type = registry.get(kind, id)
+            if node_type is not None:
+                yield _entry(kind, node_type, packages)
+
+
+def _entry(kind: NodeKind, node_type: NodeType, packages: dict[str, str]) -> _Entry:
+    origin = _origin(node_type, packages) if node_type.plugin else "built-in"
+    return _Entry(kind.value, node_type.id, _description(node_type), origin, node_type.operator is not None)
+
+
+def _description(node_type: NodeType) -> str:
+    """What the author of the fields, or else of the class, wrote first."""
+    for described in (node_type.options, node_type.operator):
+        inherited: Any = described.__mro__[1].__doc__ if described is not None else None
+        text = (described.__doc__ or "").strip() if described is not None else ""
+        if text and text != inherited:
+            return text.splitlines()[0].replace("``", "`")
+    return ""
+
+
+def _packages() -> dict[str, str]:
+    """Package and version by plugin id."""
+    from importlib.metadata import entry_points
+
+    from streamling.plugins.loader import GROUP
+
+    return {e.name: f"{e.dist.name} {e.dist.version}" for e in entry_points(group=GROUP) if e.dist is not None}
+
+
+def _origin(node_type: NodeType, packages: dict[str, str]) -> str:
+    if node_type.id in packages:
+        return packages[node_type.id]
+    module = sys.modules.get(node_type.operator.__module__) if node_type.operator else None
+    return getattr(module, "__file__", None) or "plugin"
