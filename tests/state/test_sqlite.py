@@ -5,6 +5,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,15 +16,24 @@ from streamling.state import sqlite
 from streamling.state.sqlite import SqliteState
 
 
-def test_the_table_is_the_one_other_tools_know(tmp_path: Path) -> None:
-    SqliteState("app", tmp_path / "state.db").put("key", {"offset": 1})
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.db"
 
-    with sqlite3.connect(tmp_path / "state.db") as connection:
-        [row] = connection.execute("SELECT namespace, key, data FROM state").fetchall()
-        columns = connection.execute("SELECT name, type, pk FROM pragma_table_info('state')").fetchall()
-    connection.close()
-    assert row == ("app", "key", '{"offset": 1}')
-    assert columns == [
+
+@pytest.fixture
+def raw(path: Path) -> Iterator[sqlite3.Connection]:
+    """The same file without our code."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection
+
+
+def test_the_table_is_the_one_other_tools_know(path: Path, raw: sqlite3.Connection) -> None:
+    with SqliteState("app", path) as state:
+        state.put("key", {"offset": 1})
+
+    assert raw.execute("SELECT namespace, key, data FROM state").fetchall() == [("app", "key", '{"offset": 1}')]
+    assert raw.execute("SELECT name, type, pk FROM pragma_table_info('state')").fetchall() == [
         ("namespace", "TEXT", 1),
         ("key", "TEXT", 2),
         ("data", "TEXT", 0),
@@ -30,46 +41,42 @@ def test_the_table_is_the_one_other_tools_know(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_made_by_the_original_is_read(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "state.db") as connection:
-        connection.execute(
-            "CREATE TABLE state (namespace TEXT, key TEXT, data TEXT NOT NULL, "
-            "created_at DATETIME DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY(namespace, key))"
-        )
-        connection.execute("INSERT INTO state VALUES ('app', 'k:t:0', '{\"offset\":5}', '2020-01-01')")
-    connection.close()
+def test_a_file_made_by_the_original_is_read(path: Path, raw: sqlite3.Connection) -> None:
+    raw.execute(
+        "CREATE TABLE state (namespace TEXT, key TEXT, data TEXT NOT NULL, "
+        "created_at DATETIME DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY(namespace, key))"
+    )
+    raw.execute("INSERT INTO state VALUES ('app', 'k:t:0', '{\"offset\":5}', '2020-01-01')")
 
-    assert SqliteState("app", tmp_path / "state.db").get("k:t:0") == {"offset": 5}
+    with SqliteState("app", path) as state:
+        assert state.get("k:t:0") == {"offset": 5}
 
 
-def test_an_update_keeps_the_time_of_creation(tmp_path: Path) -> None:
-    state = SqliteState("app", tmp_path / "state.db")
-    state.put("key", 1)
-    connection = sqlite3.connect(tmp_path / "state.db")
-    connection.execute("UPDATE state SET created_at = '2001-01-01'")
-    connection.commit()
-    state.put("key", 2)
+def test_an_update_keeps_the_time_of_creation(path: Path, raw: sqlite3.Connection) -> None:
+    with SqliteState("app", path) as state:
+        state.put("key", 1)
+        raw.execute("UPDATE state SET created_at = '2001-01-01'")
+        state.put("key", 2)
 
-    assert connection.execute("SELECT data, created_at FROM state").fetchall() == [("2", "2001-01-01")]
-    connection.close()
+    assert raw.execute("SELECT data, created_at FROM state").fetchall() == [("2", "2001-01-01")]
 
 
 def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
-    SqliteState("app", tmp_path / "deep" / "down" / "state.db").put("key", 1)
+    SqliteState("app", tmp_path / "deep" / "down" / "state.db").close()
 
     assert (tmp_path / "deep" / "down" / "state.db").exists()
 
 
-def test_a_table_name_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_table_name_that_is_none_is_refused(path: Path) -> None:
     with pytest.raises(StreamlingError, match="state_table_name"):
-        SqliteState("app", tmp_path / "state.db", table="state; DROP TABLE state")
+        SqliteState("app", path, table="state; DROP TABLE state")
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
-    (tmp_path / "state.db").write_text("not a database, but long enough to look like a page" * 100)
+def test_a_file_that_is_no_database_is_named(path: Path) -> None:
+    path.write_text("not a database, but long enough to look like a page" * 100)
 
     with pytest.raises(StreamlingError, match=r"state\.db cannot be opened: file is not a database") as raised:
-        SqliteState("app", tmp_path / "state.db")
+        SqliteState("app", path)
     assert not raised.value.retriable
 
 
@@ -79,19 +86,16 @@ def test_a_path_that_is_a_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_another_writer_is_waited_for_and_then_reported_as_temporary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.05)
-    state = SqliteState("app", tmp_path / "state.db")
-    other = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-
-    with pytest.raises(StreamlingError, match="locked") as raised:
+    with SqliteState("app", path) as state:
+        raw.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StreamlingError, match="locked") as raised:
+            state.put("key", 1)
+        assert raised.value.retriable
+        raw.execute("COMMIT")
         state.put("key", 1)
-    assert raised.value.retriable
-    other.execute("COMMIT")
-    state.put("key", 1)
-    other.close()
 
 
 WRITER = """
@@ -115,24 +119,24 @@ def writer(path: Path, prefix: str, writes: int) -> subprocess.Popen[str]:
     )
 
 
-def test_processes_on_one_file_wait_for_each_other(tmp_path: Path) -> None:
-    writers = [writer(tmp_path / "state.db", prefix, 100) for prefix in ("x", "y", "z")]
+def test_processes_on_one_file_wait_for_each_other(path: Path) -> None:
+    writers = [writer(path, prefix, 100) for prefix in ("x", "y", "z")]
     for process in writers:
         process.communicate(timeout=60)
 
     assert [process.returncode for process in writers] == [0, 0, 0]
-    state = SqliteState("app", tmp_path / "state.db")
-    assert state.items() == {f"{prefix}{key}": 99 for prefix in "xyz" for key in "ab"}
+    with SqliteState("app", path) as state:
+        assert state.items() == {f"{prefix}{key}": 99 for prefix in "xyz" for key in "ab"}
 
 
 @pytest.mark.parametrize("after", [1, 2, 17])
-def test_a_killed_process_leaves_its_last_write_whole(tmp_path: Path, after: int) -> None:
-    process = writer(tmp_path / "state.db", "", 100_000)
+def test_a_killed_process_leaves_its_last_write_whole(path: Path, after: int) -> None:
+    process = writer(path, "", 100_000)
     assert process.stdout is not None
     told = [int(process.stdout.readline()) for _ in range(after)][-1]
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
 
-    state = SqliteState("app", tmp_path / "state.db")
-    assert state.get("a") == state.get("b")
-    assert state.get("a") >= told
+    with SqliteState("app", path) as state:
+        assert state.get("a") == state.get("b")
+        assert state.get("a") >= told
