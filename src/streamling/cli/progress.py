@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from streamling.engine.run import PipelineRun
 
 log = logging.getLogger(__name__)
+
+#: takes what is being done, and which share of it is
+Tell = Callable[[str, float], None]
 
 _BAR_SECONDS = 0.2
 _LINE_SECONDS = 5.0
@@ -47,11 +51,39 @@ def _show(run: PipelineRun, done: threading.Event, bar: bool) -> None:
         share = progress.done / progress.total
         numbers = f"{progress.done}/{progress.total} {progress.unit} ({share:.0%})"
         if bar:
-            filled = int(share * _WIDTH)
-            seconds = time.monotonic() - started
-            print(f"\r[{'█' * filled}{'·' * (_WIDTH - filled)}] {numbers} {seconds:.0f} s ", end="", file=sys.stderr)
-            sys.stderr.flush()
+            _draw(share, f"{numbers} {time.monotonic() - started:.0f} s")
         else:
             log.info("progress: %s", numbers)
     if bar:
-        print("\r\x1b[K", end="", file=sys.stderr)
+        _clear()
+
+
+@contextmanager
+def progress_of_steps() -> Iterator[Tell]:
+    """For work that tells what it is doing and which share of that is done: a bar, or a line per step."""
+    bar = sys.stderr.isatty()
+    told: set[str] = set()
+
+    def tell(doing: str, done: float) -> None:
+        if bar:
+            _draw(done, doing)
+        elif doing not in told:
+            told.add(doing)
+            print(doing, file=sys.stderr)
+
+    try:
+        yield tell
+    finally:
+        if bar:
+            _clear()
+
+
+def _draw(share: float, text: str) -> None:
+    filled = int(min(1.0, share) * _WIDTH)
+    room = max(10, shutil.get_terminal_size().columns - _WIDTH - 4)  # a line that wraps cannot be drawn over
+    print(f"\r\x1b[K[{'█' * filled}{'·' * (_WIDTH - filled)}] {text[:room]}", end="", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _clear() -> None:
+    print("\r\x1b[K", end="", file=sys.stderr)

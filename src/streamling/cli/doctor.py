@@ -1,0 +1,109 @@
+"""`doctor`: what this machine has and lacks."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.errors import ExitCode
+from streamling.cli.errors import render as render_error
+from streamling.cli.options import config_option, debug_option, json_option
+from streamling.cli.progress import Tell, progress_of_steps
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.config import AppConfig
+    from streamling.doctor import Check
+
+_COLOURS = {"✓": "green", "•": "yellow", "✗": "red"}
+
+
+@click.command()
+@click.option(
+    "--prepare",
+    "--fix",
+    is_flag=True,
+    help="First fetch the connectors and build the start-up archive, as far as they are missing (about a minute).",
+)
+@config_option
+@json_option("A list of objects with name, status (ok, note, bad), found and remedy.")
+@debug_option
+def doctor(prepare: bool, config_name: str | None, as_json: bool, debug: bool) -> int:
+    """Tell what this machine has, what it lacks, and how to fix it: Python, Java, Spark, the start-up archive,
+    connectors, folders, memory.
+
+    \b
+    ✓  is fine
+    •  works, but could be better
+    ✗  keeps pipelines from running
+    →  leads to the remedy
+
+    \b
+    Examples:
+      streamling doctor
+      streamling doctor --prepare
+
+    \b
+    Exit codes:
+      0   pipelines can run here
+      1   something needed is missing
+      2   wrong usage
+      78  the configuration is wrong
+    """
+    from streamling.config import load_config
+    from streamling.doctor import examine, healthy
+    from streamling.telemetry.logging import configure_logging
+
+    configure_logging("text", "debug" if debug else "warn")
+    config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
+    if prepare:
+        _prepare(config)
+    checks = examine(cache_dir=config.cache_dir, conf=config.spark.conf)
+    if as_json:
+        click.echo(json.dumps([asdict(check) for check in checks], indent=2, ensure_ascii=False))
+    else:
+        _show(checks)
+    return ExitCode.OK if healthy(checks) else ExitCode.FAILED
+
+
+def _show(checks: list[Check]) -> None:
+    from streamling.doctor import render
+
+    canvas = canvas_of_stdout()
+    for line in render(checks).splitlines():
+        sign, rest = line[:1], line[1:]
+        click.echo(canvas.style(sign, fg=_COLOURS[sign], bold=True) + rest if sign in _COLOURS else line, color=True)
+
+
+def _prepare(config: AppConfig) -> None:
+    """What fails here is told and left: pipelines run without, only slower or without Kafka."""
+    for prepare in (_build_archive, _fetch_connectors):
+        try:
+            with progress_of_steps() as tell:
+                prepare(config, tell)
+        except StreamlingError as error:
+            click.echo(render_error(error, debug=False), err=True)
+
+
+def _build_archive(config: AppConfig, tell: Tell) -> None:
+    from streamling.engine.archive import Archive, build_archive
+
+    cache_dir, conf = config.cache_dir, config.spark.conf
+    if not Archive.for_settings(cache_dir=cache_dir, conf=conf).exists():
+        build_archive(cache_dir=cache_dir, conf=conf, progress=tell)
+
+
+def _fetch_connectors(config: AppConfig, tell: Tell) -> None:
+    from streamling.engine.connectors import damaged_jars, fetch_connectors, known_connectors
+    from streamling.engine.java import find_java
+
+    connectors = frozenset(known_connectors())
+    for jar in damaged_jars(config.cache_dir, connectors):
+        jar.unlink()
+    fetch_connectors(config.cache_dir, connectors, java=find_java(os.environ), progress=tell)
