@@ -91,9 +91,7 @@ def job_problems(nodes: Sequence[Node], registry: Registry) -> list[Problem]:
             "use one of these, or turn 'job_mode' off",
         )
         for node in nodes
-        if isinstance(node.options, SourceOptions)
-        and not node.options.runs_as_job
-        and not _is_plugin(node, registry)
+        if isinstance(node.options, SourceOptions) and not node.options.runs_as_job and not _is_plugin(node, registry)
     ]
 
 

@@ -44,9 +44,7 @@ class HttpCall(NodeOptions):
         min_length=1,
         description="Name of a header kept in the configuration, such as an API key.",
     )
-    one_row_per_request: bool = Field(
-        default=False, description="One object per request instead of an array."
-    )
+    one_row_per_request: bool = Field(default=False, description="One object per request instead of an array.")
     payload_version: Literal[0, 1] = Field(
         default=0, description="0: plain rows; 1: rows as `data`, with the row kind as `metadata.op`."
     )

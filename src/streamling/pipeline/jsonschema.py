@@ -53,9 +53,7 @@ def _section(kind: NodeKind) -> dict[str, Any]:
     return section if kind is NodeKind.TRANSFORM else {**section, "minProperties": 1}
 
 
-def _node(
-    kind: NodeKind, types: list[NodeType], refs: Mapping[str, Any], defs: dict[str, Any]
-) -> dict[str, Any]:
+def _node(kind: NodeKind, types: list[NodeType], refs: Mapping[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
     """One branch per type; if/then lets editors complain about the fields of the chosen type only."""
     branches = []
     for node_type in types:
@@ -81,10 +79,11 @@ def _has_type(id: str) -> dict[str, Any]:
 
 
 def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]) -> dict[str, Any]:
-    """A plugin's own fields may stand on the node or below `options`, so none can be required here."""
+    """A plugin's own fields may stand on the node or below `options`, so none can be required here; they may
+    all be written as text."""
     typed = typed_fields(kind)
     properties = model.get("properties", {})
-    own = {name: field for name, field in properties.items() if name not in typed}
+    own = {name: _or_text(field) for name, field in properties.items() if name not in typed}
     options = {
         "type": "object",
         "description": "Options of the plugin; they may stand on the node as well.",
@@ -95,6 +94,10 @@ def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]
         "description": model.get("description", ""),
         "type": "object",
         "required": [name for name in model.get("required", []) if name in typed],
-        "properties": {**properties, "options": options},
+        "properties": {**properties, **own, "options": options},
         "additionalProperties": node_type.has_free_fields,
     }
+
+
+def _or_text(field: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": field.get("description", ""), "anyOf": [field, {"type": "string"}]}

@@ -46,9 +46,7 @@ def check_key_columns(node: Node, columns: Sequence[str]) -> Problem | None:
         f"{node}: primary key column{'s' if len(missing) > 1 else ''} {listing(missing)} not found; "
         f"available columns: {listing(columns)}",
         node.text_of("primary_key"),
-        f"did you mean '{match}'?"
-        if match
-        else "add the column to the node's output, or change 'primary_key'",
+        f"did you mean '{match}'?" if match else "add the column to the node's output, or change 'primary_key'",
     )
 
 
@@ -63,9 +61,7 @@ def _resolve(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]]) -> Pip
 def keyless(pipeline: Pipeline, enforce: bool) -> list[Problem]:
     """What `with_primary_keys` will refuse whatever the sources turn out to know."""
     open_ended = {
-        node.name
-        for node in pipeline
-        if isinstance(node.options, SourceOptions) and node.options.infers_primary_key
+        node.name for node in pipeline if isinstance(node.options, SourceOptions) and node.options.infers_primary_key
     }
     for node in pipeline:
         if node.upstreams and node.upstreams[0] in open_ended:

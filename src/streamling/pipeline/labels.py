@@ -22,9 +22,7 @@ def _check_key(key: str) -> str:
     if key.startswith("__"):
         raise BadValueError("begins with '__', which is kept for internal use", "choose another label name")
     if not _KEY.fullmatch(key):
-        raise BadValueError(
-            "is no label name", "use letters, digits and underscores, and do not begin with a digit"
-        )
+        raise BadValueError("is no label name", "use letters, digits and underscores, and do not begin with a digit")
     if key in RESERVED:
         raise BadValueError("is a label that the runtime sets itself", "choose another label name")
     return key
@@ -41,9 +39,7 @@ def _check_value(value: str) -> str:
 
 def _check_count(labels: dict[str, str]) -> dict[str, str]:
     if len(labels) > MAX_LABELS:
-        raise BadValueError(
-            f"has {len(labels)} entries; at most {MAX_LABELS} are allowed", "remove some labels"
-        )
+        raise BadValueError(f"has {len(labels)} entries; at most {MAX_LABELS} are allowed", "remove some labels")
     return labels
 
 

@@ -13,7 +13,7 @@ from streamling.errors import Problem
 from streamling.pipeline.model import Place
 from streamling.pipeline.scalars import BadValueError
 from streamling.pipeline.suggest import closest, listing
-from streamling.pipeline.yaml import Document, Path
+from streamling.pipeline.yaml import Document, Path, Spot
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class Subject:
     model: type[BaseModel]
     #: how messages call it, e.g. ``kafka source 'blocks'``
     name: str
+
+    def spot(self, path: Path) -> Spot:
+        """Where a field stands; a plugin's option may stand below ``options``."""
+        nested = (*self.path, "options", *path)
+        return self.document.spot(nested if nested in self.document.spots else (*self.path, *path))
 
 
 @dataclass(frozen=True)
@@ -42,14 +47,10 @@ class _Finding:
 def problems_of(error: ValidationError, subject: Subject) -> list[Problem]:
     """One problem per mistake; a misspelt required field counts once."""
     findings = [_finding(details, subject.raw) for details in error.errors(include_url=False)]
-    unknown = {
-        found.path: _fields(subject.model, found.path[:-1]) for found in findings if _is_unknown(found)
-    }
+    unknown = {found.path: _fields(subject.model, found.path[:-1]) for found in findings if _is_unknown(found)}
     meant = {(*path[:-1], closest(str(path[-1]), fields)) for path, fields in unknown.items()}
     return [
-        _unknown_field(found, subject, unknown[found.path])
-        if _is_unknown(found)
-        else _problem(found, subject)
+        _unknown_field(found, subject, unknown[found.path]) if _is_unknown(found) else _problem(found, subject)
         for found in findings
         if not (found.kind == "missing" and found.path in meant)
     ]
@@ -108,7 +109,7 @@ def _unknown_field(found: _Finding, subject: Subject, fields: Mapping[str, Field
     remedy = f"did you mean '{match}'?" if match else f"known fields: {listing(sorted(fields))}"
     return place_problem(
         f"{subject.name}: unknown field '{dotted(found.path)}'",
-        subject.document.spot((*subject.path, *found.path)).key,
+        subject.spot(found.path).key,
         remedy,
     )
 
@@ -144,7 +145,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _problem(found: _Finding, subject: Subject) -> Problem:
-    spot = subject.document.spot((*subject.path, *found.path))
+    spot = subject.spot(found.path)
     if found.kind == "missing":
         info = _fields(subject.model, found.path[:-1]).get(str(found.path[-1]))
         remedy = f"add it: {info.description}" if info is not None and info.description else "add it"

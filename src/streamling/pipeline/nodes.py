@@ -39,9 +39,7 @@ class Draft:
 
     def __str__(self) -> str:
         type_ = self.raw.get("type") if isinstance(self.raw, dict) else None
-        return (
-            f"{type_} {self.kind} '{self.name}'" if isinstance(type_, str) else f"{self.kind} '{self.name}'"
-        )
+        return f"{type_} {self.kind} '{self.name}'" if isinstance(type_, str) else f"{self.kind} '{self.name}'"
 
     def places(self) -> Mapping[str, Place]:
         """Places of the node's fields by dotted path."""
@@ -84,16 +82,13 @@ def _type(draft: Draft, registry: Registry, problems: list[Problem]) -> NodeType
         problems.append(place_problem(f"{draft}: the field 'type' is missing", spot.key, remedy))
         return None
     if not isinstance(id, str):
-        problems.append(
-            place_problem(f"{draft}: 'type' is {describe(id)} where text is expected", spot.value, None)
-        )
+        problems.append(place_problem(f"{draft}: 'type' is {describe(id)} where text is expected", spot.value, None))
         return None
     found = registry.get(draft.kind, id)
     if found is None:
         problems.append(
             place_problem(
-                f"{draft.kind} '{draft.name}': there is no {draft.kind} type '{id}'; "
-                f"available: {listing(known)}",
+                f"{draft.kind} '{draft.name}': there is no {draft.kind} type '{id}'; available: {listing(known)}",
                 spot.value,
                 _type_remedy(id, draft.kind, registry),
             )
@@ -112,6 +107,11 @@ def _type_remedy(id: str, kind: NodeKind, registry: Registry) -> str:
 def _read_options(draft: Draft, node_type: NodeType, problems: list[Problem]) -> Draft:
     raw, model = draft.raw, node_type.options
     if node_type.plugin:
+        if not isinstance(raw.get("options", {}), dict | None):
+            message = f"{draft}: 'options' is {describe(raw['options'])} where a mapping is expected"
+            place = draft.document.spot((*draft.path, "options")).value
+            problems.append(place_problem(message, place, "write one 'name: value' per line, indented below it"))
+            return draft
         raw = merge_options(raw, draft.kind, model, draft.document, draft.path)
     raw = _without_empty(raw, model)
     try:

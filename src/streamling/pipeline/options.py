@@ -37,12 +37,8 @@ class EventTime(Options):
 class Telemetry(Options):
     """Metrics of one node."""
 
-    event_time: EventTime | None = Field(
-        default=None, description="Event-time lag and watermark of this node."
-    )
-    labels: Labels = Field(
-        default_factory=dict, description="Extra labels on every metric of this node (≤ 20)."
-    )
+    event_time: EventTime | None = Field(default=None, description="Event-time lag and watermark of this node.")
+    labels: Labels = Field(default_factory=dict, description="Extra labels on every metric of this node (≤ 20).")
 
 
 class NodeOptions(Options):
@@ -94,9 +90,7 @@ class Parallel(NodeOptions):
 class Rebatched(NodeOptions):
     """Mix-in for nodes in front of which rows are collected into batches."""
 
-    batch_size: int | None = Field(
-        default=None, ge=0, description="Rows per call of this node; 0 passes batches on."
-    )
+    batch_size: int | None = Field(default=None, ge=0, description="Rows per call of this node; 0 passes batches on.")
     batch_flush_interval: Duration | None = Field(
         default=None, description="Longest wait for a full batch, such as 500ms or 1s."
     )
@@ -113,16 +107,15 @@ class Rebatched(NodeOptions):
 class Downstream(NodeOptions):
     """Mix-in for nodes that name one upstream with ``from``."""
 
-    from_: str = Field(
-        alias="from", description="Name of the source or transform whose rows this node takes."
-    )
+    from_: str = Field(alias="from", description="Name of the source or transform whose rows this node takes.")
 
     def upstreams(self) -> Sequence[str]:
         return (self.from_,)
 
 
 class FreeForm(NodeOptions):
-    """Base for plugins that take any further field; values arrive as text in ``model_extra``."""
+    """Base for plugins that take any further field; values arrive as text in ``model_extra``. Among several
+    bases it comes last: pydantic takes the settings of a model from there."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -137,9 +137,7 @@ def _drafts(document: Document, problems: list[Problem]) -> list[Draft]:
     return [draft for kind in NodeKind for draft in _section(kind, data, document, problems)]
 
 
-def _section(
-    kind: NodeKind, data: dict[str, Any], document: Document, problems: list[Problem]
-) -> list[Draft]:
+def _section(kind: NodeKind, data: dict[str, Any], document: Document, problems: list[Problem]) -> list[Draft]:
     entries = data.get(kind.section)
     place = document.spot((kind.section,)).key
     empty = f"write '{kind.section}: {{}}' when there are none" if kind is NodeKind.TRANSFORM else None

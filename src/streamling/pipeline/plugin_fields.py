@@ -30,11 +30,7 @@ def merge_options(
     typed = typed_fields(kind)
     nested = raw.get("options")
     within = nested if isinstance(nested, dict) else {}
-    declared = {
-        field_name(name, info)
-        for name, info in model.model_fields.items()
-        if not _takes_text(info.annotation)
-    }
+    declared = {field_name(name, info) for name, info in model.model_fields.items() if not _takes_text(info.annotation)}
     merged = {
         key: _text(value, key in declared, document, (*path, "options", key))
         for key, value in within.items()

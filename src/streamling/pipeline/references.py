@@ -25,9 +25,7 @@ def link(drafts: Sequence[Draft], problems: list[Problem]) -> list[Node]:
     if cycle is not None:
         place = min((by_name[name].place for name in cycle), key=lambda place: place.line)
         message = f"these nodes read each other in a circle: {' → '.join(cycle)}"
-        problems.append(
-            place_problem(message, place, "let one of them read from something outside the circle")
-        )
+        problems.append(place_problem(message, place, "let one of them read from something outside the circle"))
         return nodes
     named = {node.name: node for node in nodes}
     return [named[name] for name in topological_order(graph)]
@@ -88,9 +86,7 @@ def sql_problems(error: StreamlingError, node: str, text: Place) -> list[Problem
     ]
 
 
-def _upstream(
-    reference: str, draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]
-) -> str | None:
+def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
     place = _place_of(reference, draft)
     name = resolve(reference, by_name)
     if name is None:

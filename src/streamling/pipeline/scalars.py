@@ -104,9 +104,7 @@ def parse_columns(value: object) -> tuple[str, ...]:
     """Column names out of ``a, b`` (or a list of names)."""
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise BadValueError(
-            "must be text", "write column names separated by commas, such as: id, block_number"
-        )
+        raise BadValueError("must be text", "write column names separated by commas, such as: id, block_number")
     columns = tuple(name.strip() for name in names)
     if not all(columns):
         raise BadValueError(

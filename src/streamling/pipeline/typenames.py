@@ -93,6 +93,4 @@ def _check(name: str) -> str:
 
 
 #: the name of a column type
-TypeName = Annotated[
-    str, AfterValidator(_check), WithJsonSchema({"type": "string", "examples": ["string", "int64"]})
-]
+TypeName = Annotated[str, AfterValidator(_check), WithJsonSchema({"type": "string", "examples": ["string", "int64"]})]

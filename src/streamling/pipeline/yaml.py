@@ -110,9 +110,7 @@ class _Reader:
         next(self.events)  # document end
         after = next(self.events)
         if not isinstance(after, yaml.StreamEndEvent):
-            self._fatal(
-                after, "a second document begins here", "keep one pipeline per file: remove the '---'"
-            )
+            self._fatal(after, "a second document begins here", "keep one pipeline per file: remove the '---'")
         return Document(data, self.file, self.spots, tuple(self.problems))
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,9 +168,7 @@ class _Reader:
             repeated = key in entries
             if repeated:
                 first = self.spots[here].key.line
-                self._problem(
-                    key_event, f"the key '{key}' stands here and in line {first}", "keep one of the two"
-                )
+                self._problem(key_event, f"the key '{key}' stands here and in line {first}", "keep one of the two")
             else:
                 self.spots[here] = self._spot(key_event, value_event)
             built = self._value(value_event, here)
@@ -198,9 +194,7 @@ class _Reader:
 
     def _key(self, event: Event) -> str:
         if not isinstance(event, yaml.ScalarEvent):
-            self._fatal(
-                event, "a key must be plain text", "a value with braces, brackets or '*' needs quotes"
-            )
+            self._fatal(event, "a key must be plain text", "a value with braces, brackets or '*' needs quotes")
         self._count(event, 1)
         return str(event.value)
 

@@ -96,9 +96,7 @@ class Registry:
     def register(self, kind: NodeKind, id: str, operator: type[Operator[Any]]) -> None:
         """Make a plugin's class available as ``type: id``."""
         if id in self.ids(kind):
-            raise StreamlingError.user(
-                f"the {kind} plugin '{id}' has the id of another {kind}", remedy="give the plugin another id"
-            )
+            raise StreamlingError.user(f"there is already a {kind} '{id}'", remedy="give the plugin another id")
         self._types[kind, id] = NodeType(id, kind, _plugin_options(kind, id, operator), operator, plugin=True)
 
 

@@ -22,14 +22,10 @@ class KafkaSinkOptions(Parallel, SinkOptions):
     )
     topic_partitions: int = Field(default=4, ge=1, description="Partitions of a topic that is created.")
     # Batching is the producer's here: rows are not collected in front of the node.
-    batch_size: int | None = Field(
-        default=None, ge=1, description="Messages per request (`batch.num.messages`)."
-    )
+    batch_size: int | None = Field(default=None, ge=1, description="Messages per request (`batch.num.messages`).")
     batch_flush_interval: Duration | None = Field(
         default=None, description="Longest wait for a full request (`linger.ms`)."
     )
-    message_max_bytes: int | None = Field(
-        default=None, ge=1, description="Largest message (`message.max.bytes`)."
-    )
+    message_max_bytes: int | None = Field(default=None, ge=1, description="Largest message (`message.max.bytes`).")
     compression: Literal["none", "gzip", "lz4"] = Field(default="lz4", description="Compression of messages.")
     deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")

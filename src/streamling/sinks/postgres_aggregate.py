@@ -13,9 +13,7 @@ from streamling.pipeline.scalars import BadValueError
 class GroupColumn(Options):
     """One column to group by."""
 
-    from_: str | None = Field(
-        default=None, alias="from", description="Input column; the same name by default."
-    )
+    from_: str | None = Field(default=None, alias="from", description="Input column; the same name by default.")
     type: str | None = Field(default=None, description="Postgres type; that of the input by default.")
 
 

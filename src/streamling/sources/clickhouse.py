@@ -26,9 +26,7 @@ class TableRead(Options):
         default=None,
         description="First value of the first sorting key to read; a stored position is ignored.",
     )
-    columns: Columns | None = Field(
-        default=None, description="Columns to read, comma-separated; all by default."
-    )
+    columns: Columns | None = Field(default=None, description="Columns to read, comma-separated; all by default.")
 
 
 class ClickHouseSourceOptions(TableRead, SourceOptions):

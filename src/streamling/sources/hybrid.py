@@ -22,9 +22,7 @@ class UnboundedPhase(AvroDecoding):
 
     source_type: Literal["kafka"] = Field(description="Kind of unbounded source.")
     topic: str = Field(min_length=1, description="Topic to read.")
-    filter: str | None = Field(
-        default=None, description="SQL condition; rows that do not meet it are dropped."
-    )
+    filter: str | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
     start_at: Literal["earliest", "latest"] = Field(
         default="earliest", description="Where to start without stored offsets."
     )

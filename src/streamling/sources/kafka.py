@@ -16,11 +16,7 @@ SchemaId = Annotated[int, Field(ge=0, le=_U32)]
 
 def _starting_offsets(value: object) -> object:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if (
-        isinstance(text, str)
-        and text not in ("earliest", "latest")
-        and not (text.isascii() and text.isdigit())
-    ):
+    if isinstance(text, str) and text not in ("earliest", "latest") and not (text.isascii() and text.isdigit()):
         raise BadValueError(
             f"is '{text}', which is no place to start", "write earliest, latest, or milliseconds since 1970"
         )
@@ -85,9 +81,7 @@ class KafkaSourceOptions(AvroDecoding, Parallel, SourceOptions):
         default=False,
         description="Add the columns `__kafka_partition`, `__kafka_offset` and `__kafka_timestamp`.",
     )
-    filter: str | None = Field(
-        default=None, description="SQL condition; rows that do not meet it are dropped."
-    )
+    filter: str | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
     batch_size: int | None = Field(
         default=None, ge=1, le=_U32, description="Rows per batch; config `record_batch_size` by default."
     )

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from pydantic import SecretStr
+
+from streamling.errors import StreamlingError
+from streamling.pipeline.http import HttpCall, resolve_secret, secret_key
+from streamling.pipeline.model import Node, NodeKind
+from streamling.pipeline.options import dump
+from streamling.sinks.webhook import WebhookSinkOptions
+
+
+@dataclass
+class Secrets:
+    http_secret_header: dict[str, str] = field(default_factory=dict)
+    http_secret_value: dict[str, SecretStr] = field(default_factory=dict)
+
+
+def webhook(**fields: object) -> WebhookSinkOptions:
+    return WebhookSinkOptions.model_validate(
+        {"type": "webhook", "from": "s", "url": "https://u:pw@example.com/in?token=t0ken", **fields}
+    )
+
+
+def resolve(options: HttpCall, config: Secrets) -> tuple[str, SecretStr] | None:
+    return resolve_secret(Node("hook", NodeKind.SINK, options), options, config)
+
+
+CONFIGURED = Secrets({"my_api_key": "X-Api-Key"}, {"my_api_key": SecretStr("hunter2")})
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("key", "key"), ("My API-key", "my_api_key"), ("a..b", "a__b"), ("ÄB", "_b")]
+)
+def test_secret_name_becomes_a_configuration_key(name: str, key: str) -> None:
+    assert secret_key(name) == key
+
+
+def test_secret_is_a_header() -> None:
+    header = resolve(webhook(secret_name="My API-key"), CONFIGURED)
+    assert header is not None
+    assert (header[0], header[1].get_secret_value()) == ("X-Api-Key", "hunter2")
+
+
+def test_without_secret_name_there_is_none() -> None:
+    assert resolve(webhook(), CONFIGURED) is None
+
+
+def test_missing_header_name_says_which_variable_to_set() -> None:
+    with pytest.raises(StreamlingError, match="webhook sink 'hook': the header name of the secret 'other'") as raised:
+        resolve(webhook(secret_name="other"), CONFIGURED)
+    assert raised.value.remedy == "set the environment variable STREAMLING__HTTP_SECRET_HEADER__OTHER"
+    assert not raised.value.internal
+
+
+def test_missing_value_says_which_variable_to_set() -> None:
+    with pytest.raises(StreamlingError, match="the value of the secret 'x-y'") as raised:
+        resolve(webhook(secret_name="x-y"), Secrets({"x_y": "X-Api-Key"}))
+    assert raised.value.remedy == "set the environment variable STREAMLING__HTTP_SECRET_VALUE__X_Y"
+
+
+def test_header_given_twice_is_refused_whatever_its_case() -> None:
+    options = webhook(secret_name="my-api-key", headers={"x-api-key": "other"})
+    with pytest.raises(StreamlingError, match="'X-Api-Key' comes from both 'secret_name' and 'headers'"):
+        resolve(options, CONFIGURED)
+
+
+def test_secrets_are_redacted_wherever_options_are_shown() -> None:
+    options = webhook(headers={"Authorization": "Bearer hunter2"})
+    dumped = dump(options)
+    assert dumped["headers"] == {"Authorization": "[REDACTED]"}
+    assert dumped["url"] == "https://[REDACTED]@example.com/in?[REDACTED]"
+    assert "hunter2" not in repr(options) + str(options) + options.model_dump_json()
+    assert options.headers["Authorization"].get_secret_value() == "Bearer hunter2"

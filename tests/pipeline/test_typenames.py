@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from streamling.pipeline.scalars import BadValueError
+from streamling.pipeline.typenames import SUPPORTED, parse_type
+
+
+@pytest.mark.parametrize(
+    ("name", "type_"),
+    [
+        ("int8", pa.int8()),
+        ("int64", pa.int64()),
+        ("uint16", pa.uint16()),
+        ("UInt64", pa.uint64()),
+        ("float16", pa.float16()),
+        ("Float64", pa.float64()),
+        ("string", pa.string()),
+        ("Utf8", pa.string()),
+        ("binary", pa.binary()),
+        ("boolean", pa.bool_()),
+        ("date32", pa.date32()),
+        ("date64", pa.date64()),
+        ("timestamp", pa.timestamp("us")),
+        ("time32", pa.time32("ms")),
+        ("time64", pa.time64("us")),
+        ("duration", pa.duration("us")),
+        ("interval", pa.month_day_nano_interval()),
+        ("null", pa.null()),
+        ("decimal", pa.decimal128(38, 9)),
+        ("decimal128", pa.decimal128(38, 9)),
+        ("decimal256", pa.decimal256(38, 9)),
+        ("decimal(20)", pa.decimal128(20, 0)),
+        ("decimal(20, 5)", pa.decimal128(20, 5)),
+        ("Decimal256(76,18)", pa.decimal256(76, 18)),
+        (" decimal128( 10 , 2 ) ", pa.decimal128(10, 2)),
+    ],
+)
+def test_type_name_is_an_arrow_type(name: str, type_: pa.DataType) -> None:
+    assert parse_type(name) == type_
+
+
+def test_unknown_type_lists_the_supported_ones() -> None:
+    with pytest.raises(BadValueError) as raised:
+        parse_type("varchar")
+    assert all(name in str(raised.value) for name in SUPPORTED)
+
+
+def test_misspelt_type_is_recognised() -> None:
+    with pytest.raises(BadValueError) as raised:
+        parse_type("flaot64")
+    assert raised.value.remedy == "did you mean 'float64'?"
+
+
+@pytest.mark.parametrize(
+    "name", ["decimal(", "decimal(a,b)", "decimal()", "decimal(1,2,3)", "decimal64(5)", "decimal(-1)"]
+)
+def test_malformed_decimal_is_refused(name: str) -> None:
+    with pytest.raises(BadValueError, match="no decimal type"):
+        parse_type(name)
+
+
+@pytest.mark.parametrize("name", ["decimal(39)", "decimal128(0)", "decimal256(77,1)", "decimal(5,6)"])
+def test_decimal_out_of_range_is_refused(name: str) -> None:
+    with pytest.raises(BadValueError, match="no possible decimal"):
+        parse_type(name)
