@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -129,8 +130,17 @@ def main(args: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except Exception as error:
-        print(render(error, debug="--debug" in args), file=sys.stderr)
+        _tell(error, debug="--debug" in args)
         if not args:
             print("  see streamling --help", file=sys.stderr)
         return exit_code(error)
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _tell(error: Exception, *, debug: bool) -> None:
+    from streamling.telemetry.logging import logs_are_json
+
+    if logs_are_json():
+        logging.getLogger("streamling").error(render(error, debug=debug))
+    else:
+        print(render(error, debug=debug), file=sys.stderr)

@@ -47,11 +47,27 @@ def run(
     built-in defaults, then config.yaml, then STREAMLING__… variables. Progress is remembered in the state backend
     (./state.db): a restart goes on where the last checkpoint was.
 
+    SIGTERM and SIGINT (Ctrl-C) finish what is under way, store the position and end with 0; a second one ends at once.
+    Rows of print sinks go to stdout, logs to stderr.
+
     \b
     Examples:
       streamling run pipeline.yaml
       streamling pipeline.yaml --validate
+      streamling run pipeline.yaml | jq .total
       STREAMLING__JOB_MODE=true streamling run backfill.yaml --config production
+
+    \b
+    Logs:
+      STREAMLING__LOG_LEVEL=debug   error, warn, info, debug or trace (also RUST_LOG)
+      STREAMLING__LOG_FORMAT=json   one JSON object per line instead of text
+
+    \b
+    Exit codes:
+      0   finished or drained; with --validate: valid
+      1   failed while running; with --validate: not valid
+      2   wrong usage
+      78  bad pipeline or configuration
     """
     from streamling.engine.timings import Timings
 
@@ -72,7 +88,21 @@ def run(
 def validate(pipeline_file: str | None, config_name: str | None, static: bool, as_json: bool, debug: bool) -> int:
     """Check PIPELINE_FILE without running it. Exit code 0 when it is valid, 78 when it is not.
 
-    Static mistakes are told at once; when there are none, Spark's own analysis has the last word.
+    Static mistakes are told at once; when there are none, Spark's own analysis has the last word. Sources are asked
+    for their columns; nothing is written anywhere.
+
+    \b
+    Examples:
+      streamling validate pipeline.yaml
+      streamling validate pipeline.yaml --static     # no JVM: under a second
+      streamling validate pipeline.yaml --json | jq .errors
+
+    \b
+    Exit codes:
+      0   valid
+      1   the check itself failed; with --json also: not valid
+      2   wrong usage
+      78  not valid
     """
     if as_json:
         return _validate_as_json(pipeline_file, config_name, debug, static=static)

@@ -33,6 +33,11 @@ def configure_logging(log_format: str, level: str) -> None:
     logger.propagate = False
 
 
+def logs_are_json() -> bool:
+    """Whether whoever reads stderr expects one JSON object per line."""
+    return any(isinstance(h.formatter, _JsonFormatter) for h in logging.getLogger("streamling").handlers)
+
+
 def _level(text: str) -> int:
     """The level in ``text``, which may be in the form of RUST_LOG (`info,streamling=debug`): ours wins."""
     level = logging.INFO
