@@ -44,7 +44,7 @@ class InvariantError(AssertionError):
     """What must never happen has happened."""
 
 
-class LifeOver(Exception):  # noqa: N818 - an end, not an error
+class LifeOver(Exception):
     """The process ends; ``clean`` when its terminal checkpoint was finalized."""
 
     def __init__(self, reason: str, *, clean: bool = False) -> None:

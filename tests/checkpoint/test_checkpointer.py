@@ -146,8 +146,7 @@ def test_a_permanent_failure_of_the_state_backend_ends_the_pipeline() -> None:
         pipeline.answer(pipeline.begin(), a=1, b=2)
 
         assert (
-            str(pipeline.failures.get(timeout=SOON))
-            == "checkpoint 1: storing the positions: state backend: disk full"
+            str(pipeline.failures.get(timeout=SOON)) == "checkpoint 1: storing the positions: state backend: disk full"
         )
         assert not pipeline.checkpointer.terminal(timeout=0)
     assert pipeline.finalized.empty()

@@ -171,8 +171,7 @@ def test_a_stuck_epoch_fails_and_names_who_did_not_answer() -> None:
 
     assert isinstance(failure, Failure)
     assert str(failure.error) == (
-        "checkpoint 1 is stuck: source 'b' and sinks 't', 'u' did not answer within 300 s; "
-        "nothing of it was committed"
+        "checkpoint 1 is stuck: source 'b' and sinks 't', 'u' did not answer within 300 s; nothing of it was committed"
     )
     assert made.over
 
@@ -279,7 +278,7 @@ def test_a_permanent_failure_of_the_state_backend_is_not_tried_again() -> None:
     assert isinstance(failure, Failure)
 
 
-def test_positions_not_stored_are_stored_with_the_next_epoch() -> None:
+def test_a_store_that_succeeds_at_the_second_attempt_finalizes_the_epoch() -> None:
     made = storing()
     made.handle(StoreFailed(1, StreamlingError.transient("away")), 6)
     made.handle(Tick(), 6.1)

