@@ -16,7 +16,7 @@ PROGRESS, WATERMARK = f"{REF}:bounded_progress", f"{REF}:watermark"
 
 
 def file(path: str, mtime_ms: int = 0, size: int = 1) -> File:
-    return File(path, size, mtime_ms * 1_000_000)
+    return File(path, path.lstrip("/"), size, mtime_ms * 1_000_000)
 
 
 def paths(files: list[File]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.sources._file_parquet import find_type_misfit
+from streamling.sources._file_parquet import check_readable, find_type_misfit
 from streamling.sources._file_sample import Sample
 
 _MAGIC = b"Obj\x01"
@@ -59,7 +59,11 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     schema = read_header(stream, path).schema
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise StreamlingError.user(f"'{path}' holds Avro values that are no records", remedy="write records")
-    return Sample([pa.field(field["name"], _Types().arrow(field["type"])) for field in schema["fields"]])
+    types = _Types()
+    fields = [pa.field(field["name"], types.arrow(field["type"])) for field in schema["fields"]]
+    for field in fields:
+        check_readable(field, path)
+    return Sample(fields)
 
 
 def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
@@ -172,7 +176,8 @@ class _Types:
         if isinstance(kind, dict | list) or kind not in _PRIMITIVES:
             return self.arrow(kind)
         if schema.get("logicalType") == "decimal" and kind in ("bytes", "fixed"):
-            return self._remember(schema, pa.decimal128(schema["precision"], schema.get("scale", 0)))
+            decimal = pa.decimal128 if schema["precision"] <= 38 else pa.decimal256
+            return self._remember(schema, decimal(schema["precision"], schema.get("scale", 0)))
         return self._remember(schema, _LOGICAL.get((kind, schema.get("logicalType", "")), _PRIMITIVES[kind]))
 
     def _union(self, branches: list[pa.DataType]) -> pa.DataType:

@@ -67,7 +67,9 @@ class BucketStorage:
         return in_folder and is_wanted(below[-1], self._format)
 
     def _file(self, info: Any) -> File:
-        return File(info.path, info.size, info.mtime_ns or 0, partitions_of(info.path, self.root))
+        return File(
+            info.path, info.path.partition("/")[2], info.size, info.mtime_ns or 0, partitions_of(info.path, self.root)
+        )
 
     @property
     def _fs(self) -> Any:

@@ -82,11 +82,16 @@ def _with_nulls(footer: Any) -> frozenset[str]:
 def _spark_field(field: pa.Field, path: str, wide: set[str]) -> pa.Field:
     if field.name in wide and pa.types.is_timestamp(field.type):
         return pa.field(field.name, pa.timestamp("us", "UTC"))
+    check_readable(field, path)
+    return pa.field(field.name, _plain(field.type))
+
+
+def check_readable(field: pa.Field, path: str) -> None:
+    """Refuse a type that Spark has no room for."""
     try:
         carrier(field.type)
     except StreamlingError as error:
         raise error.context(f"column '{field.name}' of '{path}'") from None
-    return pa.field(field.name, _plain(field.type))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -30,15 +30,12 @@ class File:
     """One file as it was listed."""
 
     path: str
+    #: its name in the state, as object stores spell it: without the bucket and the slash in front
+    key: str
     size: int
     mtime_ns: int
     #: ``key=value`` folders between the root and the file
     partitions: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Its name in the state: the path inside the store, as an object store spells it."""
-        return self.path.lstrip("/")
 
     @property
     def mtime_ms(self) -> int:
@@ -167,4 +164,4 @@ class LocalStorage:
                 continue
 
     def _file(self, path: str, stat: os.stat_result) -> File:
-        return File(path, stat.st_size, stat.st_mtime_ns, partitions_of(path, self.root))
+        return File(path, path.lstrip("/"), stat.st_size, stat.st_mtime_ns, partitions_of(path, self.root))
