@@ -1,12 +1,15 @@
 """Tables of fields for the documentation, made from the models.
 
-A page marks a table with ``<!-- fields: source kafka -->`` and ``<!-- end -->``; what is between is replaced.
+A page marks a table with ``<!-- fields: source kafka -->`` and ``<!-- end -->``; what is between is replaced
+by ``python -m streamling.pipeline.docs docs/pipeline-file.md``.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from streamling.pipeline.model import NodeKind
@@ -85,3 +88,8 @@ def _bounds(field: Mapping[str, Any]) -> str:
     low, high = field.get("minimum"), field.get("maximum")
     text = f" ≥ {low}" if low is not None else ""
     return text + (f" ≤ {high}" if high is not None else "")
+
+
+if __name__ == "__main__":
+    page = Path(sys.argv[1])
+    page.write_text(with_field_tables(page.read_text(), Registry.builtin()))

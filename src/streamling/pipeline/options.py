@@ -53,7 +53,7 @@ class NodeOptions(Options):
 
     type: str = Field(description="Node type: a built-in or the id of a plugin.")
     primary_key: PrimaryKey = Field(
-        default=(), description="Key columns, comma-separated; inherited from upstream when left out."
+        default=(), description="Key columns, comma-separated; by default the upstream's, or what a source knows."
     )
     telemetry: Telemetry = Field(default_factory=Telemetry, description="Metric settings of this node.")
 
@@ -80,7 +80,7 @@ class NodeOptions(Options):
 class Parallel(NodeOptions):
     """Mix-in for nodes that can run as several instances."""
 
-    parallelism: int | None = Field(default=None, ge=1, description="Instances that run side by side (≥ 1).")
+    parallelism: int | None = Field(default=None, ge=1, description="Instances that run side by side.")
 
     @property
     def streams(self) -> int:
