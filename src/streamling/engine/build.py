@@ -103,7 +103,7 @@ class _Builder:
             flow = StreamedFlow(node, source, self._session, self._outlet(node.name), **callbacks)
         else:
             assert isinstance(source, Source)
-            flow = PulledFlow(node, source, self._session, self._outlet(node.name), **callbacks)
+            flow = PulledFlow(node, source, built.schema, self._session, self._outlet(node.name), **callbacks)
         self.parts.flows[node.name] = flow
         self.parts.operators[node.name] = [source]
 

@@ -17,12 +17,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from streamling.engine.network import FrameStep, Outlet
-from streamling.engine.rows import Rows
+from streamling.engine.rows import Rows, check_columns
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import (
@@ -39,6 +39,8 @@ from streamling.plugins.operators import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+T = TypeVar("T")
 
 OP_COLUMN = "_gs_op"
 
@@ -109,9 +111,9 @@ class Flow(ABC):
     def _run(self) -> None:
         opened = False
         try:
-            self.source.open()
+            self._ask(self.source.open)
             opened = True
-            self._position = self.source.restore()
+            self._position = self._ask(self.source.restore)
             self._flow()
         except Exception as error:
             self._fail(error)
@@ -121,7 +123,7 @@ class Flow(ABC):
 
     def _close_source(self) -> None:
         try:
-            self.source.close()
+            self._ask(self.source.close)
         except Exception as error:
             self._fail(error)
 
@@ -151,8 +153,19 @@ class Flow(ABC):
                 port.mark(self.name, epoch)
         committed, self._committed = self._committed, None
         if committed is not None:
-            self.source.commit(committed[1])
-            self.source.finalized(committed[0])
+            self._ask(lambda: self.source.commit(committed[1]))
+            self._ask(lambda: self.source.finalized(committed[0]))
+
+    def _ask(self, call: Callable[[], T]) -> T:
+        """Call the source; what goes wrong in there is told with its name."""
+        try:
+            return call()
+        except StreamlingError as error:
+            if str(self._node) not in str(error):
+                error.context(str(self._node))
+            raise
+        except Exception as error:
+            raise StreamlingError.wrap(error, str(self._node)) from error
 
     def _fail(self, error: Exception) -> None:
         self.pause()
@@ -169,9 +182,18 @@ class Flow(ABC):
 class PulledFlow(Flow):
     """Asks its source for batch after batch."""
 
-    def __init__(self, node: Node, source: Source[Any], session: SparkSession, outlet: Outlet, **callbacks: Any):
+    def __init__(
+        self,
+        node: Node,
+        source: Source[Any],
+        schema: pa.Schema,
+        session: SparkSession,
+        outlet: Outlet,
+        **callbacks: Any,
+    ):
         super().__init__(node, session, outlet, **callbacks)
         self._source = source
+        self._schema = schema
 
     @property
     def source(self) -> Source[Any]:
@@ -179,9 +201,10 @@ class PulledFlow(Flow):
 
     def _flow(self) -> None:
         while not self._paused.is_set():
-            step = self._source.read(self._position)
+            step = self._ask(lambda: self._source.read(self._position))
             if isinstance(step, SourceBatch):
-                self._outlet.emit(self._rows(step))
+                if _may_hold_rows(step):
+                    self._outlet.emit(self._rows(step))
                 self._position = step.position
                 self._act()
             elif isinstance(step, Wait):
@@ -205,6 +228,7 @@ class PulledFlow(Flow):
         if OP_COLUMN not in rows.schema.names:
             operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
             rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
+        self._ask(lambda: check_columns(rows.schema, self._schema))
         return Rows(self._session, batches=rows.combine_chunks().to_batches(), lineage=((self._node, self._source),))
 
 
@@ -272,6 +296,11 @@ class StreamedFlow(Flow):
                 Flow._act(self)
             except Exception as error:
                 self._fail(error)
+
+
+def _may_hold_rows(batch: SourceBatch) -> bool:
+    """False for an empty batch, which only moves the position."""
+    return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0
 
 
 def _end_offset(scratch: Path, number: int) -> str:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
 from streamling.engine.routing import Router
-from streamling.engine.rows import Rows
+from streamling.engine.rows import Rows, check_columns
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameSink, FrameTransform, Sink, Transform
@@ -117,6 +117,18 @@ class FrameSinkStep:
         self._arrived: dict[int, set[str]] = {}
         self._lock = threading.Lock()  # flows that share the sink take turns
 
+    def open(self) -> None:
+        try:
+            self.operator.open()
+        except Exception as error:
+            raise StreamlingError.wrap(error, str(self.node)) from error
+
+    def close(self) -> None:
+        try:
+            self.operator.close()
+        except Exception as error:
+            raise StreamlingError.wrap(error, f"{self.node}: closing") from error
+
     def accept(self, upstream: str, rows: Rows) -> None:
         with self._lock:
             count = self._take(rows)
@@ -126,7 +138,7 @@ class FrameSinkStep:
         try:
             if rows.in_python and self.operator.write_arrow(rows.batches()):
                 return sum(batch.num_rows for batch in rows.batches())
-            return rows.run(lambda: self._write(rows.frame()))
+            return rows.run(lambda: self._write(rows.frame()), f"{self.node}: writing")
         except StreamlingError:
             raise
         except Exception as error:
@@ -242,10 +254,7 @@ class TransformWork:
 
     def process(self, batch: pa.RecordBatch) -> None:
         result = self._transform.process(batch)
-        if not result.schema.equals(self._schema):
-            raise StreamlingError.user(
-                f"returned columns ({_columns(result.schema)}), declared {_columns(self._schema)}"
-            )
+        check_columns(result.schema, self._schema)
         if result.num_rows:
             self._outlet.emit(self._rows(result))
 
@@ -259,7 +268,3 @@ class TransformWork:
 
     def close(self) -> None:
         self._transform.close()
-
-
-def _columns(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)

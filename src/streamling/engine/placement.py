@@ -6,21 +6,28 @@ cluster they run on the executors, wrapped so that Spark sees them as part of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from streamling.engine.analysis import Built
+from streamling.engine.arrow_map import map_in_arrow
+from streamling.engine.rows import check_columns
+from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext, ignore_stop
+from streamling.plugins.loader import FILE_MODULE
 from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    from streamling.engine.arrow_map import ArrowMap
 
 
 class Placement(Protocol):
@@ -58,17 +65,17 @@ class ExecutorTransform(FrameTransform[Any]):
     def __init__(self, operator: Transform[Any], built: Built) -> None:
         super().__init__(operator.context)
         self._operator = operator
-        self._function = _transforming(type(operator), _portable(operator.context), built.node.options.rows_per_batch)
+        self._function = on_executor(built)
         self._schema = built.schema
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         from streamling.types.spark import to_spark_schema
 
         frame = inputs[self.context.options.upstreams()[0]]
-        return frame.mapInArrow(self._function, to_spark_schema(self._schema))
+        return map_in_arrow(frame, self._function, to_spark_schema(self._schema))
 
-    def explain(self, error: Exception) -> Any:
-        return self._operator.explain(error)
+    def explain(self, error: Exception) -> StreamlingError | None:
+        return failure_of(error, self.context.name) or self._operator.explain(error)
 
 
 class ExecutorSink(FrameSink[Any]):
@@ -77,16 +84,48 @@ class ExecutorSink(FrameSink[Any]):
     def __init__(self, operator: Sink[Any], built: Built) -> None:
         super().__init__(operator.context)
         self._operator = operator
-        self._function = _writing(type(operator), _portable(operator.context), built.node.options.rows_per_batch)
+        self._function = on_executor(built)
         self._key = built.node.primary_key
 
     def write_frame(self, frame: DataFrame) -> None:
         if self._key:
             frame = frame.repartition(*self._key)
-        frame.mapInArrow(self._function, "rows long").collect()
+        try:
+            map_in_arrow(frame, self._function, "rows long").collect()
+        except Exception as error:
+            failure = failure_of(error, self.context.name) or self._operator.explain(error)
+            if failure is None:
+                raise  # about something above this sink
+            raise failure from error
 
     def finalized(self, epoch: int) -> None:
         self._operator.finalized(epoch)
+
+
+# ── what executors run ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def on_executor(built: Built, operator: type[Operator[Any]] | None = None) -> ArrowMap:
+    """The function that Spark calls for each partition; it carries everything it needs in a pickle.
+
+    ``operator`` stands in for the class of ``built`` where that one cannot be sent.
+    """
+    kind: type[Any] = operator or type(built.operator)
+    _send_by_value(kind)
+    work = _transforming if issubclass(kind, Transform) else _writing
+    context, rows = _portable(built.operator.context), built.node.options.rows_per_batch
+    return _named(work(kind, context, rows), context.name, str(built.node))
+
+
+def _send_by_value(operator: type) -> None:
+    """Executors cannot import the modules of plugin files: let pickles carry what comes from there."""
+    from pyspark import cloudpickle
+
+    for kind in operator.__mro__:
+        if kind.__module__.startswith(FILE_MODULE):
+            cloudpickle.register_pickle_by_value(  # type: ignore[no-untyped-call]
+                sys.modules[kind.__module__]
+            )
 
 
 def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
@@ -100,21 +139,25 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
     )
 
 
-def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: int | None) -> _Batches:
+def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         operator = kind(context)
         operator.open()
         try:
+            schema = operator.output_schema()
             for batch in batches:
                 for part in _slices(batch, rows):
-                    yield operator.process(part)
+                    result = operator.process(part)
+                    check_columns(result.schema, schema)
+                    if result.num_rows:
+                        yield result
         finally:
             operator.close()
 
     return run
 
 
-def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None) -> _Batches:
+def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         operator = kind(context)
         operator.open()
@@ -135,3 +178,68 @@ def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None)
 def _slices(batch: pa.RecordBatch, rows: int | None) -> Iterator[pa.RecordBatch]:
     for start in range(0, batch.num_rows, rows or max(1, batch.num_rows)):
         yield batch.slice(start, rows or batch.num_rows)
+
+
+# ── failures on their way back ───────────────────────────────────────────────────────────────────────────────
+
+
+class FailedOnExecutor(Exception):
+    """A failure of an operator as one line of JSON: all that comes back from a worker is text."""
+
+
+def _named(function: ArrowMap, name: str, node: str) -> ArrowMap:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        source = _Upstream(batches)
+        try:
+            yield from function(source)
+        except Exception as error:
+            if source.failed:
+                raise  # of an operator further up in the same plan
+            wrapped = StreamlingError.wrap(error, node)
+            told = {
+                "name": name,
+                "message": str(wrapped),
+                "causes": list(wrapped.causes()),
+                "remedy": wrapped.remedy,
+                "internal": wrapped.internal,
+                "retriable": wrapped.retriable,
+            }
+            raise FailedOnExecutor(json.dumps(told)) from None
+
+    return run
+
+
+class _Upstream:
+    """The batches of a partition, remembering whether they failed by themselves."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.failed = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            return next(self._batches)
+        except StopIteration:
+            raise
+        except BaseException:
+            self.failed = True
+            raise
+
+
+def failure_of(error: Exception, name: str) -> StreamlingError | None:
+    """What operator ``name`` raised on an executor, out of the text that Spark made of it."""
+    line = re.search(rf"{FailedOnExecutor.__name__}: (\{{.*\}})", str(error))
+    told = json.loads(line[1]) if line else {}
+    if told.get("name") != name:
+        return None
+    failure = StreamlingError(
+        told["message"], internal=told["internal"], retriable=told["retriable"], remedy=told["remedy"]
+    )
+    cause: StreamlingError | None = None
+    for sentence in reversed(told["causes"]):
+        cause = StreamlingError(sentence, cause=cause)
+    failure.__cause__ = cause
+    return failure

@@ -59,14 +59,15 @@ class Rows:
     def in_python(self) -> bool:
         return self._batches is not None
 
-    def run(self, action: Callable[[], T]) -> T:
-        """Run a Spark action over these rows; what goes wrong is put in the user's terms."""
+    def run(self, action: Callable[[], T], doing: str | None = None) -> T:
+        """Run a Spark action over these rows; what goes wrong is put in the user's terms. ``doing`` names the
+        action for failures that none of the operators behind the rows can explain."""
         try:
             return action()
         except StreamlingError:
             raise
         except Exception as error:
-            raise self.explained(error) from error
+            raise self.explained(error, doing) from error
 
     def keep(self) -> None:
         """Several consumers will make Spark run this plan: let it be computed once."""
@@ -79,9 +80,20 @@ class Rows:
             self._frame.unpersist()
             self._kept = False
 
-    def explained(self, error: Exception) -> StreamlingError:
+    def explained(self, error: Exception, doing: str | None = None) -> StreamlingError:
         for node, operator in self.lineage:
             explained = operator.explain(error)
             if explained is not None:
                 return explained if str(node) in str(explained) else explained.context(str(node))
-        return StreamlingError("Spark could not run the plan", cause=error)
+        unexplained = StreamlingError("Spark could not run the plan", cause=error)
+        return unexplained if doing is None else unexplained.context(doing)
+
+
+def check_columns(found: pa.Schema, declared: pa.Schema) -> None:
+    """Rows have to have the names and types that their operator declared; whether nulls are allowed may differ."""
+    if found.names != declared.names or found.types != declared.types:
+        raise StreamlingError.user(f"returned columns ({_columns(found)}), declared ({_columns(declared)})")
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

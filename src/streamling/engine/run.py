@@ -23,6 +23,7 @@ from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.engine import analysis
 from streamling.engine.build import Callbacks, Parts, build
+from streamling.engine.network import FrameSinkStep
 from streamling.engine.placement import placement_for
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, Pipeline
@@ -153,8 +154,7 @@ class PipelineRun:
             timeout=self._config.checkpoint_timeout_sec,
             clock=self._clock,
         )
-        for step in self._parts.frame_sinks:
-            step.operator.open()
+        self._open_frame_sinks()
         for lane in self._parts.lanes:
             lane.start()
         for flow in self._parts.flows.values():
@@ -266,12 +266,30 @@ class PipelineRun:
             if not lane.join(self._left(deadline)):
                 late.append(lane.name)
         for step in self._parts.frame_sinks:
-            step.operator.close()
+            self._close_frame_sink(step)
         if late:
             self._failure = self._failure or StreamlingError(
                 f"still busy when the shutdown budget of {self._config.shutdown_budget_secs:g} s was used up: "
                 + ", ".join(late)
             )
+
+    def _open_frame_sinks(self) -> None:
+        """All or none: what was opened before a failure is closed again."""
+        opened: list[FrameSinkStep] = []
+        try:
+            for step in self._parts.frame_sinks:
+                step.open()
+                opened.append(step)
+        except StreamlingError:
+            for step in opened:
+                self._close_frame_sink(step)
+            raise
+
+    def _close_frame_sink(self, step: FrameSinkStep) -> None:
+        try:
+            step.close()
+        except StreamlingError as error:
+            self._on_failure(error)
 
     def _left(self, deadline: float) -> float:
         return max(0.1, deadline - self._clock.now())

@@ -1,13 +1,19 @@
 """Everything a plugin needs: derive from one of these classes, give it an id, name the id in a pipeline.
 
-from streamling.plugins import END, Source, SourceBatch, plugin
-
 @plugin("acme.numbers")
-class Numbers(Source): ...
+class Numbers(Source[NumbersOptions]): ...
 """
 
 from streamling.errors import StreamlingError
-from streamling.pipeline.options import Downstream, Parallel, Rebatched, SinkOptions, SourceOptions, TransformOptions
+from streamling.pipeline.options import (
+    Downstream,
+    FreeForm,
+    Parallel,
+    Rebatched,
+    SinkOptions,
+    SourceOptions,
+    TransformOptions,
+)
 from streamling.plugins.context import Metrics, NodeContext, NodeState
 from streamling.plugins.loader import plugin
 from streamling.plugins.operators import (
@@ -32,6 +38,7 @@ __all__ = [
     "End",
     "FrameSink",
     "FrameTransform",
+    "FreeForm",
     "Metrics",
     "NodeContext",
     "NodeState",

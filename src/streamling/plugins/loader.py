@@ -6,21 +6,28 @@ A file marks its classes with ``@plugin("acme.orders")``. Both end up in the reg
 
 from __future__ import annotations
 
+import inspect
 import sys
+import traceback
+import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from streamling.errors import StreamlingError
+from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.registry import Registry
 
 GROUP = "streamling.plugins"
+
+#: how the names of modules from plugin files begin; nobody else can import them
+FILE_MODULE = "streamling_plugin_"
 
 _ID = "__streamling_plugin_id__"
 
@@ -43,25 +50,66 @@ def plugin(id: str) -> Callable[[C], C]:
     return mark
 
 
+def kind_of(operator: object) -> NodeKind:
+    """Whether a class is a source, a transform or a sink."""
+    for bases, kind in _KINDS:
+        if isinstance(operator, type) and issubclass(operator, bases):
+            return kind
+    raise StreamlingError.user(
+        f"{operator!r} is no source, transform or sink",
+        remedy="derive it from Source, Transform or Sink of streamling.plugins",
+    )
+
+
 def load_plugins(registry: Registry, path: str | Path | None) -> Registry:
-    """Register everything that is installed and everything below ``path`` (a file or a folder)."""
+    """Register everything that is installed and everything below ``path`` (a file or a folder); raises
+    `InvalidPipeline` with all that could not be loaded."""
+    loading = _Loading(registry)
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        _register(registry, entry.name, _guarded(f"plugin '{entry.name}' ({entry.value})", entry.load))
+        loading.add_entry_point(entry)
     for file in _files(path):
-        module = _guarded(f"plugin file {file}", lambda file=file: _import(file))
-        for operator in _marked(module):
-            _register(registry, getattr(operator, _ID), operator)
+        loading.add_file(file)
+    if loading.problems:
+        raise InvalidPipeline(loading.problems)
     return registry
 
 
-def _register(registry: Registry, id: str, operator: Any) -> None:
-    kind = next((kind for bases, kind in _KINDS if isinstance(operator, type) and issubclass(operator, bases)), None)
-    if kind is None:
-        raise StreamlingError.user(
-            f"plugin '{id}': {operator!r} is no source, transform or sink",
-            remedy="derive it from Source, Transform or Sink of streamling.plugins",
-        )
-    registry.register(kind, id, operator)
+class _Loading:
+    """Loads one after the other and notes what went wrong."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.problems: list[Problem] = []
+        self._registry = registry
+
+    def add_entry_point(self, entry: EntryPoint) -> None:
+        origin = f"package {entry.dist.name}" if entry.dist else entry.value
+        try:
+            operator = entry.load()
+        except Exception as error:
+            message = f"plugin '{entry.name}' of {origin} could not be loaded: {_sentence(error)}"
+            self.problems.append(Problem(message, remedy="update or uninstall the package"))
+        else:
+            self._register(entry.name, operator, Problem(f"plugin '{entry.name}' of {origin}"))
+
+    def add_file(self, file: Path) -> None:
+        try:
+            module = _import(file)
+        except Exception as error:
+            line, column = _place(error, file)
+            message = f"the plugin file could not be loaded: {_sentence(error)}"
+            self.problems.append(Problem(message, str(file), line, column))
+        else:
+            for id, operator in _marked(module):
+                self._register(id, operator, Problem(f"plugin '{id}'", str(file), _line(operator)))
+
+    def _register(self, id: str, operator: Any, origin: Problem) -> None:
+        try:
+            kind = kind_of(operator)
+            if missing := sorted(operator.__abstractmethods__):
+                raise StreamlingError.user(f"{operator.__name__} lacks {', '.join(missing)}", remedy="implement it")
+            self._registry.register(kind, id, operator)
+        except StreamlingError as error:
+            self.problems.append(replace(origin, message=f"{origin.message}: {error}", remedy=error.remedy))
 
 
 def _files(path: str | Path | None) -> list[Path]:
@@ -72,29 +120,49 @@ def _files(path: str | Path | None) -> list[Path]:
         return [root]
     if root.is_dir():
         return sorted(file for file in root.glob("*.py") if not file.name.startswith(("_", ".")))
-    raise StreamlingError.user(f"plugin.path: {root} does not exist", remedy="name a Python file or a folder of them")
+    remedy = "name a Python file or a folder of them, or leave plugin.path out"
+    raise InvalidPipeline([Problem(f"plugin.path: '{root}' does not exist", remedy=remedy)])
 
 
 def _import(file: Path) -> ModuleType:
-    """The module in ``file``, under a name of its own; executors get its classes by value."""
-    name = f"streamling_plugin_{file.stem}"
+    """The module in ``file``, under a name that no other file has."""
+    name = f"{FILE_MODULE}{file.stem}_{zlib.crc32(str(file.resolve()).encode()):08x}"
     spec = spec_from_loader(name, SourceFileLoader(name, str(file)))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    sys.modules[name] = module  # pydantic and dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 
-def _marked(module: ModuleType) -> Iterator[Any]:
+def _marked(module: ModuleType) -> Iterator[tuple[str, Any]]:
     for value in vars(module).values():
-        if isinstance(value, type) and _ID in vars(value) and value.__module__ == module.__name__:
-            yield value
+        if _ID in getattr(value, "__dict__", {}) and value.__module__ == module.__name__:
+            yield vars(value)[_ID], value
 
 
-def _guarded(what: str, load: Callable[[], Any]) -> Any:
+# ── what to tell the author ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}".rstrip(": ")
+
+
+def _place(error: Exception, file: Path) -> tuple[int, int]:
+    """The line of ``file`` that the error came from."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return error.lineno or 0, error.offset or 0
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno or 0 for frame in reversed(frames) if frame.filename == str(file)), 0), 1
+
+
+def _line(operator: Any) -> int:
     try:
-        return load()
-    except Exception as error:
-        raise StreamlingError(f"{what} could not be loaded", internal=False, cause=error) from error
+        return inspect.getsourcelines(operator)[1]
+    except (OSError, TypeError):
+        return 0

@@ -1,0 +1,64 @@
+"""The other ends of a pipeline under test: a source of given rows, and a sink that keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from streamling.pipeline.options import SinkOptions, SourceOptions
+from streamling.plugins.operators import END, End, Position, Sink, Source, SourceBatch, Wait
+
+
+class GivenOptions(SourceOptions):
+    """A source of given batches has nothing to set."""
+
+
+class GivenSource(Source[GivenOptions]):
+    """Hands out given batches in order, empty ones included; its position is the number handed out."""
+
+    Options = GivenOptions
+    batches: ClassVar[Sequence[pa.RecordBatch]]
+    #: called with the number of the batch that is about to be handed out
+    asked: ClassVar[Callable[[int], object]]
+    bounded = True
+
+    def schema(self) -> pa.Schema:
+        return self.batches[0].schema
+
+    def read(self, position: Position) -> SourceBatch | Wait | End:
+        at = position.get(self.context.name, 0)
+        if at >= len(self.batches):
+            return END
+        type(self).asked(at)
+        return SourceBatch(self.batches[at], {self.context.name: at + 1})
+
+
+class LedgerOptions(SinkOptions):
+    """A ledger has nothing to set."""
+
+
+class LedgerSink(Sink[LedgerOptions]):
+    """Keeps rows ``pending`` until ``flush``, then in its ``book``, which outlives the run."""
+
+    Options = LedgerOptions
+    pending: ClassVar[list[dict[str, Any]]]
+    book: ClassVar[list[dict[str, Any]]]
+    schemas: ClassVar[list[pa.Schema]]
+    #: called before each write with the number of rows so far, and before each flush with that of pending ones
+    before_write: ClassVar[Callable[[int], object]]
+    before_flush: ClassVar[Callable[[int], object]]
+
+    def open(self) -> None:
+        self.pending.clear()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        type(self).before_write(len(self.book) + len(self.pending))
+        self.schemas.append(batch.schema)
+        self.pending.extend(batch.to_pylist())
+
+    def flush(self) -> None:
+        type(self).before_flush(len(self.pending))
+        self.book.extend(self.pending)
+        self.pending.clear()
