@@ -128,6 +128,10 @@ class FileSource(Source[FileSourceOptions]):
         position = {key: value for key, value in stored.items() if key.startswith((*mine, self._partial_key))}
         return position if self.bounded else Ledger(name, position).adopt(self._storage.list_files())
 
+    def state_keys(self) -> tuple[str, ...]:
+        name = self.context.name
+        return (f"{name}:bounded_progress",) if self.bounded else (f"{name}:watermark", f"{name}:seen:*")
+
     def _go_to(self, position: Position) -> None:
         """Find out what is to be read after ``position``, unless it is where the last call left off."""
         if self._at is not position:
