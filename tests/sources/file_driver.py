@@ -48,11 +48,12 @@ def make_source(
     path: Path | str, state: StoredState | None = None, *, bounded: bool = True, **fields: Any
 ) -> FileSource:
     mode = {"type": "bounded"} if bounded else {"type": "continuous", "poll_interval": "10ms"}
+    config = fields.pop("config", AppConfig())
     fields = {"type": "file", "path": str(path), "format": "csv", "mode": mode, **fields}
     context = NodeContext(
         name=NAME,
         options=FileSourceOptions.model_validate(fields),
-        config=fields.pop("config", AppConfig()),
+        config=config,
         state=state or StoredState(),
         metrics=NoMetrics(),
     )

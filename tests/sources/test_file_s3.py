@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import io
+import json
 import logging
 import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from tests.sources.file_driver import Run, StoredState, make_source, read_all
 
@@ -66,6 +71,74 @@ def test_files_of_a_bucket_with_odd_names_and_partitions(spark: Any, bucket: fs.
         {"id": 1, "name": "x", "dt": "2024-01-01"},
         {"id": 2, "name": "y", "dt": "2024-01-02"},
     ]
+
+
+def on_cluster() -> AppConfig:
+    """Makes the source believe that executors are elsewhere; here they are Python workers of this machine."""
+    return AppConfig.model_validate({"spark": {"master": "spark://127.0.0.1:7077"}})
+
+
+def everything(format: str) -> bytes:
+    at = datetime(2024, 1, 31, 10, 0, 0, 500_000)
+    rows = [{"id": 1, "price": 2.5, "at": at, "name": 'a "b"\nc'}, {"id": 2, "price": None, "at": None, "name": ""}]
+    if format == "csv":
+        return b'id,price,at,name\n1,2.5,2024-01-31 10:00:00.5,"a ""b""\nc"\n2,,,""\n'
+    if format == "json":
+        return b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows)
+    out = io.BytesIO()
+    if format == "parquet":
+        pq.write_table(
+            pa.Table.from_pylist(rows).cast(
+                pa.schema(
+                    {"id": pa.int32(), "price": pa.float32(), "at": pa.timestamp("ns"), "name": pa.large_string()}
+                )
+            ),
+            out,
+        )
+    else:
+        local = {"type": "long", "logicalType": "local-timestamp-micros"}
+        types = {"id": "long", "price": ["null", "double"], "at": ["null", local], "name": "string"}
+        fields = [{"name": name, "type": kind} for name, kind in types.items()]
+        fastavro.writer(out, {"type": "record", "name": "R", "fields": fields}, rows)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet", "avro"])
+@pytest.mark.parametrize("parallelism", [None, 1])
+def test_executors_read_buckets_as_the_driver_does(
+    spark: Any, bucket: fs.S3FileSystem, format: str, parallelism: int | None
+) -> None:
+    for day in (1, 2):
+        put(bucket, f"in/day={day}/a.{format}", everything(format))
+    found = read_all(spark, "s3://lake/in", format=format, parallelism=parallelism, config=on_cluster())
+    expected = [
+        {"id": 1, "price": 2.5, "at": datetime(2024, 1, 31, 10, 0, 0, 500_000), "name": 'a "b"\nc'},
+        {"id": 2, "price": None, "at": None, "name": ""},
+    ]
+    found.sort(key=lambda row: (row["day"], row["id"]))
+    assert found == [{**row, "day": day} for day in (1, 2) for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("format", "bad", "expected"),
+    [
+        ("csv", b"id\n2\nx\n", "line 3, column 'id': 'x' is not a whole number"),
+        ("csv", b"id\n2,3\n", "line 2 has 2 fields where the header has 1"),
+        ("json", b'{"id": 2}\n{"id": "x"}\n', "line 2, column 'id': \"x\" is not a whole number"),
+    ],
+)
+def test_bad_rows_found_by_executors_are_placed(
+    spark: Any, bucket: fs.S3FileSystem, format: str, bad: bytes, expected: str
+) -> None:
+    put(bucket, f"in/a.{format}", b"id\n1\n" if format == "csv" else b'{"id": 1}')
+    run = Run(spark, make_source("s3://lake/in", format=format, bounded=False, config=on_cluster()))
+    assert ids(run.rows()) == [1]
+    put(bucket, f"in/b.{format}", bad)
+    with pytest.raises(Exception) as caught:
+        run.rows()
+    explained = str(run.source.explain(caught.value))
+    assert expected in explained
+    assert f"lake/in/b.{format}" in explained
 
 
 def test_bounded_progress_is_kept(spark: Any, bucket: fs.S3FileSystem) -> None:

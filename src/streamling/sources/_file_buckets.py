@@ -10,6 +10,15 @@ from typing import IO, Any, cast
 from streamling.errors import StreamlingError
 from streamling.sources._file_storage import File, is_hidden, is_wanted, partitions_of
 
+_VARIABLES = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
 _GLOB_CHARACTERS = frozenset("*?[")
 #: read ahead in pieces of this size: each is a request
 _BUFFER_BYTES = 4 << 20
@@ -23,7 +32,8 @@ class BucketStorage:
     def __init__(self, scheme: str, path: str, format: str, environ: Mapping[str, str]) -> None:
         self._scheme = scheme
         self._format = format
-        self._environ = dict(environ)
+        # Travels to executors: nothing but what the client needs.
+        self._environ = {name: environ[name] for name in environ if name in _VARIABLES}
         self._path = path.strip("/")
         parts = self._path.split("/")
         fixed = next((i for i, part in enumerate(parts) if not _GLOB_CHARACTERS.isdisjoint(part)), None)
@@ -80,13 +90,14 @@ class BucketStorage:
     def _s3(self) -> Any:
         from pyarrow import fs
 
-        # Arrow's client reads keys, profiles and roles by itself, but not these.
+        # Profiles and roles are found by the client itself, on executors too.
         env = self._environ
-        endpoint = env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
-        region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
         return fs.S3FileSystem(
-            endpoint_override=endpoint,
-            region=region,
+            access_key=env.get("AWS_ACCESS_KEY_ID"),
+            secret_key=env.get("AWS_SECRET_ACCESS_KEY"),
+            session_token=env.get("AWS_SESSION_TOKEN"),
+            endpoint_override=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL"),
+            region=env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION"),
             # A server under a name or address of its own rarely answers to bucket.host.
             force_virtual_addressing=False,
         )

@@ -43,11 +43,11 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     if not names:
         return None
     try:
-        table = _read_texts(head, names)
+        table = read_texts(head)
     except pa.ArrowInvalid as error:
         problem = find_misfit(io.BytesIO(head), "", {}) or str(error).partition("\n")[0]
         raise StreamlingError.user(f"'{path}' is no CSV file: {problem}", remedy="correct the file") from error
-    columns = {name: table.column(i) for i, name in enumerate(names)}
+    columns = dict(zip(names, table.columns, strict=True))
     kinds, loose = {}, set()
     for name, column in columns.items():
         values = column.drop_null()
@@ -66,6 +66,28 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
 def read_header(stream: IO[bytes], path: str) -> list[str]:
     """Column names in the order of one file."""
     return _header(decompressed(stream, path).read(_HEADER_BYTES), path)
+
+
+def read_texts(content: bytes) -> pa.Table:
+    """All rows with every column as text, null where nothing is written."""
+    from pyarrow import csv as arrow_csv
+
+    written = next(_non_empty(csv.reader(_text_lines(io.BytesIO(content)))), [])
+    if not written:
+        return pa.table({})
+    table = arrow_csv.read_csv(
+        io.BytesIO(content),
+        # Threads would cost more than they gain, and several blocks would cut rows at line breaks in quotes.
+        arrow_csv.ReadOptions(use_threads=False, block_size=len(content)),
+        arrow_csv.ParseOptions(newlines_in_values=True),
+        arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(written, pa.string()),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=[""],
+        ),
+    )
+    return table.rename_columns([_column_name(i, name) for i, name in enumerate(written)])
 
 
 def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
@@ -136,24 +158,6 @@ def _non_empty(rows: Iterator[list[str]]) -> Iterator[list[str]]:
 
 def _column_name(index: int, written: str) -> str:
     return written or f"_c{index}"
-
-
-def _read_texts(head: bytes, names: list[str]) -> pa.Table:
-    from pyarrow import csv as arrow_csv
-
-    raw = next(_non_empty(csv.reader(_text_lines(io.BytesIO(head)))))
-    return arrow_csv.read_csv(
-        io.BytesIO(head),
-        # Small samples: threads would cost more than they gain.
-        arrow_csv.ReadOptions(use_threads=False, block_size=max(len(head), 1)),
-        arrow_csv.ParseOptions(newlines_in_values=True),
-        arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(raw, pa.string()),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            null_values=[""],
-        ),
-    )
 
 
 def _not_utf8(path: str) -> StreamlingError:

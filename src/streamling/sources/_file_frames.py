@@ -87,21 +87,35 @@ class Reading:
         return pa.int64() if name in self.schema.nanoseconds else kind
 
     def _columns(self, present: Iterable[str]) -> list[Column]:
-        there = {*present, *self.schema.partitions.names}
-        return [self._column(field, field.name in there) for field in to_spark_schema(self.schema.columns)]
-
-    def _column(self, field: StructField, is_there: bool) -> Column:
         from pyspark.sql import functions as f
 
-        name, quoted = field.name, _quoted(field.name)
-        column = f.col(quoted) if is_there else f.lit(None).cast(field.dataType)
-        if is_there and name in self.schema.loose:
-            column = f.nullif(f.trim(column), f.lit("")).cast(field.dataType)
-        elif is_there and name in self.schema.nanoseconds:
-            column = f.timestamp_micros(f.expr(f"div({quoted} - pmod({quoted}, 1000), 1000)")).cast(field.dataType)
-        elif name == OP_COLUMN:
-            column = f.coalesce(column, f.raise_error(f.lit(NO_OPERATION)))
-        return column.alias(name, metadata=field.metadata) if field.metadata else column.alias(name)
+        there = {*present, *self.schema.partitions.names}
+        return [
+            output_column(
+                field,
+                f.col(quoted(field.name)) if field.name in there else None,
+                as_text=field.name in self.schema.loose,
+                as_nanoseconds=field.name in self.schema.nanoseconds,
+            )
+            for field in to_spark_schema(self.schema.columns)
+        ]
+
+
+def output_column(
+    field: StructField, read: Column | None, *, as_text: bool = False, as_nanoseconds: bool = False
+) -> Column:
+    """A column of the source out of what was read for it; None when the file has no such column."""
+    from pyspark.sql import functions as f
+
+    column = f.lit(None).cast(field.dataType) if read is None else read
+    if read is not None and as_text:
+        column = f.nullif(f.trim(read), f.lit("")).cast(field.dataType)
+    elif read is not None and as_nanoseconds:
+        whole = read - f.pmod(read, f.lit(1000))
+        column = f.timestamp_micros(f.call_function("div", whole, f.lit(1000))).cast(field.dataType)
+    elif field.name == OP_COLUMN:
+        column = f.coalesce(column, f.raise_error(f.lit(NO_OPERATION)))
+    return column.alias(field.name, metadata=field.metadata) if field.metadata else column.alias(field.name)
 
 
 def _order_columns() -> list[Column]:
@@ -118,5 +132,5 @@ def _spark_path(path: str) -> str:
     return "file:" + "".join(f"\\{c}" if c in _PATTERN_CHARACTERS else c for c in path)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"

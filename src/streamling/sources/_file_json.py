@@ -23,20 +23,20 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     """Columns and types of the first ``limit`` bytes; None when there is no row."""
     merged: dict[str, pa.DataType] = {}
     counts: dict[str, int] = {}
-    rows = 0
-    for line, content in _rows(decompressed(stream, path), limit):
+    count = 0
+    for line, content in rows(decompressed(stream, path), limit):
         row = _parse(content)
         if isinstance(row, str):
             raise StreamlingError.user(
                 f"line {line} of '{path}' {row}", remedy="write one JSON object per line, or correct the line"
             )
-        rows += 1
+        count += 1
         for name, value in row.items():
             merged[name] = text.common_type(merged.get(name, text.NULL), type_of(value))
             counts[name] = counts.get(name, 0) + (value is not None)
-    if not rows:
+    if not count:
         return None
-    with_nulls = frozenset(name for name, count in counts.items() if count < rows)
+    with_nulls = frozenset(name for name, filled in counts.items() if filled < count)
     return Sample([pa.field(name, kind) for name, kind in merged.items()], with_nulls)
 
 
@@ -61,7 +61,7 @@ def type_of(value: Any) -> pa.DataType:
 
 def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
     """Where a line is no JSON object or has a value that is not of its column's type; None when all fit."""
-    for number, content in _rows(decompressed(stream, path), None):
+    for number, content in rows(decompressed(stream, path), None):
         line = number + lines_before
         row = _parse(content)
         if isinstance(row, str):
@@ -74,7 +74,7 @@ def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], 
     return None
 
 
-def _rows(stream: IO[bytes], limit: int | None) -> Iterator[tuple[int, bytes]]:
+def rows(stream: IO[bytes], limit: int | None) -> Iterator[tuple[int, bytes]]:
     """Line numbers and lines that are not blank, up to about ``limit`` bytes."""
     read = 0
     for number, line in enumerate(stream, 1):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import SparkRead
 from streamling.sources import _file_csv
+from streamling.sources._file_executors import ExecutorReading
 from streamling.sources._file_frames import NO_OPERATION, Group, Reading
 from streamling.sources._file_pieces import PIECE_BYTES, lines_before
 from streamling.sources._file_schema import FORMATS, FileSchema
@@ -27,6 +28,7 @@ BATCH_BYTES = {"csv": 128 << 20, "json": 128 << 20, "parquet": 32 << 20, "avro":
 _COMPRESSED_WEIGHT = 4
 #: what Spark says when the trouble is in a file
 _READ_FAILURES = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "MALFORMED_", "CANNOT_MERGE_SCHEMAS")
+_CAST_FAILURES = ("CAST_INVALID_INPUT", "ArrowInvalid", "is no ")
 
 
 def weight(file: File) -> int:
@@ -78,8 +80,12 @@ class FileReader:
             for file in files:
                 if not os.path.exists(file.path):
                     raise gone(file)
+        in_place = [Staged(file.path, file) for file in files]
+        if self._staging is None and not self._storage.is_local:
+            self._current = in_place
+            return ExecutorReading(self._storage, self._format, self._schema, self._parallelism).frame(spark, files)
         if self._staging is None or (self._storage.is_local and not any(map(_is_odd, files))):
-            return self._frame(spark, [Staged(file.path, file) for file in files])
+            return self._frame(spark, in_place)
         self._staging.clear()
         return self._frame(spark, self._staging.stage(files))
 
@@ -110,7 +116,9 @@ class FileReader:
         if NO_OPERATION in message:
             return StreamlingError.user(NO_OPERATION, remedy="write i, u or d in every row")
         in_file = any(word in message for word in _READ_FAILURES)
-        if not in_file and not (self._schema.loose and "CAST_INVALID_INPUT" in message):
+        # A failing cast may be one of ours or one of the user's: only the files can tell.
+        casts = self._schema.loose or not self._storage.is_local
+        if not in_file and not (casts and any(word in message for word in _CAST_FAILURES)):
             return None
         # Spark names the file; where it does not, it is one of the batch.
         suspects = sorted(self._current, key=lambda one: os.path.basename(one.path) not in message)
@@ -120,12 +128,12 @@ class FileReader:
         return self._unexplained(suspects, message) if in_file else None
 
     def _misfit(self, one: Staged) -> StreamlingError | None:
-        if not os.path.exists(one.path):
-            return gone(one.origin)
         try:
-            with open(one.path, "rb") as stream:
+            with self._open(one) as stream:
                 find_misfit = FORMATS[self._format].find_misfit
                 problem = find_misfit(stream, one.path, self._schema.types, self._lines_before(one))
+        except FileNotFoundError:
+            return gone(one.origin)
         except StreamlingError as unreadable:
             return unreadable
         if problem is None:
@@ -134,6 +142,9 @@ class FileReader:
             f"'{one.origin.path}': {problem}",
             remedy="correct the file; types are those of the files looked at when the pipeline started",
         )
+
+    def _open(self, one: Staged) -> IO[bytes]:
+        return self._storage.open(one.path) if one.path == one.origin.path else open(one.path, "rb")
 
     def _lines_before(self, one: Staged) -> int:
         if not one.offset or self._format not in ("csv", "json"):
