@@ -59,6 +59,7 @@ class SparkRuntime:
         self._order = order
         self._stop_lock = threading.Lock()
         self._stopped = False
+        self._hidden = _hide_variables()
         self._session: Future[SparkSession] = Future()
         threading.Thread(target=self._build, name="spark-start", daemon=True).start()
         atexit.register(self.stop)
@@ -128,6 +129,7 @@ class SparkRuntime:
             with suppress(StreamlingError):
                 self._session.result()
                 _forget_session()
+            os.environ.update(self._hidden)
             self._jvm.close()
             self._scratch.remove()
 
@@ -200,7 +202,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
                 "Spark already runs in this process, and PySpark allows one at a time",
                 remedy="stop the other SparkRuntime or SparkSession first",
             )
-        with _pyspark_environment(gateway):
+        with _pointing_to(gateway):
             connection = launch_gateway()  # type: ignore[no-untyped-call]
             conf = SparkConf(loadDefaults=False, _jvm=connection.jvm)
             for key, value in settings.items():
@@ -216,9 +218,8 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
 
 
 @contextmanager
-def _pyspark_environment(gateway: Gateway) -> Iterator[None]:
-    """PySpark takes orders from variables only: give ours while it connects, hide the user's."""
-    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("SPARK_", "PYSPARK_"))}
+def _pointing_to(gateway: Gateway) -> Iterator[None]:
+    """PySpark is told about a running JVM by variables only."""
     ours = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(ours)
     try:
@@ -226,7 +227,12 @@ def _pyspark_environment(gateway: Gateway) -> Iterator[None]:
     finally:
         for name in ours:
             del os.environ[name]
-        os.environ.update(hidden)
+
+
+def _hide_variables() -> dict[str, str]:
+    """Take the user's variables that steer PySpark out of the environment; it looks at some at every call."""
+    names = [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))]
+    return {name: os.environ.pop(name) for name in names}
 
 
 def _forget_session() -> None:

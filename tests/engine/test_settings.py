@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamling.engine.settings import jvm_environment, local_cores, spark_settings
+
+SCRATCH = Path("/scratch")
+
+
+def test_the_user_s_settings_win() -> None:
+    settings = spark_settings("local[2]", {"spark.sql.session.timeZone": "Europe/Paris", "spark.x": "1"}, SCRATCH)
+    assert settings["spark.sql.session.timeZone"] == "Europe/Paris"
+    assert settings["spark.x"] == "1"
+    assert settings["spark.sql.ansi.enabled"] == "true"
+
+
+def test_the_master_is_the_one_asked_for() -> None:
+    assert spark_settings("local[2]", {"spark.master": "yarn"}, SCRATCH)["spark.master"] == "local[2]"
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local[2,3]", "local-cluster[2,1,1024]"])
+def test_everything_on_this_machine_listens_on_loopback_with_a_secret(master: str) -> None:
+    settings = spark_settings(master, {}, SCRATCH)
+    assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert settings["spark.authenticate"] == "true"
+    assert len(settings["spark.authenticate.secret"]) == 64
+
+
+def test_secrets_differ_from_start_to_start() -> None:
+    first, second = (spark_settings("local", {}, SCRATCH)["spark.authenticate.secret"] for _ in range(2))
+    assert first != second
+
+
+def test_a_real_cluster_chooses_its_own_addresses() -> None:
+    settings = spark_settings("spark://host:7077", {}, SCRATCH)
+    assert not {"spark.driver.host", "spark.driver.bindAddress", "spark.authenticate"} & settings.keys()
+    assert "spark.sql.shuffle.partitions" not in settings
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"), [("local", 1), ("local[3]", 3), ("local[*]", 8), ("local[2,4]", 2), ("local[*,2]", 8)]
+)
+def test_a_local_master_says_how_many_cores_it_takes(master: str, cores: int) -> None:
+    assert local_cores(master, available=8) == cores
+
+
+def test_variables_that_steer_spark_s_scripts_do_not_reach_the_jvm() -> None:
+    hostile = {"SPARK_HOME": "/x", "SPARK_CONF_DIR": "/x", "PYSPARK_SUBMIT_ARGS": "x", "PYTHONSTARTUP": "/x"}
+    env = jvm_environment("local", {**hostile, "HOME": "/home/me", "PYSPARK_PYTHON": "python2"})
+    assert not hostile.keys() & env.keys()
+    assert env["HOME"] == "/home/me"
+    assert env["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_addresses_of_the_user_count_on_a_cluster_only() -> None:
+    environ = {"SPARK_LOCAL_IP": "10.0.0.5"}
+    assert jvm_environment("spark://host:7077", environ)["SPARK_LOCAL_IP"] == "10.0.0.5"
+    assert jvm_environment("local[2]", environ)["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+def test_python_workers_find_this_package() -> None:
+    paths = jvm_environment("local", {"PYTHONPATH": "/mine"})["PYTHONPATH"].split(":")
+    assert (Path(paths[0]) / "streamling" / "engine" / "settings.py").is_file()
+    assert paths[1] == "/mine"
+
+
+def test_unix_sockets_are_used_where_their_path_fits() -> None:
+    setting = "spark.python.unix.domain.socket.enabled"
+    assert spark_settings("local", {}, Path("/tmp/short"))[setting] == "true"
+    assert spark_settings("local", {}, Path("/tmp") / ("long" * 20))[setting] == "false"
