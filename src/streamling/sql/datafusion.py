@@ -23,10 +23,10 @@ _SLICE = "slice({0}, CAST({1} AS INT), greatest(CAST({2} AS INT) - CAST({1} AS I
 
 #: array_x and list_x are the same function throughout
 _ARRAYS: dict[str, str | list[str]] = {
-    "append": "array_append({0}, {1})",
-    "push_back": "array_append({0}, {1})",
-    "prepend": "array_prepend({1}, {0})",
-    "push_front": "array_prepend({1}, {0})",
+    "append": "array_append(coalesce({0}, array()), {1})",
+    "push_back": "array_append(coalesce({0}, array()), {1})",
+    "prepend": "array_prepend(coalesce({1}, array()), {0})",
+    "push_front": "array_prepend(coalesce({1}, array()), {0})",
     "concat": "concat({*})",
     "cat": "concat({*})",
     "contains": "array_contains({0}, {1})",
@@ -53,6 +53,9 @@ _ARRAYS: dict[str, str | list[str]] = {
     "sort": ["sort_array({0})"],
     "sum": "aggregate({0}, CAST(0 AS BIGINT), (sum, e) -> sum + coalesce(e, 0))",
     "zip": "arrays_zip({*})",
+    "add": "zip_with({0}, {1}, (a, b) -> a + b)",
+    "subtract": "zip_with({0}, {1}, (a, b) -> a - b)",
+    "scale": "transform({0}, e -> e * ({1}))",
 }
 
 TEMPLATES: dict[str, str | list[str]] = {
@@ -71,6 +74,9 @@ TEMPLATES: dict[str, str | list[str]] = {
     "map": ["", "map_from_arrays({0}, {1})"],
     "starts_with": "startswith({0}, {1})",
     "ends_with": "endswith({0}, {1})",
+    "ltrim": ["ltrim({0})", "ltrim({1}, {0})"],
+    "rtrim": ["rtrim({0})", "rtrim({1}, {0})"],
+    "isnan": "if({0} IS NULL, NULL, isnan({0}))",
     "strpos": "instr({0}, {1})",
     "substr_index": "substring_index({0}, {1}, CAST({2} AS INT))",
     "to_hex": "lower(hex({0}))",
@@ -118,7 +124,19 @@ TYPES: dict[str, pa.DataType] = {
 NOT_IN_SPARK: dict[str, str] = {
     "arrow_typeof": "typeof(x)",
     "regexp_match": "regexp_extract_all(text, pattern, 0)",
-    "to_char": "date_format(x, 'yyyy-MM-dd')",
+    "arrow_field": "typeof(x)",
+    "arrow_metadata": "typeof(x)",
+    "with_metadata": "x",
+    "cast_to_type": "CAST(x AS type)",
+    "try_cast_to_type": "TRY_CAST(x AS type)",
+    "array_avg": "array_sum(list) / size(list)",
+    "array_product": "aggregate(list, 1, (a, b) -> a * b)",
+    "array_normalize": "a script",
+    "array_distance": "a script",
+    "cosine_distance": "a script",
+    "dot_product": "a script",
+    "inner_product": "a script",
+    "file_row_index": "a column of the file",
     "date_bin": "date_trunc('hour', x)",
     "digest": "sha2(x, 256)",
     "array_dims": "size(list)",

@@ -48,6 +48,13 @@ class Expressions:
         rewritten = self.rewrite(node.copy(), frozenset())
         return rewritten.sql("spark", comments=False), rewritten.meta.get("arrow")
 
+    def name(self, node: exp.Expr) -> str | None:
+        """What a column or field is really called; None for other expressions and what is not known."""
+        if not isinstance(node, exp.Column | exp.Dot):
+            return None
+        name: str | None = self._name(node.copy(), frozenset()).meta.get("name")
+        return name
+
     def rewrite(self, node: exp.Expr, lambdas: frozenset[str]) -> exp.Expr:
         """``node`` with every part rewritten. Names in ``lambdas`` are parameters of an enclosing lambda."""
         if isinstance(node, exp.Column | exp.Dot):
@@ -88,11 +95,12 @@ class Expressions:
         if found is None:
             return node
         column, fields = found
-        text, type_ = quoted(column.name), column.type
+        names, type_ = [column.name], column.type
         for step in fields:
-            actual, type_ = self._field(type_, step)
-            text += "." + quoted(actual)
-        resolved = exp.Var(this=text)
+            name, type_ = self._field(type_, step)
+            names.append(name)
+        resolved = exp.Var(this=".".join(map(quoted, names)))
+        resolved.meta["name"] = names[-1]
         resolved.meta.update(_first_place(path), arrow=type_)
         return resolved
 

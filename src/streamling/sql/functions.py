@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from streamling.sql import catalog, datafusion, typenames
 from streamling.sql.datafusion import words
+from streamling.sql.dateformats import java_format
 from streamling.sql.inference import TIMESTAMP_UTC, common, type_of
 from streamling.sql.literals import widen
 from streamling.sql.places import SourceText
@@ -48,14 +49,31 @@ _TYPES: dict[str, pa.DataType] = {
 
 
 def _concat(args: Args) -> exp.Expr:
-    """DataFusion leaves NULLs out of ``concat``; Spark's is NULL as soon as one part is."""
-    if any(not pa.types.is_string(type_of(arg) or pa.string()) for arg in args if type_of(arg) is not None):
+    """DataFusion leaves NULLs out of ``concat``; Spark's is NULL as soon as one part is. Lists are joined by both."""
+    types = [type_of(arg) for arg in args]
+    if any(type_ is not None and (pa.types.is_list(type_) or pa.types.is_binary(type_)) for type_ in types):
         return call("concat", *args)
-    return call("concat", *(call("coalesce", arg, exp.Literal.string("")) for arg in args))
+    joined = call("concat", *(_filled("coalesce(CAST({0} AS STRING), '')", [arg]) for arg in args))
+    joined.meta["arrow"] = pa.string()
+    return joined
 
 
-def _coalesce(args: Args) -> exp.Expr:
-    return call("coalesce", *(widen(arg) for arg in args))
+#: their result has the common type of their arguments
+_LIKE_ARGUMENTS = frozenset({"coalesce", "ifnull", "nvl", "greatest", "least"})
+
+
+def _widened(name: str) -> Callable[[Args], exp.Expr]:
+    return lambda args: call(name, *(widen(arg) for arg in args))
+
+
+def _date_trunc(args: Args) -> exp.Expr | None:
+    """A time without a zone stays one; Spark's would come out in UTC."""
+    type_ = type_of(args[1]) if len(args) == 2 else None
+    if type_ is None or not (pa.types.is_date(type_) or type_ == pa.timestamp("us")):
+        return None
+    truncated = _filled("CAST(date_trunc({0}, {1}) AS TIMESTAMP_NTZ)", args)
+    truncated.meta["arrow"] = pa.timestamp("us")
+    return truncated
 
 
 def _to_timestamp(args: Args) -> exp.Expr:
@@ -63,7 +81,27 @@ def _to_timestamp(args: Args) -> exp.Expr:
     type_ = type_of(args[0]) if args else None
     if type_ is not None and (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         return _filled("CAST(timestamp_seconds({0}) AS TIMESTAMP_NTZ)", args)
-    return _filled("CAST({0} AS TIMESTAMP_NTZ)", args) if len(args) == 1 else call("to_timestamp_ntz", *args)
+    if len(args) == 1:
+        return _filled("CAST({0} AS TIMESTAMP_NTZ)", args)
+    return _formatted("to_timestamp_ntz")(args) or call("to_timestamp_ntz", *args)
+
+
+def _formatted(name: str) -> Callable[[Args], exp.Expr | None]:
+    """A call with a date format as its second argument."""
+
+    def rewrite(args: Args) -> exp.Expr | None:
+        if len(args) != 2 or not isinstance(args[1], exp.Literal):
+            return None
+        spelled = java_format(args[1].name)
+        return None if spelled is None else call(name, args[0], exp.Literal.string(spelled))
+
+    return rewrite
+
+
+def _to_char(args: Args) -> exp.Expr | None:
+    """Times by a format; numbers stay with Spark's own ``to_char``."""
+    type_ = type_of(args[0]) if args else None
+    return None if type_ is None or not pa.types.is_temporal(type_) else _formatted("date_format")(args)
 
 
 def _struct(args: Args) -> exp.Expr:
@@ -111,8 +149,13 @@ def _map(args: Args) -> exp.Expr | None:
 #: calls whose rewriting looks at the arguments; None leaves the call as it is
 _REWRITTEN: dict[str, Callable[[Args], exp.Expr | None]] = {
     "concat": _concat,
-    "coalesce": _coalesce,
+    **{name: _widened(name) for name in _LIKE_ARGUMENTS},
+    "date_trunc": _date_trunc,
+    "datetrunc": _date_trunc,
     "to_timestamp": _to_timestamp,
+    "to_date": _formatted("to_date"),
+    "date_format": _formatted("date_format"),
+    "to_char": _to_char,
     "struct": _struct,
     "encode": _encode,
     "decode": _decode,
@@ -122,7 +165,6 @@ _REWRITTEN: dict[str, Callable[[Args], exp.Expr | None]] = {
     "date_part": lambda args: part_of_date(args[0].name, args[1]) if len(args) == 2 else None,
     "datepart": lambda args: part_of_date(args[0].name, args[1]) if len(args) == 2 else None,
 }
-_LIKE_ARGUMENTS = frozenset({"coalesce", "ifnull", "nvl", "greatest", "least"})
 
 
 def part_of_date(part: str, value: exp.Expr) -> exp.Expr | None:

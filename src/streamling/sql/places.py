@@ -74,7 +74,7 @@ class SourceText:
         return end
 
     def problem(self, place: exp.Expr | Span | None, message: str, remedy: str | None = None) -> SqlProblem:
-        span = self.span(place) if isinstance(place, exp.Expr) else place
+        span = self.whole(place) or self.span(place) if isinstance(place, exp.Expr) else place
         return problem_at(self.sql, span, message, remedy)
 
 

@@ -100,12 +100,8 @@ def _name(node: exp.Expr, expressions: Expressions) -> str:
     inner = node
     while isinstance(inner, exp.Cast | exp.Paren):
         inner = inner.this
-    if isinstance(inner, exp.Column | exp.Dot):
-        last = inner.expression if isinstance(inner, exp.Dot) else inner.this
-        known = expressions.relation.columns or ()
-        column = pick(last, known) if isinstance(last, exp.Identifier) else None
-        return column.name if column else str(last.name)
-    return str(inner.meta.get("alias") or expressions.text.text(node))
+    written = inner.name if isinstance(inner, exp.Column | exp.Dot) else expressions.text.text(node)
+    return expressions.name(inner) or written
 
 
 def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:

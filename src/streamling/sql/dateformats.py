@@ -1,0 +1,49 @@
+"""Date formats: DataFusion's ``%Y-%m-%d`` as Spark's ``yyyy-MM-dd``."""
+
+from __future__ import annotations
+
+_CODES = {
+    "Y": "yyyy",
+    "y": "yy",
+    "m": "MM",
+    "d": "dd",
+    "e": "d",
+    "j": "DDD",
+    "H": "HH",
+    "I": "hh",
+    "M": "mm",
+    "S": "ss",
+    "p": "a",
+    "b": "MMM",
+    "h": "MMM",
+    "B": "MMMM",
+    "a": "EEE",
+    "A": "EEEE",
+    "F": "yyyy-MM-dd",
+    "T": "HH:mm:ss",
+    "R": "HH:mm",
+    "%": "%",
+}
+
+
+def java_format(text: str) -> str | None:
+    """``text`` for Spark; as it is when it has no ``%``, None when a code has no equal."""
+    if "%" not in text:
+        return text
+    start, *parts = text.split("%")
+    spelled = _quoted(start)
+    while parts:
+        part = parts.pop(0)
+        if not part and parts:  # %% is a percent sign
+            spelled += "%" + _quoted(parts.pop(0))
+            continue
+        code = _CODES.get(part[:1])
+        if code is None:
+            return None
+        spelled += code + _quoted(part[1:])
+    return spelled
+
+
+def _quoted(literal: str) -> str:
+    """Letters stand for themselves only between quotes."""
+    return f"'{literal}'" if any(char.isalpha() for char in literal) else literal
