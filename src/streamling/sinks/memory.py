@@ -32,7 +32,8 @@ class MemorySink(Sink[MemorySinkOptions]):
 
     def table(self) -> pa.Table:
         """Everything written so far."""
-        return pa.Table.from_batches(self._batches) if self._batches else self._empty()
+        batches = list(self._batches)  # the lane goes on writing
+        return pa.Table.from_batches(batches) if batches else self._empty()
 
     def _empty(self) -> pa.Table:
         schema = self.context.input_schema

@@ -63,4 +63,7 @@ class PrintSink(Sink[PrintSinkOptions]):
             self._output.flush()
         except BrokenPipeError:
             self.context.request_stop("the reader of standard output has gone", True)
-            self._output = open(os.devnull, "wb")  # noqa: SIM115 - stands in until close
+            # what is still in the buffer, and whatever comes until the end, must not fail again
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._output.fileno())
+            os.close(nowhere)

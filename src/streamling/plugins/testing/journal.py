@@ -81,9 +81,10 @@ class Journal:
                 by_instance.setdefault(id(call.operator), []).append(call)
         return list(by_instance.values())
 
-    def fail(self, method: str, *, call: int = 1, error: Exception | None = None) -> None:
-        """Let the nth call of ``method`` from now on raise ``error`` (by default a `Fault`) instead."""
-        self._faults[method] = _Planned(call, error or Fault(f"{method} failed on purpose"))
+    def fail(self, *methods: str, call: int = 1, error: Exception | None = None) -> None:
+        """Let the nth call of any of ``methods`` from now on raise ``error`` (by default a `Fault`) instead."""
+        planned = _Planned(call, error or Fault(f"{' or '.join(methods)} failed on purpose"))
+        self._faults.update(dict.fromkeys(methods, planned))
 
     def hold(self, method: str) -> threading.Event:
         """Let calls of ``method`` wait until the returned event is set."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamling.engine.lane import QUEUE_LENGTH
 from streamling.plugins.operators import Sink
-from streamling.plugins.testing.bench import Bench, eventually, settled, wait_for_end
+from streamling.plugins.testing.bench import eventually, settled, wait_for_end
 from streamling.plugins.testing.contract import OperatorContract, missing, sample_rows
 from streamling.plugins.testing.executor import run_on_executor
 
@@ -95,7 +95,7 @@ class SinkContract(OperatorContract):
 
     def test_a_failing_write_stops_the_pipeline_and_stores_nothing(self) -> None:
         bench = self.bench()
-        self._fail_write(bench, 2)
+        bench.journal.fail(*_WRITES, call=2)
         self.check_named(bench.failure(self.given(), interval=3600))
         assert not bench.position, "a position was stored although rows were lost"
         self.check_lives(bench)
@@ -113,7 +113,7 @@ class SinkContract(OperatorContract):
     def test_after_a_crash_at_any_moment_no_row_is_lost(self) -> None:
         bench = self.bench()
         for number in (1, 2, 3):
-            self._fail_write(bench, number)
+            bench.journal.fail(*_WRITES, call=number)
             bench.failure(self.given(), interval=0.005)
         bench.finish(self.given())
         self._check_durable(len(self.given()))
@@ -172,10 +172,6 @@ class SinkContract(OperatorContract):
     def _flushes(self) -> bool:
         """False for a sink that Spark writes: its rows are durable when the call returns."""
         return issubclass(self.operator, Sink)
-
-    def _fail_write(self, bench: Bench, call: int) -> None:
-        for method in _WRITES:
-            bench.journal.fail(method, call=call)
 
     def _rows(self, batches: int) -> list[dict[str, Any]]:
         return [row for batch in self.given()[:batches] for row in batch.to_pylist()]

@@ -1,0 +1,58 @@
+"""The names that plugins may rely on."""
+
+import subprocess
+import sys
+
+import streamling.plugins
+import streamling.plugins.testing
+
+
+def test_the_public_names():
+    assert streamling.plugins.__all__ == [
+        "END",
+        "Downstream",
+        "End",
+        "FrameSink",
+        "FrameTransform",
+        "FreeForm",
+        "Metrics",
+        "NodeContext",
+        "NodeState",
+        "Parallel",
+        "Position",
+        "Progress",
+        "Rebatched",
+        "Sink",
+        "SinkOptions",
+        "Source",
+        "SourceBatch",
+        "SourceOptions",
+        "SparkRead",
+        "StreamedSource",
+        "StreamlingError",
+        "Transform",
+        "TransformOptions",
+        "Wait",
+        "plugin",
+    ]
+    assert all(hasattr(streamling.plugins, name) for name in streamling.plugins.__all__)
+
+
+def test_the_names_for_testing():
+    assert streamling.plugins.testing.__all__ == [
+        "Bench",
+        "Call",
+        "Journal",
+        "SinkContract",
+        "SourceContract",
+        "TransformContract",
+    ]
+
+
+def test_neither_needs_pytest_or_spark_to_be_imported():
+    code = (
+        "import sys, streamling.plugins, streamling.plugins.testing;"
+        "print([name for name in ('pytest', 'pyspark') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
