@@ -1,7 +1,8 @@
 # Two commands for a fresh machine with Python 3.11+ and nothing else:  make demo  and  make test
 PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
 BIN := .venv/bin
-UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+# bytecode is compiled here: without it every start would compile PySpark, sqlglot and pydantic anew
+UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast lint format bench wheel requirements clean
@@ -12,7 +13,7 @@ help: ## Show this list
 demo: .venv/runtime ## Set up, prepare a fast start, run examples/quickstart
 	@$(BIN)/streamling doctor --fix
 	@echo; echo "── examples/quickstart/pipeline.yaml ──"
-	@cd examples/quickstart/.. && rm -f ../.venv/demo.db
+	@rm -f .venv/demo.db*
 	@STREAMLING__STATE_BACKEND__SQLITE__DATABASE_PATH=.venv/demo.db $(BIN)/streamling run examples/quickstart/pipeline.yaml
 	@echo; echo "Try next:"
 	@echo "  $(CURDIR)/$(BIN)/streamling new my-pipeline      a folder with a pipeline of your own"
@@ -60,6 +61,7 @@ clean: ## Remove the environment and everything built
 .venv/runtime: .venv/python requirements/runtime.txt pyproject.toml
 	@$(UV) --require-hashes -r requirements/runtime.txt
 	@$(UV) --no-deps --editable .
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 .venv/dev: .venv/runtime requirements/dev.txt
