@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from streamling.engine import connectors
+from streamling.engine.connectors import connector_jars, damaged_jars, fetch_connectors, known_connectors, locked_jars
+from streamling.engine.java import Java, find_java
+from streamling.errors import StreamlingError
+
+AVRO = frozenset({"avro"})
+
+
+@pytest.fixture(scope="module")
+def java() -> Java:
+    return find_java(os.environ)
+
+
+class Repository:
+    """A Maven repository in a folder, and an Ivy settings file that points to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings = folder / "ivysettings.xml"
+        self.settings.parent.mkdir(parents=True, exist_ok=True)
+        self.settings.write_text(
+            '<ivysettings><settings defaultResolver="here"/><resolvers>'
+            f'<ibiblio name="here" m2compatible="true" usepoms="false" root="{folder.as_uri()}"/>'
+            "</resolvers></ivysettings>"
+        )
+
+    def add(self, organisation: str, name: str, revision: str, content: bytes) -> dict[str, str]:
+        """Publish a jar; returns its entry for a lock file."""
+        jar = self.folder.joinpath(*organisation.split("."), name, revision, f"{name}-{revision}.jar")
+        jar.parent.mkdir(parents=True)
+        jar.write_bytes(content)
+        sha256 = hashlib.sha256(content).hexdigest()
+        return {"organisation": organisation, "name": name, "revision": revision, "sha256": sha256}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with the connector ``two`` of two jars, and a lock file that knows it."""
+    repository = Repository(tmp_path / "repository")
+    entries = [repository.add("org.example", "first", "1.0", b"1"), repository.add("org.example", "next", "2.1", b"2")]
+    lock = tmp_path / "lock.json"
+    lock.write_text(json.dumps({"two": entries}))
+    monkeypatch.setattr(connectors, "_LOCK", lock)
+    return repository
+
+
+def test_the_lock_file_holds_a_sum_for_each_of_the_five_jars() -> None:
+    jars = locked_jars(known_connectors())
+    assert sorted(known_connectors()) == ["avro", "kafka"]
+    assert len(jars) == 5
+    assert all(len(jar.sha256) == 64 for jar in jars)
+
+
+def test_an_unknown_connector_is_named_with_the_known_ones() -> None:
+    with pytest.raises(StreamlingError, match="'mqtt', expected one of avro, kafka"):
+        locked_jars({"mqtt"})
+
+
+def test_no_connectors_need_no_jars(tmp_path: Path, java: Java) -> None:
+    assert fetch_connectors(tmp_path, frozenset(), java=java) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jars_are_fetched_once_with_progress(tmp_path: Path, java: Java, repository: Repository) -> None:
+    seen: list[tuple[str, float]] = []
+    cache = tmp_path / "cache"
+    two = frozenset({"two"})
+    jars = fetch_connectors(
+        cache, two, java=java, ivy_settings=repository.settings, progress=lambda doing, done: seen.append((doing, done))
+    )
+    assert [jar.read_bytes() for jar in jars] == [b"1", b"2"]
+    assert seen == [("asking for the connectors", 0.0), ("fetched first", 0.5), ("fetched next", 1.0)]
+    assert sorted(path.name for path in (cache / "connectors").iterdir()) == ["first-1.0.jar", "next-2.1.jar"]
+    repository.settings.unlink()
+    assert fetch_connectors(cache, two, java=java, ivy_settings=repository.settings) == jars
+
+
+def test_a_jar_with_another_content_is_refused_and_not_kept(tmp_path: Path, java: Java) -> None:
+    repository = Repository(tmp_path / "repository")
+    repository.add("org.apache.spark", "spark-avro_2.13", "4.1.1", b"not the real one")
+    with pytest.raises(StreamlingError, match="is not the expected file"):
+        fetch_connectors(tmp_path, AVRO, java=java, ivy_settings=repository.settings)
+    assert list((tmp_path / "connectors").iterdir()) == []
+
+
+def test_a_jar_that_cannot_be_had_is_named_with_a_remedy(tmp_path: Path, java: Java) -> None:
+    empty = Repository(tmp_path / "repository")
+    with pytest.raises(StreamlingError, match=r"spark-avro_2\.13-4\.1\.1\.jar could not be downloaded") as error:
+        fetch_connectors(tmp_path, AVRO, java=java, ivy_settings=empty.settings)
+    assert error.value.retriable
+    assert "spark.jars.ivySettings" in str(error.value.remedy)
+
+
+def test_a_jar_damaged_in_the_cache_is_found(tmp_path: Path) -> None:
+    (jar,) = connector_jars(tmp_path, AVRO)
+    assert damaged_jars(tmp_path, AVRO) == []
+    jar.parent.mkdir()
+    jar.write_bytes(b"half")
+    assert damaged_jars(tmp_path, AVRO) == [jar]
+
+
+@pytest.mark.services
+def test_the_locked_jars_are_to_be_had(tmp_path: Path, java: Java) -> None:
+    everything = frozenset(known_connectors())
+    jars = fetch_connectors(tmp_path, everything, java=java)
+    assert all(jar.is_file() for jar in jars)
+    assert damaged_jars(tmp_path, everything) == []
