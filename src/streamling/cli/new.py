@@ -41,7 +41,7 @@ def new(folder: Path) -> int:
     try:
         written = _copy(files("streamling") / "templates" / "first", folder)
     except OSError as error:
-        raise StreamlingError.user(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise StreamlingError.user(f"{folder} cannot be written: {error.strerror or error}") from None
     click.echo("\n".join(f"wrote {path}" for path in written))
     enter = "" if folder.resolve() == Path.cwd() else f"  cd {shlex.quote(str(folder))}\n"
     click.echo(f"\nNext:\n{enter}  streamling run pipeline.yaml\n  streamling plan pipeline.yaml")

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -91,12 +91,13 @@ def _entry(kind: NodeKind, node_type: NodeType, packages: dict[str, str]) -> _En
 
 
 def _description(node_type: NodeType) -> str:
-    """What the author of the fields, or else of the class, wrote first."""
+    """What the author wrote first about the fields, or else about the class; not what our base classes say."""
+    ours = ("streamling.pipeline.options", "streamling.plugins.operators", "pydantic", "abc", "typing", "builtins")
     for described in (node_type.options, node_type.operator):
-        inherited: Any = described.__mro__[1].__doc__ if described is not None else None
-        text = (described.__doc__ or "").strip() if described is not None else ""
-        if text and text != inherited:
-            return text.splitlines()[0].replace("``", "`")
+        for kind in described.__mro__ if described is not None else ():
+            text = vars(kind).get("__doc__")
+            if text and not kind.__module__.startswith(ours):
+                return str(text).strip().splitlines()[0].replace("``", "`")
     return ""
 
 

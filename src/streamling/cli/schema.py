@@ -47,7 +47,7 @@ def schema(output: Path | None, config_name: str | None, debug: bool) -> int:
     try:
         output.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        raise StreamlingError.user(f"{output} cannot be written: {error.strerror or error}") from error
+        raise StreamlingError.user(f"{output} cannot be written: {error.strerror or error}") from None
     click.echo(f"wrote {output}; begin your pipeline file with", err=True)
     click.echo(f"  # yaml-language-server: $schema={output}", err=True)
     return ExitCode.OK

@@ -1,0 +1,183 @@
+"""The group of commands: what is understood, what is refused and how, without a JVM."""
+
+import json
+import re
+
+import pytest
+
+from streamling import __version__
+from tests.cli.conftest import BROKEN, Project
+
+COMMANDS = ("run", "validate", "plan", "new", "schema", "state", "doctor", "plugins", "completion")
+PAGES = [
+    *((command,) for command in COMMANDS),
+    *(("state", command) for command in ("show", "export", "reset")),
+    ("plugins", "list"),
+]
+
+
+def test_the_first_page_lists_every_command_and_the_exit_codes(project):
+    page = project.call("--help")
+    assert page.code == 0
+    assert set(COMMANDS) <= set(re.findall(r"^  (\w+)  ", page.out, re.MULTILINE))
+    assert "78  bad pipeline or configuration" in page.out
+
+
+@pytest.mark.parametrize("command", PAGES, ids=" ".join)
+def test_a_help_page_has_an_example_and_the_exit_codes(project, command):
+    page = project.call(*command, "--help")
+    assert page.code == 0
+    assert f"streamling {' '.join(command)}" in page.out.split("Usage:")[1].split("\n", 1)[1] or "Install" in page.out
+    assert "Exit codes:" in page.out
+    assert "2   wrong usage" in page.out
+
+
+@pytest.mark.parametrize("command", PAGES, ids=" ".join)
+def test_every_option_is_explained(project, command):
+    options = project.call(*command, "--help").out.split("Options:")[1].split("Exit codes:")[0]
+    unexplained = [line for line in options.splitlines() if re.fullmatch(r"  -[^ ]*( [A-Z]+)?", line)]
+    assert not unexplained
+
+
+def test_the_version_is_told(project):
+    assert project.call("--version").out == f"streamling, version {__version__}\n"
+
+
+# ── wrong usage ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("validte", "x.yaml"), "there is no command 'validte'; did you mean 'validate'?"),
+        (("Plan",), "there is no command 'Plan'; did you mean 'plan'?"),
+        (("frobnicate",), "there is no command 'frobnicate'; there is no file of that name either."),
+        (("state", "shwo"), "there is no command 'shwo'; did you mean 'show'?"),
+        (("plugins", "xyz"), "there is no command 'xyz'; there are: list."),
+        (("run", "--confg", "x"), "No such option '--confg'. Did you mean '--config'?"),
+        (("pipeline.yaml", "--dryrun"), "Did you mean '--dry-run'?"),
+        (("run", "a.yaml", "b.yaml"), "unexpected extra argument (b.yaml)"),
+        (("completion", "tcsh"), "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
+        (("new",), "Missing argument 'DIR'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_usage_is_answered_with_2_and_a_way_out(project, args, message):
+    result = project.call(*args)
+    assert result.code == 2
+    assert message in result.err
+    assert result.out == ""
+
+
+def test_a_file_that_is_named_like_no_command_is_still_a_file(project):
+    project.write("plann", BROKEN)
+    result = project.call("plann", "--dry-run")
+    assert result.code == 78
+    assert "plann:" in result.err
+
+
+@pytest.mark.parametrize(
+    "args", [("nope.yaml",), ("run", "nope.yaml"), ("validate", "nope.yaml"), ("plan", "nope.yaml")]
+)
+def test_a_missing_file_is_a_bad_pipeline(project, args):
+    result = project.call(*args)
+    assert result.code == 78
+    assert result.err.startswith("error: nope.yaml: the pipeline file cannot be read: No such file or directory\n")
+
+
+def test_without_arguments_the_default_file_is_looked_for_and_help_is_offered(project):
+    (project.folder / "pipeline.yaml").unlink()
+    result = project.call()
+    assert result.code == 78
+    assert f"{project.folder / 'pipeline.yaml'}: the pipeline file cannot be read" in result.err
+    assert result.err.endswith("see streamling --help\n")
+
+
+# ── mistakes in files ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_bad_pipeline_is_told_in_one_block_without_a_trace(project: Project):
+    project.write("pipeline.yaml", BROKEN)
+    result = project.command("pipeline.yaml")
+    assert (result.code, result.out) == (78, "")
+    assert result.err.startswith("error: pipeline.yaml:14:")
+    assert "did you mean 'large'?" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_debug_adds_the_trace(project):
+    project.write("pipeline.yaml", BROKEN)
+    result = project.call("run", "pipeline.yaml", "--debug")
+    assert result.code == 78
+    assert "Traceback (most recent call last)" in result.err
+    assert result.err.startswith("error: pipeline.yaml:14:")
+
+
+def test_validate_answers_a_static_mistake_with_the_original_json(project: Project):
+    project.write("pipeline.yaml", BROKEN)
+    result = project.command("--validate", "pipeline.yaml")
+    assert result.code == 1
+    verdict = json.loads(result.out)
+    assert list(verdict) == ["success", "is_valid", "errors", "warnings"]
+    assert (verdict["success"], verdict["is_valid"], verdict["warnings"]) == (True, False, [])
+    assert [error.split(":")[0] for error in verdict["errors"]] == ["pipeline.yaml"]
+    assert result.out.startswith('{\n  "success": true,\n')
+
+
+def test_a_bad_configuration_is_78_and_json_under_validate(project, monkeypatch):
+    monkeypatch.setenv("STREAMLING__CHECKPOINT_INTERVAL_SEC", "soon")
+    assert project.call("run", "pipeline.yaml").code == 78
+    result = project.call("run", "pipeline.yaml", "--validate")
+    assert result.code == 1
+    assert "CHECKPOINT_INTERVAL_SEC" in json.loads(result.out)["errors"][0]
+
+
+def test_warnings_of_the_configuration_are_part_of_the_verdict(project):
+    project.write("config.yaml", "aplication_id: x\n")
+    verdict = json.loads(project.call("validate", "--static", "--json", "pipeline.yaml").out)
+    assert verdict["is_valid"]
+    assert len(verdict["warnings"]) == 1
+    assert "aplication_id" in verdict["warnings"][0]
+
+
+def test_config_names_another_file(project):
+    project.write("production.yaml", "pipeline_definition_location: other.yaml\n")
+    result = project.call("validate", "--static", "--config", "production")
+    assert result.code == 78
+    assert "other.yaml: the pipeline file cannot be read" in result.err
+    assert "missing.yaml" in project.call("validate", "--config", "missing").err
+
+
+def test_a_valid_file_is_told_so_without_a_jvm(project):
+    result = project.call("validate", "--static", "pipeline.yaml")
+    assert (result.code, result.out) == (0, "pipeline.yaml is valid\n")
+    assert not (project.folder / "state.db").exists()
+
+
+def test_secrets_of_the_configuration_are_never_shown(project, monkeypatch):
+    monkeypatch.setenv("STREAMLING__STATE_BACKEND__BACKEND_TYPE", "Postgres")
+    monkeypatch.setenv("STREAMLING__STATE_BACKEND__POSTGRES__HOST", "127.0.0.1")
+    monkeypatch.setenv("STREAMLING__STATE_BACKEND__POSTGRES__PORT", "1")
+    monkeypatch.setenv("STREAMLING__STATE_BACKEND__POSTGRES__PASSWORD", "hunter2")
+    for args in (("state", "show"), ("state", "show", "--debug"), ("plan", "pipeline.yaml"), ("plan", "--json")):
+        result = project.call(*args)
+        assert "hunter2" not in result.out + result.err
+    assert project.call("state", "show").code == 1
+
+
+def test_a_closed_pipe_ends_quietly(project: Project):
+    import subprocess
+
+    from tests.cli.conftest import clean_environment, command_line
+
+    schema = subprocess.Popen(
+        command_line("schema"), cwd=project.folder, env=clean_environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert schema.stdout is not None
+    assert schema.stderr is not None
+    with schema:
+        schema.stdout.read(1)
+        schema.stdout.close()
+        assert schema.stderr.read() == b""
+    assert schema.returncode == 0

@@ -1,0 +1,35 @@
+"""`new`: the first project of a user."""
+
+import pytest
+
+
+def test_new_writes_a_project_whose_pipeline_is_valid(project, monkeypatch):
+    result = project.call("new", "weather")
+    assert result.code == 0
+    assert result.out.endswith("Next:\n  cd weather\n  streamling run pipeline.yaml\n  streamling plan pipeline.yaml\n")
+    folder = project.folder / "weather"
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert written == {".gitignore", "README.md", "pipeline.yaml", "data/2024-07-01.csv", "data/2024-07-02.csv"}
+    monkeypatch.chdir(folder)
+    assert project.call("validate", "--static").out == f"{folder}/pipeline.yaml is valid\n"
+
+
+def test_new_fills_an_empty_folder_that_is_the_working_directory(project, monkeypatch):
+    (project.folder / "empty").mkdir()
+    monkeypatch.chdir(project.folder / "empty")
+    result = project.call("new", ".")
+    assert result.code == 0
+    assert "cd " not in result.out.split("Next:")[1]
+
+
+@pytest.mark.parametrize("target", [".", "orders"])
+def test_a_folder_with_something_in_it_is_left_alone(project, target):
+    before = sorted(project.folder.rglob("*"))
+    result = project.call("new", target)
+    assert result.code == 2
+    assert f"{target} is not empty" in result.err
+    assert sorted(project.folder.rglob("*")) == before
+
+
+def test_a_file_in_the_way_is_wrong_usage(project):
+    assert project.call("new", "pipeline.yaml").code == 2

@@ -1,0 +1,166 @@
+"""`plan`: the picture and its JSON, without Spark."""
+
+import json
+
+from streamling.cli.canvas import Canvas
+from streamling.cli.plan import drawing
+from streamling.engine.description import ColumnDescription, NodeDescription, Place, PlanDescription
+
+FAN = """\
+sources:
+  orders: {type: file, path: orders, format: csv, mode: {type: bounded}, primary_key: id}
+  late: {type: file, path: orders, format: csv, primary_key: id}
+transforms:
+  both: {type: sql, primary_key: id, sql: SELECT * FROM orders UNION ALL SELECT * FROM late}
+  large: {type: sql, primary_key: id, sql: SELECT * FROM both WHERE price > 1}
+sinks:
+  screen: {type: print, from: large, parallelism: 2, batch_size: 10, batch_flush_interval: 2s}
+  gone: {type: blackhole, from: both}
+"""
+
+SECRETIVE = """\
+from streamling.pipeline.options import FreeForm
+from streamling.plugins import Sink, plugin
+
+class Options(FreeForm):
+    "Keeps rows to itself."
+
+@plugin("acme.vault")
+class Vault(Sink):
+    Options = Options
+    def write(self, batch): ...
+"""
+
+
+def test_the_picture_shows_the_road_from_source_to_sink(project):
+    result = project.call("plan", "pipeline.yaml")
+    assert result.code == 0
+    assert result.err == ""
+    assert (
+        result.out
+        == f"""\
+pipeline.yaml: 1 flow, ends by itself
+Spark local[*], all on this machine
+state of local_app_v1 in {project.folder}/state.db
+
+* orders  file source, bounded
+|   key id; state orders:bounded_progress
+|   path: orders  format: csv  mode: {{"type": "bounded"}}
+|   columns: id int64, item string, price double, _gs_op string
+`-* large  sql, Spark plan 1
+  |   key id
+  |   sql: SELECT id, item, price * 2 AS price FROM orders WHERE price > 1
+  |   columns: id int64, item string, price double, _gs_op string
+  `-* screen  print sink, one lane
+        key id
+"""
+    )
+
+
+def test_looking_at_a_plan_leaves_nothing_behind(project):
+    before = sorted(path.name for path in project.folder.iterdir())
+    project.call("plan", "pipeline.yaml")
+    assert sorted(path.name for path in project.folder.iterdir()) == before
+
+
+def test_a_node_of_two_flows_is_drawn_once_and_pointed_at(project):
+    project.write("fan.yaml", FAN)
+    out = project.call("plan", "fan.yaml").out
+    assert out.startswith("fan.yaml: 2 flows, runs until it is stopped\n")
+    assert out.count("both  sql") == 1
+    assert out.endswith("`-> both (above)\n")
+    assert "screen  print sink, 2 lanes" in out
+    assert "key id; batches of 10; at least every 2 s" in out
+    assert "gone  blackhole sink, Spark plan 1" in out
+
+
+def test_a_mistake_is_told_instead_of_a_plan(project):
+    project.write("bad.yaml", FAN.replace("WHERE price", "WHERE prise"))
+    result = project.call("plan", "bad.yaml")
+    assert (result.code, result.out) == (78, "")
+    assert "did you mean" in result.err
+
+
+def test_json_holds_everything(project):
+    project.write("fan.yaml", FAN)
+    plan = json.loads(project.call("plan", "fan.yaml", "--json").out)
+    assert plan["flows"] == {
+        "orders": ["orders", "both", "large", "screen", "gone"],
+        "late": ["late", "both", "large", "screen", "gone"],
+    }
+    assert [segment["nodes"] for segment in plan["segments"]] == [["both", "large", "gone"]]
+    assert plan["nodes"]["late"]["state_keys"] == ["late:watermark", "late:seen:*"]
+    assert plan["nodes"]["screen"]["columns"][0] == {"name": "id", "type": "int64"}
+    assert plan["nodes"]["screen"]["place"] == "lane"
+
+
+def test_secrets_of_a_plugin_are_masked(project, monkeypatch):
+    project.write("vault.py", SECRETIVE)
+    monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "vault.py")
+    sink = (
+        "vault: {type: acme.vault, from: large, password: hunter2, url: 'http://me:hunter2@there', secret_name: KEEP}"
+    )
+    project.write("secret.yaml", (project.folder / "pipeline.yaml").read_text() + f"  {sink}\n")
+    for args in ((), ("--json",)):
+        result = project.call("plan", "secret.yaml", *args)
+        assert result.code == 0, result.err
+        assert "hunter2" not in result.out
+        assert "KEEP" in result.out
+
+
+# ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _node(name: str, upstreams: tuple[str, ...] = (), **changes) -> NodeDescription:
+    facts = {
+        "kind": "transform" if upstreams else "source", "type": "sql", "place": Place.SPARK, "segment": 1,
+        "primary_key": (), "columns": None, "instances": 1, "batch_size": None, "flush_interval": None,
+        "bounded": None, "state_keys": (), "options": {},
+    }  # fmt: skip
+    return NodeDescription(name=name, upstreams=upstreams, **{**facts, **changes})
+
+
+def _plan(*nodes: NodeDescription, **changes) -> PlanDescription:
+    facts = {
+        "file": "p.yaml", "application_id": "app", "master": "local[*]", "placement": "local", "state": "memory",
+        "bounded": True, "flows": {node.name: () for node in nodes if not node.upstreams}, "segments": (),
+        "nodes": {node.name: node for node in nodes},
+    }  # fmt: skip
+    return PlanDescription(**{**facts, **changes})
+
+
+def test_branches_are_connected_down_to_the_last_child():
+    plan = _plan(_node("a"), _node("b", ("a",)), _node("c", ("b",)), _node("d", ("a",)))
+    tree = [line for line in drawing(plan, Canvas(unicode=True)) if "columns" not in line][4:]
+    assert tree == [
+        "● a  sql source, Spark plan 1",
+        "├─● b  sql, Spark plan 1",
+        "│ └─● c  sql, Spark plan 1",
+        "└─● d  sql, Spark plan 1",
+    ]
+
+
+def test_no_line_is_longer_than_the_terminal():
+    columns = tuple(ColumnDescription(f"column_{number}", "string") for number in range(50))
+    plan = _plan(_node("a", columns=columns), _node("b", ("a",), columns=columns), state="x" * 100)
+    lines = list(drawing(plan, Canvas(width=40, unicode=True)))
+    assert max(map(len, lines)) == 40
+    assert any(line.endswith("…") for line in lines)
+
+
+def test_colour_only_where_it_can_be_seen():
+    assert not any("\x1b" in line for line in drawing(_plan(_node("a"))))
+    assert any("\x1b[1ma" in line for line in drawing(_plan(_node("a")), Canvas(colour=True)))
+
+
+def test_a_cluster_and_lanes_of_transforms_are_named():
+    lane = _node("b", ("a",), place=Place.LANE, segment=2, instances=3)
+    lines = list(drawing(_plan(_node("a", place=Place.STREAMED), lane, placement="cluster", bounded=False)))
+    assert "Spark local[*], on the executors of a cluster" in lines
+    assert "* a  sql source, continuous stream" in lines
+    assert "`-* b  sql, Arrow segment 2, 3 lanes" in lines
+
+
+def test_plans_of_spark_follow_the_tree():
+    lines = list(drawing(_plan(_node("a"), spark_plans={1: {"b": "Project [x]\n+- rows of a"}})))
+    assert lines[-3:] == ["Spark plan 1, up to b", "  Project [x]", "  +- rows of a"]

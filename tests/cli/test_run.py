@@ -1,0 +1,155 @@
+"""The real command on real pipelines. Each process here starts a JVM, so one process serves several tests."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from streamling.state.sqlite import SqliteState
+from tests.cli.conftest import PIPELINE, Project, Result, clean_environment, command_line
+
+pytestmark = pytest.mark.spark
+
+CONTINUOUS = PIPELINE.replace("{type: bounded}", "{type: continuous, poll_interval: 100ms}")
+FAILING = PIPELINE.replace("price * 2 AS price", "id / (id - 3) AS price")
+
+
+def _stored(project: Project) -> dict:
+    with SqliteState("local_app_v1", project.folder / "state.db") as state:
+        return state.items()
+
+
+# ── bounded: to the end, and again ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Result]:
+    project = Project(tmp_path_factory.mktemp("finished"))
+    return project, project.command("pipeline.yaml")
+
+
+def test_a_bounded_pipeline_finishes_with_0(finished):
+    _, result = finished
+    assert result.code == 0, result.err
+
+
+def test_stdout_holds_rows_and_nothing_else(finished):
+    _, result = finished
+    assert [json.loads(line) for line in result.out.splitlines()] == [
+        {"id": 1, "item": "tea", "price": 3.0, "_gs_op": "i"},
+        {"id": 3, "item": "rice", "price": 5.0, "_gs_op": "i"},
+    ]
+
+
+def test_stderr_holds_log_lines_of_ours_and_nothing_else(finished):
+    _, result = finished
+    lines = result.err.splitlines()
+    assert "pipeline.yaml is running (local_app_v1)" in lines[0]
+    assert "finished; rows: 2 to screen" in lines[-1]
+    assert all(line[13:17] == "INFO" for line in lines)
+
+
+def test_the_position_is_stored(finished):
+    project, _ = finished
+    assert list(_stored(project)) == ["orders:bounded_progress"]
+
+
+def test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_where_it_ended(finished):
+    project, _ = finished
+    project.write("again.yaml", "pipeline_definition_location: pipeline.yaml\nlog_format: json\n")
+    result = project.command("run", "--config", "again")
+    assert (result.code, result.out) == (0, "")
+    assert [json.loads(line)["level"] for line in result.err.splitlines()] == ["INFO", "INFO"]
+
+
+# ── without running ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_validate_of_a_good_file_is_the_original_json_and_leaves_nothing_behind(tmp_path):
+    project = Project(tmp_path)
+    result = project.command("pipeline.yaml", "--validate")
+    assert result.code == 0
+    assert result.out == '{\n  "success": true,\n  "is_valid": true,\n  "errors": [],\n  "warnings": []\n}\n'
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["orders", "pipeline.yaml"]
+
+
+# ── failing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_failure_while_running_is_one_block_with_exit_code_1_and_no_position(tmp_path):
+    project = Project(tmp_path)
+    project.write("pipeline.yaml", FAILING)
+    result = project.command("pipeline.yaml")
+    assert result.code == 1
+    block = result.err[result.err.index("error:") :]
+    assert block.startswith("error: sql transform 'large'")
+    assert "zero" in block
+    assert "Traceback" not in result.err
+    assert "\tat " not in result.err
+    assert "org.apache.spark" not in result.err
+    assert _stored(project) == {}
+
+
+# ── stopped from outside ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _running(project: Project) -> Iterator[subprocess.Popen[str]]:
+    """The continuous pipeline, after its first row."""
+    project.write("pipeline.yaml", CONTINUOUS)
+    with subprocess.Popen(
+        command_line("run", "pipeline.yaml"), cwd=project.folder, env=clean_environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["id"] == 1
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_drains_and_ends_with_0(tmp_path, number):
+    project = Project(tmp_path)
+    with _running(project) as process:
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert f"finished: {number.name}; rows: 2 to screen" in err
+    assert json.loads(out)["id"] == 3
+    assert any(key.startswith("orders:") for key in _stored(project))
+
+
+def test_a_reader_that_has_seen_enough_ends_the_pipeline_quietly(tmp_path):
+    project = Project(tmp_path)
+    with _running(project) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        project.write("orders/b.csv", "id,item,price\n4,salt,9.5\n")
+        err = process.stderr.read()
+        process.wait(60)
+    assert process.returncode == 0, err
+    assert "error" not in err.lower()
+    assert "Traceback" not in err
+
+
+def test_the_written_project_runs(tmp_path):
+    project = Project(tmp_path)
+    shutil.rmtree(project.folder / "orders")
+    (project.folder / "pipeline.yaml").unlink()
+    assert project.command("new", "weather").code == 0
+    done = subprocess.run(
+        command_line("run", "pipeline.yaml"), cwd=Path(tmp_path, "weather"), env=clean_environment(),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["fahrenheit"] for line in done.stdout.splitlines()] == [71.1, 79.5, 75.0, 68.4]

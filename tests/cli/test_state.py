@@ -1,0 +1,110 @@
+"""`state show|export|reset` on a real SQLite file."""
+
+import json
+
+import pytest
+
+from streamling.state.sqlite import SqliteState
+
+
+@pytest.fixture
+def remembered(project):
+    """A project whose last run left something behind, next to another application's entries."""
+    path = project.folder / "state.db"
+    with SqliteState("local_app_v1", path) as state:
+        state.put_many({"orders:bounded_progress": {"completed": [{"first": "a", "last": "b"}]}, "gone": 7})
+    with SqliteState("another", path) as state:
+        state.put("orders:bounded_progress", 1)
+    return project
+
+
+def _entries(project) -> dict:
+    with SqliteState("local_app_v1", project.folder / "state.db") as state:
+        return state.items()
+
+
+def test_show_tells_which_node_remembers_what(remembered):
+    result = remembered.call("state", "show")
+    assert result.code == 0
+    assert result.err == f"2 entries of local_app_v1 ({remembered.folder}/state.db)\n"
+    assert [line.split(maxsplit=2) for line in result.out.splitlines()] == [
+        ["NODE", "KEY", "VALUE"],
+        ["gone", "gone", "7"],
+        ["orders", "orders:bounded_progress", '{"completed": [{"first": "a", "last": "b"}]}'],
+    ]
+
+
+def test_show_marks_nodes_that_the_file_no_longer_has(remembered):
+    lines = remembered.call("state", "show", "pipeline.yaml").out.splitlines()
+    assert lines[1].startswith("gone (not in the file)  gone")
+    assert lines[2].startswith("orders  ")
+
+
+def test_show_of_one_node_as_json(remembered):
+    result = remembered.call("state", "show", "--node", "gone", "--json")
+    assert json.loads(result.out) == [{"node": "gone", "key": "gone", "value": 7}]
+
+
+@pytest.mark.parametrize("command", [("show",), ("export",), ("reset", "--yes")], ids=" ".join)
+def test_looking_for_a_state_that_is_not_there_creates_none(project, command):
+    result = project.call("state", *command)
+    assert result.code == 0
+    assert not (project.folder / "state.db").exists()
+
+
+def test_an_empty_state_is_told(project):
+    assert "nothing is remembered of local_app_v1" in project.call("state", "show").err
+
+
+def test_there_is_nothing_to_see_in_memory(project, monkeypatch):
+    monkeypatch.setenv("STREAMLING__STATE_BACKEND__BACKEND_TYPE", "InMemory")
+    result = project.call("state", "show")
+    assert (result.code, result.out) == (0, "")
+    assert "InMemory: the state ends with the process" in result.err
+
+
+def test_export_is_json_with_every_value_in_full(remembered):
+    saved = json.loads(remembered.call("state", "export").out)
+    assert saved == {"application_id": "local_app_v1", "entries": _entries(remembered)}
+
+
+def test_reset_forgets_this_application_only(remembered):
+    result = remembered.call("state", "reset", "--yes")
+    assert result.code == 0
+    assert result.err == "forgot 2 entries of local_app_v1\n"
+    assert _entries(remembered) == {}
+    with SqliteState("another", remembered.folder / "state.db") as state:
+        assert state.items() == {"orders:bounded_progress": 1}
+
+
+def test_reset_of_one_node_leaves_the_others(remembered):
+    remembered.call("state", "reset", "--node", "orders", "--yes")
+    assert _entries(remembered) == {"gone": 7}
+
+
+def test_reset_asks_and_takes_no_for_an_answer(remembered, monkeypatch):
+    import io
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    result = remembered.call("state", "reset")
+    assert result.code == 130
+    assert "Forget 2 entries of local_app_v1?" in result.err
+    assert len(_entries(remembered)) == 2
+
+
+def test_reset_does_not_guess_when_nobody_can_be_asked(remembered):
+    result = remembered.command("state", "reset")
+    assert result.code == 2
+    assert "add --yes" in result.err
+    assert len(_entries(remembered)) == 2
+
+
+def test_a_misspelt_node_is_refused_with_the_right_name(remembered):
+    result = remembered.call("state", "reset", "--node", "order", "--yes")
+    assert result.code == 2
+    assert "did you mean 'orders'?" in result.err
+    assert len(_entries(remembered)) == 2

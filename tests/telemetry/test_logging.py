@@ -1,0 +1,59 @@
+"""Log lines: text for people, JSON for machines, ours only."""
+
+import json
+import logging
+
+import pytest
+
+from streamling.telemetry.logging import captured_warnings, configure_logging, logs_are_json
+
+
+@pytest.fixture
+def logs(capsys):
+    """Gives what standard error got so far; the logger is put back as it was."""
+    logger = logging.getLogger("streamling")
+    before = logger.handlers, logger.level, logger.propagate
+    yield lambda: capsys.readouterr().err
+    logger.handlers, logger.level, logger.propagate = before
+
+
+def test_text_has_time_level_node_and_message(logs):
+    configure_logging("text", "info")
+    logging.getLogger("streamling.node.orders").warning("slow %s", "disk")
+    assert logs()[12:] == " WARN  orders: slow disk\n"
+    assert not logs_are_json()
+
+
+def test_json_is_one_object_per_line_even_for_a_trace(logs):
+    configure_logging("json", "info")
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        logging.getLogger("streamling.node.orders").exception("bad\nrow")
+    (line,) = logs().splitlines()
+    record = json.loads(line)
+    assert (record["level"], record["node"], record["message"]) == ("ERROR", "orders", "bad\nrow")
+    assert "ValueError" in record["trace"]
+    assert logs_are_json()
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [("info", ["info", "error"]), ("error", ["error"]), ("warn,streamling=debug", ["debug", "info", "error"]),
+     ("rdkafka=debug", ["info", "error"]), ("off", [])],
+)  # fmt: skip
+def test_the_level_may_be_written_as_for_the_original(logs, setting, shown):
+    configure_logging("text", setting)
+    logger = logging.getLogger("streamling.x")
+    for level in ("debug", "info", "error"):
+        getattr(logger, level)(level)
+    assert [line.split()[-1] for line in logs().splitlines()] == shown
+
+
+def test_warnings_can_be_collected(logs):
+    configure_logging("text", "warn")
+    with captured_warnings() as warnings:
+        logging.getLogger("streamling.x").warning("once")
+        logging.getLogger("streamling.x").error("not this")
+    logging.getLogger("streamling.x").warning("later")
+    assert warnings == ["once"]
