@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -181,3 +182,13 @@ def test_a_closed_pipe_ends_quietly(project: Project):
         schema.stdout.close()
         assert schema.stderr.read() == b""
     assert schema.returncode == 0
+
+
+# ── documentation ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("command", PAGES, ids=" ".join)
+def test_the_page_in_the_documentation_names_every_option(project, command):
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    options = re.findall(r"(--[a-z-]+)", project.call(*command, "--help").out.split("Options:")[1])
+    assert not [option for option in {*options} - {"--help"} if option not in page]
