@@ -96,7 +96,7 @@ class ExecutorSink(FrameSink[Any]):
             failure = failure_of(error, self.context.name) or self._operator.explain(error)
             if failure is None:
                 raise  # about something above this sink
-            raise failure from error
+            raise failure  # noqa: B904 - its cause is the one on the executor
 
     def finalized(self, epoch: int) -> None:
         self._operator.finalized(epoch)
@@ -241,5 +241,5 @@ def failure_of(error: Exception, name: str) -> StreamlingError | None:
     cause: StreamlingError | None = None
     for sentence in reversed(told["causes"]):
         cause = StreamlingError(sentence, cause=cause)
-    failure.__cause__ = cause
+    failure.__cause__ = cause  # also None: the text that Spark made of it is no cause
     return failure

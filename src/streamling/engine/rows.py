@@ -67,7 +67,10 @@ class Rows:
         except StreamlingError:
             raise
         except Exception as error:
-            raise self.explained(error, doing) from error
+            explained = self.explained(error, doing)
+            if explained.__suppress_context__:  # it knows its cause; Spark's text adds nothing
+                raise explained  # noqa: B904
+            raise explained from error
 
     def keep(self) -> None:
         """Several consumers will make Spark run this plan: let it be computed once."""
