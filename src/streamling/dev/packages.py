@@ -1,0 +1,113 @@
+"""The programs of the local services: fetched once, checked against a lock file, kept in the cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamling.config.model import default_cache_dir
+from streamling.engine.ivy import Artifact, Progress, download
+from streamling.engine.java import Java, find_java
+
+_LOCK = Path(__file__).parent / "services.lock.json"
+_REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
+_WATCH_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Where programs are kept, and how to get those that are not there yet."""
+
+    cache_dir: Path
+    java: Java
+    #: a user's own Ivy settings file, for a mirror
+    ivy_settings: Path | None = None
+    progress: Progress = lambda doing, done: None
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Packages:
+        """The user's cache folder and Java."""
+        return cls(default_cache_dir(environ), find_java(environ))
+
+    def folder(self, service: str) -> Path:
+        """The folder with the files of ``service``, fetched when it is not there."""
+        locked = json.loads(_LOCK.read_text(encoding="utf-8"))[service]
+        home = self.cache_dir / "services" / f"{service}-{locked['version']}"
+        if not home.is_dir():
+            self._fetch(service, [Artifact(**file) for file in locked["files"]], home)
+        return home
+
+    def java_line(self, service: str, *, heap_mb: int) -> list[str]:
+        """The first words of the command that runs ``service`` on Java."""
+        line = [str(self.java.executable), "-Xms32m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
+        if self.java.major >= 19:
+            # Java keeps an archive of the classes it loaded, written when the service first stops: saves a third
+            # of the next start
+            archive = self.cache_dir / "services" / f"{service}-java{self.java.version}.jsa"
+            line += ["-XX:+AutoCreateSharedArchive", f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"]
+        return [*line, "-XX:+ExitOnOutOfMemoryError"]
+
+    def _fetch(self, service: str, artifacts: list[Artifact], home: Path) -> None:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=home.parent) as new:
+            loaded, kept = Path(new, "loaded"), Path(new, "kept")
+            loaded.mkdir()
+            kept.mkdir()
+            with _watched(loaded / "ivy", service, sum(file.size for file in artifacts), self.progress):
+                download(artifacts, loaded, what="file", remedy=_REMEDY, java=self.java, settings=self.ivy_settings)
+            for artifact in artifacts:
+                _keep(loaded / artifact.file_name, kept)
+            try:
+                kept.rename(home)
+            except OSError:
+                if not home.is_dir():  # else somebody else was faster
+                    raise
+
+
+def default_packages() -> Packages:
+    return Packages.of(os.environ)
+
+
+def _keep(file: Path, folder: Path) -> None:
+    if file.name.endswith(".tar.gz"):
+        with tarfile.open(file) as archive:
+            archive.extractall(folder, filter="data")
+    else:
+        file.rename(folder / file.name)
+
+
+@contextmanager
+def _watched(folder: Path, service: str, size: int, progress: Progress) -> Iterator[None]:
+    """Tell how much of ``size`` bytes has come to ``folder``: Ivy itself only tells when a file is complete."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_WATCH_SECONDS):
+            share = min(1.0, _bytes_below(folder) / size)
+            # steps of ten: where there is no terminal, each text becomes a line
+            progress(f"fetching {service}: {int(share * 10) * 10} % of {size / 1e6:.0f} MB", share)
+
+    thread = threading.Thread(target=watch, name=f"fetch-{service}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue  # renamed while we were looking
+    return total

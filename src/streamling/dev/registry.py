@@ -1,0 +1,59 @@
+"""A local schema registry: Apicurio, which speaks the API of Confluent's."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from streamling.dev.packages import Packages, default_packages
+from streamling.dev.service import HOST, LocalService
+
+_HEAP_MB = 256
+
+
+class LocalRegistry(LocalService):
+    """A registry that anyone on this machine may use: for development and tests only."""
+
+    name = "registry"
+    title = "The schema registry"
+
+    def __init__(self, folder: Path, *, port: int = 0, packages: Packages | None = None) -> None:
+        super().__init__(folder, {"main": port})
+        self._packages = packages or default_packages()
+
+    @property
+    def url(self) -> str:
+        """What a Confluent client takes as the registry's address."""
+        return f"http://{HOST}:{self.port}/apis/ccompat/v7"
+
+    @property
+    def address(self) -> str:
+        return self.url
+
+    def variables(self) -> dict[str, str]:
+        return {f"STREAMLING__KAFKA_{side}__SCHEMA_REGISTRY_URL": self.url for side in ("SOURCE", "SINK")}
+
+    def _prepare(self) -> None:
+        """Nothing: the database is made on the first start."""
+
+    def _command(self) -> list[str]:
+        [program] = self._packages.folder("registry").glob("*-runner.jar")
+        properties = {
+            "quarkus.http.host": HOST,
+            "quarkus.http.port": str(self.port),
+            "quarkus.banner.enabled": "false",
+            "quarkus.log.level": "WARN",
+            "apicurio.storage.kind": "sql",
+            "apicurio.storage.sql.kind": "h2",
+            "apicurio.datasource.url": f"jdbc:h2:file:{self.folder / 'data' / 'registry'}",
+        }
+        line = self._packages.java_line("registry", heap_mb=_HEAP_MB)
+        return [*line, *(f"-D{name}={value}" for name, value in properties.items()), "-jar", str(program)]
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/subjects", timeout=1) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False

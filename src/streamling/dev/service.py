@@ -1,0 +1,259 @@
+"""A server process on this machine that outlives the one that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import signal
+import socket
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self
+
+from streamling.dev.extra import needed
+from streamling.errors import StreamlingError
+
+HOST: Final = "127.0.0.1"
+
+# Below the range from which systems give ports to clients: a client that tries to reach a stopped service again and
+# again would otherwise, sooner or later, be given the service's own port and keep it from coming back.
+_PORTS: Final = range(15_000, 30_000)
+
+
+class LocalService(ABC):
+    """One server on 127.0.0.1 with all its files in ``folder``; started again on the folder, it has its data and ports.
+
+    The process is written down in the folder, so that any later object for the same folder finds, stops or kills it.
+    """
+
+    #: what the service is called in commands and in the names of its files
+    name: ClassVar[str]
+    #: what people call it
+    title: ClassVar[str]
+    _stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    _start_seconds: ClassVar[float] = 90.0
+    _stop_seconds: ClassVar[float] = 30.0
+
+    def __init__(self, folder: Path, ports: Mapping[str, int]) -> None:
+        """``ports`` by name; 0 stands for any free one, the same as last time if possible."""
+        self.folder = folder.absolute()
+        self.log = self.folder / f"{self.name}.log"
+        self._record = self.folder / "service.json"
+        self._wanted = dict(ports)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    # ── what a service tells ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where clients find it."""
+
+    @abstractmethod
+    def variables(self) -> dict[str, str]:
+        """The environment variables that make Streamling use it."""
+
+    @property
+    def port(self) -> int:
+        """Port of the main listener; 0 until the first start, unless one was given."""
+        return self._port("main")
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process()
+        return process.pid if process else None
+
+    @property
+    def running(self) -> bool:
+        return self._process() is not None
+
+    @property
+    def memory(self) -> int:
+        """Bytes of main memory in use by all its processes."""
+        total = 0
+        for process in self._family():
+            with contextlib.suppress(needed("psutil").Error):
+                info = process.memory_full_info()
+                total += getattr(info, "pss", info.rss)  # shared pages count once where the system can tell
+        return total
+
+    # ── what is done with it ────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Start the service, with new data when the folder holds none; returns when it answers."""
+        if self.running:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        ports = self._choose_ports()
+        self._write_record(ports)
+        self._prepare()
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us: the server is stopped when we say so
+                **self._process_options(),
+            )
+        created = needed("psutil").Process(self._child.pid).create_time()
+        self._write_record(ports, pid=self._child.pid, created=created)
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """End all connections and the service. Does nothing when it is not running."""
+        process = self._process()
+        if process is None:
+            return
+        psutil = needed("psutil")
+        try:
+            process.send_signal(self._stop_signal)
+            process.wait(self._stop_seconds)
+        except psutil.NoSuchProcess:
+            pass
+        except psutil.TimeoutExpired:
+            self.kill()
+        self._forget()
+
+    def kill(self) -> None:
+        """End the service as a crash would, without a chance to clean up."""
+        family = self._family()
+        psutil = needed("psutil")
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(family, timeout=self._stop_seconds)
+        self._forget()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ── what a kind of service defines ──────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Make what the command needs; ports are known. Called before every start."""
+
+    @abstractmethod
+    def _command(self) -> list[str]: ...
+
+    @abstractmethod
+    def _answers(self) -> bool:
+        """Whether a client's request is answered now; takes a second at most."""
+
+    def _process_options(self) -> dict[str, Any]:
+        return {"cwd": self.folder}
+
+    # ── the process ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def _process(self) -> Any | None:
+        """The live process we wrote down, as psutil knows it; not another one that got its number later."""
+        if self._child is not None and self._child.poll() is not None:
+            self._child = None  # ended and reaped
+        record = self._read_record()
+        if "pid" not in record:
+            return None
+        psutil = needed("psutil")
+        try:
+            process = psutil.Process(record["pid"])
+            same = abs(process.create_time() - record["created"]) < 2
+            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def _family(self) -> list[Any]:
+        process = self._process()
+        if process is None:
+            return []
+        try:
+            return [process, *process.children(recursive=True)]
+        except needed("psutil").NoSuchProcess:
+            return []
+
+    def _forget(self) -> None:
+        if self._child is not None:
+            self._child.wait()
+            self._child = None
+        self._write_record(self._read_record().get("ports", {}))
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + self._start_seconds
+        while not self._answers():
+            ended = not self.running
+            if ended or time.monotonic() > deadline:
+                state = "ended at once" if ended else f"gave no answer within {self._start_seconds:.0f} s"
+                raise StreamlingError(
+                    f"{self.title} did not start on port {self.port}, it {state}: {self._last_words()}",
+                    remedy=f"see {self.log}",
+                )
+            time.sleep(0.05)
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-5:]) or "it logged nothing"
+
+    # ── the record ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _port(self, name: str) -> int:
+        """Valid from the first start on."""
+        return self._wanted[name] or int(self._read_record().get("ports", {}).get(name, 0))
+
+    def _choose_ports(self) -> dict[str, int]:
+        before = self._read_record().get("ports", {})
+        chosen: dict[str, int] = {}
+        for name, wanted in self._wanted.items():
+            last = before.get(name, 0)
+            chosen[name] = wanted or (last if last and port_is_free(last) else free_port(taken=chosen.values()))
+        return chosen
+
+    def _read_record(self) -> dict[str, Any]:
+        try:
+            record: dict[str, Any] = json.loads(self._record.read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
+        return record
+
+    def _write_record(self, ports: Mapping[str, int], **process: float) -> None:
+        new = self._record.with_suffix(".new")
+        new.write_text(json.dumps({**process, "ports": dict(ports)}), encoding="utf-8")
+        new.replace(self._record)
+
+
+def free_port(taken: Any = ()) -> int:
+    """A port nobody listens on, besides those ``taken``."""
+    for port in random.sample(_PORTS, 200):
+        if port not in taken and port_is_free(port):
+            return port
+    raise StreamlingError(f"no free port between {_PORTS.start} and {_PORTS.stop} on {HOST}")
+
+
+def port_is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # as servers do it: connections of the last run that are still winding down do not count
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def accepts(port: int) -> bool:
+    """Whether something listens on ``port``."""
+    try:
+        socket.create_connection((HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
