@@ -117,7 +117,8 @@ CASES: list[tuple[str, list[dict[str, Any]]]] = [
     ("SELECT tag FROM (SELECT unnest(tags) AS tag FROM raw.transactions) WHERE tag = 'b'",
      [{"tag": "b", "_gs_op": "i"}]),
     ("SELECT *, unnest(tags) AS tag FROM (SELECT id, tags FROM raw.transactions)",
-     [{"id": 1, "tags": ["a", "b"], "_gs_op": "i", "tag": "a"}, {"id": 1, "tags": ["a", "b"], "_gs_op": "i", "tag": "b"}]),
+     [{"id": 1, "tags": ["a", "b"], "_gs_op": "i", "tag": "a"},
+      {"id": 1, "tags": ["a", "b"], "_gs_op": "i", "tag": "b"}]),
     # expressions
     ("SELECT id FROM plain WHERE 'TRY_CAST(x AS Utf8)' = 'TRY_CAST(x AS Utf8)'", [{"id": 10}]),
     ("SELECT id + 0.5 AS x FROM plain", [{"x": 10.5}]),

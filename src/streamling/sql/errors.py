@@ -151,8 +151,10 @@ def _span_of(sql: str, fragment: str) -> Span | None:
     best: tuple[float, Span | None] = (0.5, None)
     for part in query.find_all(exp.Condition, exp.Cast):
         span = text.whole(part)
-        if span is not None:
-            likeness = difflib.SequenceMatcher(None, wanted, _normal(sql[span.start : span.end])).ratio()
+        if span is None:
+            continue
+        for spelling in (sql[span.start : span.end], part.sql("spark", comments=False)):
+            likeness = difflib.SequenceMatcher(None, wanted, _normal(spelling)).ratio()
             best = max(best, (likeness, span), key=lambda pair: pair[0])
     return best[1]
 

@@ -49,16 +49,20 @@ class SourceText:
         span = _own_span(node)
         if span is None:
             return None
-        start = span.start
-        if isinstance(node, exp.Cast) and not isinstance(node.this, exp.Cast):
-            start = self._cast_start(span)
-        return Span(start, self._closed(Span(start, span.end)))
+        if isinstance(node, exp.Cast):
+            span = self._cast(span)
+        return Span(span.start, self._closed(span))
 
-    def _cast_start(self, span: Span) -> int:
-        """``CAST(`` before the value, when the cast is not written ``::``."""
-        before = [token for token in self._tokens if token.end < span.start][-2:]
-        is_call = len(before) == 2 and before[0].text.upper() in ("CAST", "TRY_CAST")
-        return before[0].start if is_call else span.start
+    def _cast(self, value: Span) -> Span:
+        """The value of a cast with the ``CAST(`` before it or the ``::type`` behind it."""
+        before = [token for token in self._tokens if token.end < value.start][-2:]
+        if len(before) == 2 and before[0].text.upper() in ("CAST", "TRY_CAST"):
+            return Span(before[0].start, value.end)
+        end = self._closed(value)
+        behind = [token for token in self._tokens if token.start >= end][:2]
+        if len(behind) == 2 and behind[0].token_type is TokenType.DCOLON:
+            return Span(value.start, behind[1].end + 1)
+        return value
 
     def _closed(self, span: Span) -> int:
         """The end of ``span`` moved behind the brackets that are opened in it, or right after a call's name."""

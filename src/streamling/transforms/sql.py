@@ -64,9 +64,7 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
             return None
         return explain(error, self.context.name, self.options.sql)
 
-    def static_check(
-        self, inputs: Mapping[str, pa.Schema | None]
-    ) -> tuple[list[SqlProblem], pa.Schema | None]:
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
         """All problems that can be seen without Spark, and the output columns as far as they are known. ``inputs``
         are the columns of the upstreams by declared name; None when not known."""
         return check_sql(self.options.sql, inputs)
@@ -104,8 +102,15 @@ def check_sql(sql: str, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[Sq
     return [], pa.schema([_field(column) for column in compiled.columns])
 
 
+def is_known(field: pa.Field) -> bool:
+    """False for a column of a checked schema whose type only Spark knows; its type is null until then."""
+    return (field.metadata or {}).get(_TYPE) != _UNKNOWN
+
+
+_TYPE, _UNKNOWN = b"streamling.type", b"unknown"
+
+
 def _field(column: Column) -> pa.Field:
-    """A column of an output schema; a type that only Spark knows is null, marked in the metadata."""
     if column.type is None:
-        return pa.field(column.name, pa.null(), metadata={b"streamling.type": b"unknown"})
+        return pa.field(column.name, pa.null(), metadata={_TYPE: _UNKNOWN})
     return pa.field(column.name, column.type)

@@ -41,24 +41,30 @@ _CARRIERS: dict[pa.DataType, pa.DataType] = {
     **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
 }
 
-#: the carriers themselves ↔ Spark's names for them
+#: the carriers themselves and the classes of `pyspark.sql.types` for them
 _SPARK: dict[pa.DataType, str] = {
-    pa.null(): "void",
-    pa.bool_(): "boolean",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.date32(): "date",
-    pa.time64("us"): "time(6)",
-    pa.timestamp("us"): "timestamp_ntz",
-    pa.timestamp("us", "UTC"): "timestamp",
+    pa.null(): "NullType",
+    pa.bool_(): "BooleanType",
+    pa.int8(): "ByteType",
+    pa.int16(): "ShortType",
+    pa.int32(): "IntegerType",
+    pa.int64(): "LongType",
+    pa.float32(): "FloatType",
+    pa.float64(): "DoubleType",
+    pa.string(): "StringType",
+    pa.binary(): "BinaryType",
+    pa.date32(): "DateType",
+    pa.time64("us"): "TimeType",
+    pa.timestamp("us"): "TimestampNTZType",
+    pa.timestamp("us", "UTC"): "TimestampType",
 }
-_ARROW = {name: type_ for type_, name in _SPARK.items()}
+#: Spark's alone: text of a fixed or bounded length, and the difference of two times
+_ARROW = {
+    **{name: type_ for type_, name in _SPARK.items()},
+    "CharType": pa.string(),
+    "VarcharType": pa.string(),
+    "DayTimeIntervalType": pa.duration("us"),
+}
 
 
 # ── types ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -116,7 +122,8 @@ def to_spark_type(type_: pa.DataType) -> DataType:
         return spark.MapType(to_spark_type(held.key_type), to_spark_type(held.item_type))
     if pa.types.is_struct(held):
         return spark.StructType([spark.StructField(f.name, to_spark_type(f.type), f.nullable) for f in held])
-    return spark.DataType.fromDDL(_SPARK[held])
+    spark_type: DataType = getattr(spark, _SPARK[held])()
+    return spark_type
 
 
 def to_arrow_type(type_: DataType) -> pa.DataType | None:
@@ -134,9 +141,7 @@ def to_arrow_type(type_: DataType) -> pa.DataType | None:
     if isinstance(type_, spark.StructType):
         fields = [(field.name, to_arrow_type(field.dataType), field.nullable) for field in type_.fields]
         return None if any(f[1] is None for f in fields) else pa.struct([pa.field(*f) for f in fields])
-    if isinstance(type_, spark.StringType):  # collations and char(n) are spelled into the name
-        return pa.string()
-    return _ARROW.get(type_.simpleString())
+    return _ARROW.get(type(type_).__name__)
 
 
 # ── schemas ───────────────────────────────────────────────────────────────────────────────────────────────

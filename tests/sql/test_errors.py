@@ -1,0 +1,72 @@
+"""What Spark finds wrong is told in the user's words: their SQL and names, nothing of Spark's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamling.errors import StreamlingError
+from streamling.sql.compiler import compile_sql
+from streamling.sql.errors import explain
+from streamling.sql.frames import prepare
+from streamling.sql.plan import Column
+from streamling.types.spark import to_spark_schema
+
+SCHEMA = pa.schema({"id": pa.int64(), "zero": pa.int32(), "word": pa.string(), "tags": pa.list_(pa.int64())})
+
+# the SQL with ‸ around what the carets mark; the sentence; words of the remedy
+CASES = [
+    ("SELECT ‸id / zero‸ AS x FROM t", "division by zero", "nullif"),
+    ("SELECT ‸id % zero‸ AS x FROM t", "division by zero in %", "nullif"),
+    ("SELECT id / 2.5 AS x FROM t WHERE ‸id / zero‸ > 1", "division by zero", "nullif"),
+    ("SELECT id,\n  ‸9223372036854775807 + id‸ AS x FROM t", "too large for its type", "wider"),
+    ("SELECT ‸CAST(word AS INT)‸ AS x FROM t", "'w' cannot be read as INT", "TRY_CAST"),
+    ("SELECT ‸word::int‸ AS x FROM t", "'w' cannot be read as INT", "TRY_CAST"),
+    ("SELECT CAST(id + 1000 AS TINYINT) AS x FROM t", "does not fit into TINYINT", "TRY_CAST"),
+    ("SELECT id FROM t WHERE ‸tags > 3‸", "ARRAY<BIGINT> and INT do not go together", "cast"),
+    ("SELECT ‸upper(word, 1)‸ AS x FROM t", "upper() takes 1 argument(s), not 2", None),
+    ("SELECT ‸CAST(tags AS INT)‸ AS x FROM t", "no cast from ARRAY<BIGINT> to INT", None),
+    ("SELECT id FROM t UNION ALL SELECT tags FROM t", "parts of the UNION ALL have different types", "cast"),
+    ("SELECT ‸coalesce(id, tags)‸ AS x FROM t", "different types", "cast"),
+    ("SELECT raise_error('stop here') AS x FROM t", "stop here", None),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("marked", "message", "remedy"), CASES, ids=[case[0] for case in CASES])
+def test_is_told_in_the_users_terms(spark: Any, marked: str, message: str, remedy: str | None) -> None:
+    sql = marked.replace("‸", "")
+    error = failure(spark, sql)
+    text = str(error)
+    assert not error.internal
+    assert message in text
+    assert remedy is None or remedy in (error.remedy or "")
+    for word in ("SQLSTATE", "spark.sql", "org.apache", "ansi", "try_add", "`"):
+        assert word not in text
+    if "‸" in marked:
+        line, carets = text.split("\n")[1:3]
+        assert line[carets.index("^") : carets.rindex("^") + 1] == marked.split("‸")[1]
+
+
+def failure(spark: Any, sql: str) -> StreamlingError:
+    compiled = compile_sql(sql, {"t": [Column(field.name, field.type) for field in SCHEMA]})
+    assert not compiled.problems, compiled.problems
+    frame = spark.createDataFrame([(1, 0, "w", [1])], to_spark_schema(SCHEMA))
+    with pytest.raises(Exception) as failed:  # whatever Spark raises
+        prepare(spark, compiled.plan).run({"t": frame}).collect()
+    return explain(failed.value, "node", sql)
+
+
+def test_an_error_that_is_not_of_spark_stays_internal_and_keeps_its_cause() -> None:
+    cause = OSError("disk full")
+    error = explain(cause, "orders", "SELECT 1")
+    assert error.internal
+    assert error.__cause__ is cause
+    assert "'orders'" in str(error)
+
+
+def test_our_own_errors_pass_through() -> None:
+    ours = StreamlingError.user("no")
+    assert explain(ours, "orders", "SELECT 1") is ours
