@@ -44,7 +44,7 @@ Spark local[*], all on this machine
 state of local_app_v1 in {project.folder}/state.db
 
 * orders  file source, bounded
-|   key id; state orders:bounded_progress
+|   key id; state orders:bounded_progress, orders:partial
 |   path: orders  format: csv  mode: {{"type": "bounded"}}
 |   columns: id int64, item string, price double, _gs_op string
 `-* large  sql, Spark plan 1
@@ -89,7 +89,7 @@ def test_json_holds_everything(project):
         "late": ["late", "both", "large", "screen", "gone"],
     }
     assert [segment["nodes"] for segment in plan["segments"]] == [["both", "large", "gone"]]
-    assert plan["nodes"]["late"]["state_keys"] == ["late:watermark", "late:seen:*"]
+    assert plan["nodes"]["late"]["state_keys"] == ["late:watermark", "late:seen:*", "late:partial"]
     assert plan["nodes"]["screen"]["columns"][0] == {"name": "id", "type": "int64"}
     assert plan["nodes"]["screen"]["place"] == "lane"
 

@@ -110,7 +110,10 @@ def _running(project: Project) -> Iterator[subprocess.Popen[str]]:
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
-            assert json.loads(process.stdout.readline())["id"] == 1
+            assert process.stderr is not None
+            first = process.stdout.readline()
+            assert first, process.stderr.read()
+            assert json.loads(first)["id"] == 1
             yield process
         finally:
             process.kill()
@@ -152,4 +155,5 @@ def test_the_written_project_runs(tmp_path):
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["fahrenheit"] for line in done.stdout.splitlines()] == [71.1, 79.5, 75.0, 68.4]
+    rows = sorted(map(json.loads, done.stdout.splitlines()), key=lambda row: row["reading_id"])
+    assert [row["fahrenheit"] for row in rows] == [71.1, 79.5, 75.0, 68.4]

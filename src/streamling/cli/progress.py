@@ -43,7 +43,7 @@ def progress_of(run: PipelineRun) -> Iterator[None]:
 
 
 def _show(run: PipelineRun, done: threading.Event, bar: bool) -> None:
-    started = time.monotonic()
+    started, told = time.monotonic(), ""
     while not done.wait(_BAR_SECONDS if bar else _LINE_SECONDS):
         progress = run.progress()
         if progress is None or not progress.total:
@@ -52,7 +52,8 @@ def _show(run: PipelineRun, done: threading.Event, bar: bool) -> None:
         numbers = f"{progress.done}/{progress.total} {progress.unit} ({share:.0%})"
         if bar:
             _draw(share, f"{numbers} {time.monotonic() - started:.0f} s")
-        else:
+        elif numbers != told:
+            told = numbers
             log.info("progress: %s", numbers)
     if bar:
         _clear()

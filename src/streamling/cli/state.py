@@ -117,7 +117,9 @@ def reset(pipeline_file: str | None, config_name: str | None, node: str | None, 
         if not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError("there is nobody to ask whether to forget the state; add --yes")
-            click.confirm(f"Forget {count} {remembered.whose}?", abort=True, err=True)
+            if not click.confirm(f"Forget {count} {remembered.whose}?", err=True):
+                click.echo("nothing was forgotten", err=True)
+                return ExitCode.FAILED
         assert remembered.backend is not None
         remembered.backend.put_many({entry.key: None for entry in remembered.entries})
         click.echo(f"forgot {count} {remembered.whose}", err=True)

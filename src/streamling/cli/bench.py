@@ -1,0 +1,81 @@
+"""`bench`: measure this machine, beside plain PySpark."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.errors import ExitCode
+from streamling.cli.options import config_option, debug_option
+from streamling.cli.progress import progress_of_steps
+
+if TYPE_CHECKING:
+    from streamling.bench.figures import Results
+
+_NAMES = ("start-up", "validate", "trigger", "idle", "throughput")
+_COLOURS = {"met": "green", "missed": "red"}
+
+
+@click.command()
+@click.option("--only", "names", metavar="NAME", type=click.Choice(_NAMES), multiple=True, help=", ".join(_NAMES) + ".")
+@click.option("--quick", is_flag=True, help="A smoke run with small sizes; its figures say little.")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all samples here.")
+@click.option(
+    "--write",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page here, and its chart beside it.",
+)
+@config_option
+@debug_option
+def bench(
+    names: tuple[str, ...], quick: bool, json_file: Path | None, page: Path | None, config_name: str | None, debug: bool
+) -> int:
+    """Measure start-up, validation, trigger floor, idle cost and throughput, each beside the same job written by hand
+    in plain PySpark. Takes about ten minutes; do nothing else on the machine meanwhile.
+
+    \b
+    Examples:
+      streamling bench
+      streamling bench --only start-up --only idle
+      streamling bench --write docs/benchmarks.md --json figures.json
+
+    \b
+    Exit codes:
+      0   measured, whatever the figures are
+      1   a measured process failed
+      2   wrong usage
+      78  the configuration is wrong
+    """
+    from streamling.bench.report import as_json, write_page
+    from streamling.bench.runner import measure_all
+    from streamling.bench.sizes import FULL, QUICK
+    from streamling.config import load_config
+
+    cache_dir = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ).cache_dir
+    with progress_of_steps() as tell:
+        results = measure_all(
+            names or _NAMES, sizes=QUICK if quick else FULL, cache_dir=cache_dir, environ=os.environ, tell=tell
+        )
+    _show(results)
+    if json_file:
+        json_file.write_text(as_json(results), encoding="utf-8")
+    if page:
+        write_page(results, page)
+    return ExitCode.OK
+
+
+def _show(results: Results) -> None:
+    from streamling.bench.report import HEADINGS, rows
+
+    canvas = canvas_of_stdout()
+    lines = canvas.table(HEADINGS, rows(results))
+    click.echo(next(lines), color=True)
+    for figure, line in zip(results.figures, lines, strict=True):
+        click.echo(canvas.style(line, fg=_COLOURS.get(figure.verdict.value)), color=True)
+    for note in results.notes:
+        click.echo(note)
