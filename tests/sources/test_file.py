@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from streamling.sources.file import FileSource
 from tests.sources.file_driver import NAME, Run, StoredState, make_source, read_all
@@ -232,7 +234,6 @@ def run_failure(spark: Any, source: FileSource) -> StreamlingError:
 def test_no_matching_file(tmp_path: Path) -> None:
     write(tmp_path / "a.json", "{}")
     error = failure(make_source(tmp_path, format="parquet").schema)
-    assert NAME in str(error)
     assert "parquet" in str(error)
     assert str(tmp_path) in str(error)
 
@@ -368,3 +369,74 @@ def test_mixed_partition_folders_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "dt=1" / "a.csv", "id\n1\n")
     write(tmp_path / "b.csv", "id\n1\n")
     assert "key=value folders" in str(failure(make_source(tmp_path).schema))
+
+
+@pytest.mark.parametrize(("folder", "expected"), [("n=x", "no whole number"), ("m=1", "other key=value folders")])
+def test_a_later_file_in_a_folder_that_does_not_fit(spark: Any, tmp_path: Path, folder: str, expected: str) -> None:
+    write(tmp_path / "n=1" / "a.csv", "id\n1\n")
+    run = Run(spark, make_source(tmp_path, bounded=False))
+    assert ids(run.rows()) == [1]
+    write(tmp_path / "n=02" / "a.csv", "id\n2\n")
+    assert run.rows() == [{"id": 2, "n": 2}]
+    write(tmp_path / folder / "a.csv", "id\n3\n")
+    assert expected in str(failure(run.rows))
+
+
+def test_new_columns_of_later_files_are_named_once_and_left_out(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "a.csv", "id\n1\n")
+    run = Run(spark, make_source(tmp_path, bounded=False))
+    run.rows()
+    for name in ("b", "c"):
+        write(tmp_path / f"{name}.csv", "new,id\nx,2\n")
+    assert run.rows() == [{"id": 2}, {"id": 2}]
+    assert [record.args for record in caplog.records if "new columns" in record.message] == [
+        (str(tmp_path / "b.csv"), "new")
+    ]
+    assert read_all(spark, tmp_path)[0].keys() == {"id", "new"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_arrivals_and_restarts_lose_no_row(spark: Any, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    state, expected, found, next_id = StoredState(), set(), set(), 0
+    run = None
+    for _ in range(12):
+        for _ in range(rng.randint(0, 3)):  # new files and rewritten ones, with any time stamp
+            content = "".join(f"{next_id + i}\n" for i in range(3))
+            next_id += 3
+            write(tmp_path / f"{rng.randint(0, 30)}.csv", "id\n" + content, mtime=rng.randint(1, 10**6))
+            if run is not None and rng.random() < 0.5:
+                found.update(ids(run.rows()))
+        if run is None and not os.listdir(tmp_path):
+            continue
+        run = run or Run(spark, make_source(tmp_path, state, bounded=False))
+        found.update(ids(run.rows()))
+        expected.update(row for file in tmp_path.iterdir() for row in map(int, file.read_text().split()[1:]))
+        assert expected <= found, f"seed {seed}"
+        if rng.random() < 0.5:
+            state.store(run.position)
+        if rng.random() < 0.4:
+            run.source.close()
+            run = None
+    if run is not None:
+        run.source.close()
+
+
+def test_scratch_files_are_gone_after_close(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "in" / "a:b.csv", "id\n1\n")
+    run = Run(spark, make_source(tmp_path / "in"))
+    assert ids(run.rows()) == [1]
+    staging = Path(run.source._reader._staging.root)
+    assert staging.exists()
+    run.source.close()
+    assert not staging.exists()
+
+
+def test_a_cluster_reads_local_files_with_odd_names_on_its_executors(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a:b.csv", "id,t\n1,x\n")
+    config = AppConfig.model_validate({"spark": {"master": "spark://127.0.0.1:7077"}})
+    assert read_all(spark, tmp_path, config=config) == [{"id": 1, "t": "x"}]
+    write(tmp_path / "plain.csv", "id,t\n2,y\n")
+    assert read_all(spark, tmp_path / "plain.csv", config=config) == [{"id": 2, "t": "y"}]

@@ -108,8 +108,8 @@ class ExecutorReading:
     def _is_cast(self, name: str) -> bool:
         """Whether the executors hand over text that stands for something else."""
         if name in self.schema.partitions.names:
-            return self.schema.partitions.field(name).type != pa.string()
-        return self.format == "csv" and self.schema.types[name] != pa.string()
+            return bool(self.schema.partitions.field(name).type != pa.string())
+        return self.format == "csv" and bool(self.schema.types[name] != pa.string())
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field) -> Any:

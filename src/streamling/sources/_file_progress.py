@@ -134,11 +134,16 @@ class Ledger:
         # Pages are part of positions already handed out: they are replaced, never changed.
         page = self._pages.get(self._last_page, {}) | marks
         if self._last_page < 0 or len(page) > PAGE_FILES:
-            self._compact()
+            self._compact_if_worth_it()
             self._last_page += 1
             page = self._pages.get(self._last_page, {}) | marks
         self._pages[self._last_page] = page
         self._marks |= marks
+
+    def _compact_if_worth_it(self) -> None:
+        # Looking at every entry for every page would take minutes for 100 000 files.
+        if sum(map(len, self._pages.values())) > 2 * len(self._listed) + PAGE_FILES:
+            self._compact()
 
     def _compact(self) -> None:
         """Give up pages that mostly name files which are gone or were read again, so that the ledger grows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import shutil
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from streamling.sources import _file_csv
 from streamling.sources._file_executors import ExecutorReading
 from streamling.sources._file_frames import NO_OPERATION, Group, Reading
 from streamling.sources._file_pieces import PIECE_BYTES, lines_before
-from streamling.sources._file_schema import FORMATS, FileSchema
+from streamling.sources._file_schema import FORMATS, FileSchema, check_partitions
 from streamling.sources._file_staging import Staged, Staging, gone
 from streamling.sources._file_storage import File, Storage, is_hidden
 
@@ -28,7 +28,7 @@ BATCH_BYTES = {"csv": 128 << 20, "json": 128 << 20, "parquet": 32 << 20, "avro":
 _COMPRESSED_WEIGHT = 4
 #: what Spark says when the trouble is in a file
 _READ_FAILURES = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "MALFORMED_", "CANNOT_MERGE_SCHEMAS")
-_CAST_FAILURES = ("CAST_INVALID_INPUT", "ArrowInvalid", "is no ")
+_CAST_FAILURES = ("CAST_INVALID_INPUT", "ArrowInvalid", "FileNotFoundError")
 
 
 def weight(file: File) -> int:
@@ -46,12 +46,15 @@ class FileReader:
         format: str,
         parallelism: int | None,
         staging: Staging | None,
+        log: logging.Logger,
     ) -> None:
         self._storage = storage
         self._schema = schema
         self._format = format
         self._parallelism = parallelism
         self._staging = staging
+        self._log = log
+        self._ignored: set[str] = set()
         #: files of the batch under way
         self._current: Sequence[Staged] = ()
 
@@ -59,11 +62,13 @@ class FileReader:
         """Whether a file is read in pieces: when it is large, or in a compression that Spark has not."""
         if self._staging is None:
             return False
-        return weight(file) > 2 * PIECE_BYTES or file.path.lower().endswith(".zst")
+        return weight(file) > 2 * PIECE_BYTES or _is_zstd(file)
 
     def whole(self, files: Sequence[File]) -> pa.Table | SparkRead:
         """Rows of files that are not cut."""
         files = [file for file in files if file.size]
+        for file in files:
+            check_partitions(file, self._schema)
         if not files:
             return self._schema.columns.empty_table()
         return SparkRead(lambda spark: self._whole_frame(spark, files))
@@ -81,10 +86,10 @@ class FileReader:
                 if not os.path.exists(file.path):
                     raise gone(file)
         in_place = [Staged(file.path, file) for file in files]
-        if self._staging is None and not self._storage.is_local:
+        if self._staging is None and not (self._storage.is_local and all(map(_is_readable, files))):
             self._current = in_place
             return ExecutorReading(self._storage, self._format, self._schema, self._parallelism).frame(spark, files)
-        if self._staging is None or (self._storage.is_local and not any(map(_is_odd, files))):
+        if self._staging is None or (self._storage.is_local and all(map(_is_readable, files))):
             return self._frame(spark, in_place)
         self._staging.clear()
         return self._frame(spark, self._staging.stage(files))
@@ -106,7 +111,18 @@ class FileReader:
                 header = tuple(_file_csv.read_header(stream, one.path))
             if header:
                 by_header.setdefault(header, []).append(one.path)
+                self._warn_of_new(header, one)
         return [Group(paths, header) for header, paths in by_header.items()]
+
+    def _warn_of_new(self, header: Sequence[str], one: Staged) -> None:
+        new = set(header) - set(self._schema.data.names) - self._ignored
+        if new:
+            self._ignored |= new
+            self._log.warning(
+                "'%s' has new columns (%s), which are left out until the pipeline is started again",
+                one.origin.path,
+                ", ".join(sorted(new)),
+            )
 
     # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,7 +133,7 @@ class FileReader:
             return StreamlingError.user(NO_OPERATION, remedy="write i, u or d in every row")
         in_file = any(word in message for word in _READ_FAILURES)
         # A failing cast may be one of ours or one of the user's: only the files can tell.
-        casts = self._schema.loose or not self._storage.is_local
+        casts = self._schema.loose or self._staging is None
         if not in_file and not (casts and any(word in message for word in _CAST_FAILURES)):
             return None
         # Spark names the file; where it does not, it is one of the batch.
@@ -161,10 +177,14 @@ class FileReader:
     def close(self) -> None:
         if self._staging is not None:
             self._staging.close()
-            shutil.rmtree(self._staging.root, ignore_errors=True)
 
 
-def _is_odd(file: File) -> bool:
-    """Names that Spark cannot read: Hadoop takes a colon for a scheme, and leaves hidden files out."""
+def _is_readable(file: File) -> bool:
+    """Whether Spark can read a local file: Hadoop takes a colon for a scheme, leaves hidden files out, and has no
+    zstd of its own."""
     name = os.path.basename(file.path)
-    return ":" in name or is_hidden(name)
+    return ":" not in name and not is_hidden(name) and not _is_zstd(file)
+
+
+def _is_zstd(file: File) -> bool:
+    return file.path.lower().endswith(".zst")

@@ -87,6 +87,23 @@ def partition_schema(files: Sequence[File]) -> pa.Schema:
     return pa.schema([_partition_field(name, found) for name, found in values.items()])
 
 
+def check_partitions(file: File, schema: FileSchema) -> None:
+    """Refuse a file whose key=value folders do not fit those of the others."""
+    if [name for name, _ in file.partitions] != schema.partitions.names:
+        expected = "/".join(f"{name}=…" for name in schema.partitions.names) or "none"
+        raise StreamlingError.user(
+            f"'{file.path}' lies in other key=value folders than the first files ({expected})",
+            remedy="use the same keys in the same order for all files",
+        )
+    for name, value in file.partitions:
+        number = schema.partitions.field(name).type == pa.int64()
+        if number and value != _HIVE_NULL and not re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
+            raise StreamlingError.user(
+                f"the folder {name}={value} of '{file.path}' has no whole number as the others",
+                remedy="rename the folder, or start the pipeline again: the column then holds text",
+            )
+
+
 def _partition_field(name: str, values: set[str]) -> pa.Field:
     known = values - {_HIVE_NULL}
     numbers = known and all(_WHOLE_NUMBER.fullmatch(value) for value in known)

@@ -30,11 +30,16 @@ class Staged:
 
 
 class Staging:
-    """Numbered files under ``folder``, emptied before each batch: the one before has been read by then."""
+    """Numbered files in a scratch folder, emptied before each batch: the one before has been read by then."""
 
-    def __init__(self, storage: Storage, format: str, folder: Path) -> None:
+    def __init__(self, storage: Storage, format: str) -> None:
+        from streamling.engine.scratch import Scratch
+
         self._storage = storage
         self._format = format
+        self._scratch = Scratch()
+        folder = self._scratch.path / "files"
+        folder.mkdir()
         self.root = str(folder)
         self._count = 0
         self._cutting: _Cutting | None = None
@@ -72,10 +77,14 @@ class Staging:
             staged.append(one)
             room -= len(content)
         if end is None:
-            self.close()
+            self._stop_cutting()
         return staged, end
 
     def close(self) -> None:
+        self._stop_cutting()
+        self._scratch.remove()
+
+    def _stop_cutting(self) -> None:
         if self._cutting is not None:
             self._cutting.close()
             self._cutting = None
@@ -83,7 +92,7 @@ class Staging:
     def _cutting_at(self, file: File, offset: int) -> _Cutting:
         """The open file when it stands there already: a compressed one cannot be entered in the middle."""
         if self._cutting is None or (self._cutting.file, self._cutting.offset) != (file, offset):
-            self.close()
+            self._stop_cutting()
             self._cutting = _Cutting(self._storage, file, self._format, offset)
         return self._cutting
 

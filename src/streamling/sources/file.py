@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import deque
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import pyarrow as pa
@@ -87,8 +85,7 @@ class FileSource(Source[FileSourceOptions]):
         return self._schema.columns
 
     def explain(self, error: Exception) -> StreamlingError | None:
-        explained = self._reader.explain(error)
-        return explained.context(f"file source '{self.context.name}'") if explained else None
+        return self._reader.explain(error)
 
     def close(self) -> None:
         if "_reader" in vars(self):  # nothing has been read otherwise
@@ -99,7 +96,7 @@ class FileSource(Source[FileSourceOptions]):
         files = [file for file in self._storage.list_files() if file.size]
         if not files:
             raise StreamlingError.user(
-                f"file source '{self.context.name}': no {self.options.format} file in '{self.options.path}'",
+                f"there is no {self.options.format} file in '{self.options.path}'",
                 remedy="check the path, and that the files have the usual ending",
             )
         return infer(self._storage, files, self.options.format)
@@ -109,10 +106,9 @@ class FileSource(Source[FileSourceOptions]):
         master = self.context.config.spark.master
         staging = None
         if master == "local" or master.startswith("local["):
-            folder = Path(tempfile.mkdtemp(prefix="streamling-files-"))
-            staging = Staging(self._storage, self.options.format, folder)
+            staging = Staging(self._storage, self.options.format)
         parallelism = self.options.parallelism or (None if self.bounded else 1)
-        return FileReader(self._storage, self._schema, self.options.format, parallelism, staging)
+        return FileReader(self._storage, self._schema, self.options.format, parallelism, staging, self.context.log)
 
     # ── position ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -130,7 +126,8 @@ class FileSource(Source[FileSourceOptions]):
 
     def state_keys(self) -> tuple[str, ...]:
         name = self.context.name
-        return (f"{name}:bounded_progress",) if self.bounded else (f"{name}:watermark", f"{name}:seen:*")
+        files = (f"{name}:bounded_progress",) if self.bounded else (f"{name}:watermark", f"{name}:seen:*")
+        return (*files, self._partial_key)
 
     def _go_to(self, position: Position) -> None:
         """Find out what is to be read after ``position``, unless it is where the last call left off."""
