@@ -77,12 +77,16 @@ class StreamlingError(Exception):
         """One line per cause, outermost first."""
         error: BaseException | None = self.__cause__
         while error is not None:
-            yield _sentence(error)
+            if sentence := _sentence(error):
+                yield sentence
             error = error.__cause__
 
 
 def _sentence(error: BaseException) -> str:
-    text = str(error).strip()
+    try:
+        text = str(error).strip()
+    except Exception:
+        return ""  # an exception of PySpark cannot speak any more once its JVM is gone
     if isinstance(error, StreamlingError) or not text:
         return text or type(error).__name__
     return f"{type(error).__name__}: {text}"

@@ -31,6 +31,16 @@ def test_all_problems_of_a_file_are_told_with_place_excerpt_and_remedy():
     ]
 
 
+def test_a_cause_that_cannot_speak_is_left_out():
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise AssertionError("the JVM is gone")
+
+    error = StreamlingError.user("division by zero", cause=Mute())
+    assert render(error, debug=False) == "error: division by zero"
+    assert "Mute" in render(error, debug=True)
+
+
 def test_an_unexpected_exception_asks_for_a_report_and_debug_gives_the_trace():
     try:
         raise KeyError("lost")

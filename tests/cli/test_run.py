@@ -123,8 +123,11 @@ def _running(project: Project) -> Iterator[subprocess.Popen[str]]:
 def test_a_signal_drains_and_ends_with_0(tmp_path, number):
     project = Project(tmp_path)
     with _running(project) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.stdout.read(), process.stderr.read()
+        process.wait(60)
     assert process.returncode == 0, err
     assert f"finished: {number.name}; rows: 2 to screen" in err
     assert json.loads(out)["id"] == 3
