@@ -72,6 +72,9 @@ CASES: list[tuple[str, list[dict[str, Any]]]] = [
     # the name of a column without an alias
     ("SELECT id::text, amount * 2 FROM plain", [{"id": "10", "amount * 2": 2}]),
     ("SELECT upper('x') FROM plain", [{"upper('x')": "X"}]),
+    ("SELECT -1, id IS NULL, id IS DISTINCT FROM 1, (1 + 2) FROM plain",
+     [{"-1": -1, "id IS NULL": False, "id IS DISTINCT FROM 1": True, "1 + 2": 3}]),
+    ('SELECT "odd name.x".id FROM "odd name.x"', [{"id": 20}]),
     # stars
     ("SELECT * FROM plain", [{"id": 10, "amount": 1}]),
     ("SELECT *, amount + 1 AS more FROM plain", [{"id": 10, "amount": 1, "more": 2}]),
@@ -127,6 +130,8 @@ CASES: list[tuple[str, list[dict[str, Any]]]] = [
     ("SELECT CAST(1 AS BIGINT UNSIGNED) = 1 AS x FROM plain", [{"x": True}]),
     ("SELECT CAST(id AS Utf8) AS x FROM plain", [{"x": "10"}]),
     ("SELECT transform([1, 2], id -> id * 10) AS x FROM plain", [{"x": [10, 20]}]),
+    ("SELECT map('a', 1)['a'] AS m, from_unixtime(0, 'yyyy') AS y, trunc(date '2020-05-06', 'MM') < date '2020-05-02' AS t"
+     " FROM plain", [{"m": 1, "y": "1970", "t": True}]),
     ("SELECT amount AS a, a + 1 AS b FROM plain", [{"a": 1, "b": 2}]),
     ("SELECT id FROM plain WHERE now() > timestamp '2020-01-01' AND now() - interval '1 hour' < now()", [{"id": 10}]),
     ("SELECT id FROM plain WHERE current_date = today() AND current_timestamp = now()", [{"id": 10}]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import datafusion as oracle
@@ -27,11 +28,23 @@ SCHEMA = pa.schema(
         "more": pa.list_(pa.int64()),
         "ts": pa.timestamp("us"),
         "day": pa.date32(),
+        "price": pa.decimal128(38, 18),
     }
 )
 ROWS = pa.Table.from_pylist(
     [
-        {"id": 1, "n": 7, "x": 2.5, "s": "Ab c", "flag": True, "tags": [3, 1, 2, 1], "more": [1, 9], "ts": 0, "day": 0},
+        {
+            "id": 1,
+            "n": 7,
+            "x": 2.5,
+            "s": "Ab c",
+            "flag": True,
+            "tags": [3, 1, 2, 1],
+            "more": [1, 9],
+            "ts": 0,
+            "day": 0,
+            "price": Decimal("0.1"),
+        },
         {
             "id": 2,
             "n": -7,
@@ -43,8 +56,30 @@ ROWS = pa.Table.from_pylist(
             "ts": 10**15 + 123456,
             "day": 19000,
         },
-        {"id": 3, "n": None, "x": None, "s": None, "flag": None, "tags": None, "more": None, "ts": None, "day": None},
-        {"id": 4, "n": 1000, "x": 0.1, "s": "żółw_%", "flag": True, "tags": [5], "more": [5], "ts": -1, "day": -1},
+        {
+            "id": 3,
+            "n": None,
+            "x": None,
+            "s": None,
+            "flag": None,
+            "tags": None,
+            "more": None,
+            "ts": None,
+            "day": None,
+            "price": None,
+        },
+        {
+            "id": 4,
+            "n": 1000,
+            "x": 0.1,
+            "s": "żółw_%",
+            "flag": True,
+            "tags": [5],
+            "more": [5],
+            "ts": -1,
+            "day": -1,
+            "price": Decimal(7),
+        },
     ],
     schema=SCHEMA,
 )
@@ -270,6 +305,11 @@ regexp_like(s, 'b')
 regexp_count('abab', 'a')
 array_add([1.5], [2.0])
 array_scale([1.5], 2.0)
+price = 0.1
+price + 1
+price * 2
+coalesce(price, 0.5)
+case when n > 0 then price else 0.5 end
 arrow_cast(n, 'Int64')
 arrow_cast(n, 'Utf8')
 cast(n as int8)

@@ -69,6 +69,7 @@ CASES = [
     ("SELECT id FROM raw.orders ‸INTERSECT‸ SELECT id FROM other", "INTERSECT", "WHERE"),
     ("SELECT id FROM raw.orders ‸EXCEPT‸ SELECT id FROM other", "EXCEPT", "WHERE"),
     ("SELECT id FROM raw.orders UNION ALL SELECT ‸id, name FROM raw.orders‸", "2 columns, the first has 1", "same"),
+    ("SELECT ‸id FROM raw.orders UNION ALL BY NAME SELECT id FROM other‸", "BY NAME", "same order"),
     # where rows come from
     ("‸SELECT‸ 1", "no FROM", "FROM <node>"),
     ("SELECT * ‸FROM‸ (VALUES (1)) AS t", "VALUES cannot stand in FROM", "name a source"),
@@ -91,6 +92,9 @@ CASES = [
     ("SELECT ‸u256_add(id, 1)‸ AS n FROM raw.orders", "does not have the function u256_add() yet", None),
     ("SELECT id FROM raw.orders WHERE ‸dynamic_table_check('t', id)‸", "dynamic_table_check() yet", None),
     ("SELECT ‸java_method('a', 'b')‸ AS n FROM raw.orders", "not allowed", None),
+    ("SELECT place.city.‸java_method('a', 'b')‸ AS n FROM raw.orders", "no schema in front", "name alone"),
+    ("SELECT ‸* RENAME (id AS x)‸ FROM raw.orders", "RENAME", "AS"),
+    ("SELECT ‸array_has(tags)‸ AS n FROM raw.orders", "does not take 1 argument(s)", None),
     ("SELECT ‸posexplode(tags)‸ FROM raw.orders", "several rows of one", "unnest(list)"),
     ("SELECT id FROM raw.orders WHERE ‸unnest(tags)‸ > 1", "several rows of one", "unnest(list)"),
     ("SELECT ‸unnest(id)‸ AS n FROM raw.orders", "takes a list, not int64", None),

@@ -86,11 +86,12 @@ class _Compiler:
             return self.query(node, ctes)
         name = table_name(node)
         relation = None if node.args.get("db") else ctes.get(name.lower())
-        relation = (relation or self._node(node, name)).renamed(name)
+        relation = relation or self._node(node, name)
         if node.alias:
             return relation.renamed(node.alias)
         path = tuple(name.lower().split("."))
-        return Relation(relation.plan, relation.columns, frozenset(path[start:] for start in range(len(path))))
+        names = {path[start:] for start in range(len(path))} | {(name.lower(),)}
+        return Relation(relation.plan, relation.columns, frozenset(names))
 
     def _node(self, node: exp.Table, name: str) -> Relation:
         declared = match(name, self.inputs)

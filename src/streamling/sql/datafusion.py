@@ -71,7 +71,6 @@ TEMPLATES: dict[str, str | list[str]] = {
     "string_to_list": ["", "split({0}, '\\\\Q' || {1} || '\\\\E')"],
     "get_field": "({0})[{1}]",
     "row": "struct({*})",
-    "map": ["", "map_from_arrays({0}, {1})"],
     "starts_with": "startswith({0}, {1})",
     "ends_with": "endswith({0}, {1})",
     "ltrim": ["ltrim({0})", "ltrim({1}, {0})"],
@@ -83,10 +82,6 @@ TEMPLATES: dict[str, str | list[str]] = {
     "today": "current_date()",
     "iszero": "(({0}) = 0)",
     "log": ["log10({0})", "log({0}, {1})"],
-    "trunc": [
-        "(sign({0}) * floor(abs({0})))",
-        "(sign({0}) * floor(abs({0}) * pow(10, {1})) / pow(10, {1}))",
-    ],
     "sha224": "unhex(sha2({0}, 224))",
     "sha256": "unhex(sha2({0}, 256))",
     "sha384": "unhex(sha2({0}, 384))",

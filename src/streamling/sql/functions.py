@@ -11,7 +11,7 @@ from sqlglot import exp
 from streamling.sql import catalog, datafusion, typenames
 from streamling.sql.datafusion import words
 from streamling.sql.dateformats import java_format
-from streamling.sql.inference import TIMESTAMP_UTC, common, type_of
+from streamling.sql.inference import TIMESTAMP_UTC, common, group_type, type_of, unified
 from streamling.sql.literals import widen
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
@@ -63,7 +63,7 @@ _LIKE_ARGUMENTS = frozenset({"coalesce", "ifnull", "nvl", "greatest", "least"})
 
 
 def _widened(name: str) -> Callable[[Args], exp.Expr]:
-    return lambda args: call(name, *(widen(arg) for arg in args))
+    return lambda args: call(name, *(widen(unified(arg, args)) for arg in args))
 
 
 def _date_trunc(args: Args) -> exp.Expr | None:
@@ -140,6 +140,15 @@ def _decode(args: Args) -> exp.Expr | None:
     return _filled(templates[encoding], args) if encoding in templates else None
 
 
+def _trunc(args: Args) -> exp.Expr | None:
+    """Of numbers; ``trunc(date, 'MM')`` is Spark's."""
+    if len(args) == 1:
+        return _filled("(sign({0}) * floor(abs({0})))", args)
+    if len(args) != 2 or (isinstance(args[1], exp.Literal) and args[1].is_string):
+        return None
+    return _filled("(sign({0}) * floor(abs({0}) * pow(10, {1})) / pow(10, {1}))", args)
+
+
 def _map(args: Args) -> exp.Expr | None:
     """``map(keys, values)`` over two lists is DataFusion's; Spark's takes keys and values in turn."""
     lists = len(args) == 2 and all(pa.types.is_list(type_of(arg) or pa.null()) for arg in args)
@@ -160,6 +169,7 @@ _REWRITTEN: dict[str, Callable[[Args], exp.Expr | None]] = {
     "encode": _encode,
     "decode": _decode,
     "map": _map,
+    "trunc": _trunc,
     "arrow_cast": _arrow_cast,
     "arrow_try_cast": lambda args: _arrow_cast(args, "TRY_CAST"),
     "date_part": lambda args: part_of_date(args[0].name, args[1]) if len(args) == 2 else None,
@@ -191,8 +201,11 @@ def rewrite_call(node: exp.Anonymous, text: SourceText, problems: list[SqlProble
     if problem is not None:
         problems.append(problem)
         return node
-    rewritten = _REWRITTEN[name](args) if name in _REWRITTEN else None
-    rewritten = rewritten or _from_template(name, args) or call(name, *args)
+    rewritten = (_REWRITTEN[name](args) if name in _REWRITTEN else None) or _from_template(name, args)
+    if rewritten is None and name in datafusion.TEMPLATES and name not in catalog.SCALARS:
+        problems.append(text.problem(node, f"{name}() does not take {len(args)} argument(s)"))
+        return node
+    rewritten = rewritten or call(name, *args)
     rewritten.meta.update({key: value for key, value in node.meta.items() if key != "arrow"})
     rewritten.meta.setdefault("arrow", _result(name, args))
     return rewritten
@@ -200,7 +213,7 @@ def rewrite_call(node: exp.Anonymous, text: SourceText, problems: list[SqlProble
 
 def _result(name: str, args: Args) -> pa.DataType | None:
     if name in _LIKE_ARGUMENTS:
-        return common([type_of(arg) for arg in args])
+        return group_type(args)
     if name in ("array", "make_array", "make_list"):
         element = common([type_of(arg) for arg in args])
         return None if element is None or element == pa.int64() else pa.list_(element)
@@ -209,10 +222,12 @@ def _result(name: str, args: Args) -> pa.DataType | None:
 
 
 def _from_template(name: str, args: Args) -> exp.Expr | None:
-    template = datafusion.TEMPLATES.get(name)
+    """The call by its template; None when there is none for this number of arguments."""
+    template = datafusion.TEMPLATES.get(name, "")
     if isinstance(template, list):
-        template = template[len(args) - 1] if 0 < len(args) <= len(template) else None
-    return _filled(template, args) if template else None
+        template = template[len(args) - 1] if 0 < len(args) <= len(template) else ""
+    takes = sum(f"{{{number}}}" in template for number in range(4))
+    return _filled(template, args) if template and ("{*}" in template or takes == len(args)) else None
 
 
 def _filled(template: str, args: Args) -> exp.Expr:

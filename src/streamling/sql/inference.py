@@ -11,7 +11,7 @@ from functools import reduce
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.literals import widen
+from streamling.sql.literals import beside_decimals, widen
 
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -50,6 +50,9 @@ def annotate(node: exp.Expr) -> exp.Expr:
     elif isinstance(node, exp.Array):
         _array(node)
     elif isinstance(node, exp.Predicate | exp.Connector | exp.RegexpLike):
+        if isinstance(node, exp.Binary):
+            node.set("this", unified(node.this, [node.this, node.expression]))
+            node.set("expression", unified(node.expression, [node.this, node.expression]))
         node.meta["arrow"] = pa.bool_()
     elif type(node) in _FIXED:
         node.meta["arrow"] = _FIXED[type(node)]
@@ -61,6 +64,20 @@ def annotate(node: exp.Expr) -> exp.Expr:
 def common(types: list[pa.DataType | None]) -> pa.DataType | None:
     """The type that values of all these types are brought to, when that is certain."""
     return reduce(_wider, types) if types else None
+
+
+def unified(node: exp.Expr, group: list[exp.Expr]) -> exp.Expr:
+    """``node`` as it is written among others of which one is a decimal: then its literals are exact."""
+    if any(pa.types.is_decimal(type_of(other) or pa.null()) for other in group):
+        return beside_decimals(node)
+    return node
+
+
+def group_type(group: list[exp.Expr]) -> pa.DataType | None:
+    """The type of one of the group, whichever it will be."""
+    types = [type_of(node) for node in group]
+    mixed_decimals = len(set(types)) > 1 and any(pa.types.is_decimal(type_ or pa.null()) for type_ in types)
+    return None if mixed_decimals else common(types)
 
 
 def _wider(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
@@ -108,13 +125,11 @@ def _moment(type_: pa.DataType | None) -> bool:
 
 
 def _case(node: exp.Case) -> None:
-    for branch in node.args["ifs"]:
-        branch.set("true", widen(branch.args["true"]))
-    if default := node.args.get("default"):
-        node.set("default", widen(default))
     results = [branch.args["true"] for branch in node.args["ifs"]]
     results += [node.args["default"]] if node.args.get("default") else []
-    node.meta["arrow"] = common([type_of(result) for result in results])
+    node.meta["arrow"] = group_type(results)
+    for result in results:
+        result.replace(widen(unified(result, results)))
 
 
 def _array(node: exp.Array) -> None:

@@ -15,7 +15,9 @@ def rewrite_number(node: exp.Literal) -> exp.Expr:
         return _typed(node, pa.string())
     if node.name.isdigit():
         return _typed(node, pa.int64() if int(node.name) in _INT64 else None)
-    return _typed(_like(node, f"{node.name}D"), pa.float64())
+    double = _typed(_like(node, f"{node.name}D"), pa.float64())
+    double.meta["exact"] = node.name
+    return double
 
 
 def widen(node: exp.Expr) -> exp.Expr:
@@ -23,6 +25,11 @@ def widen(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Literal) and not node.is_string and node.meta.get("arrow") == pa.int64():
         return _typed(_like(node, f"{node.name}L"), pa.int64())
     return node
+
+
+def beside_decimals(node: exp.Expr) -> exp.Expr:
+    """A number with a point as the exact decimal it looks like, for places where it meets decimals."""
+    return exp.Literal.number(node.meta["exact"]) if "exact" in node.meta else node
 
 
 def _like(node: exp.Expr, text: str) -> exp.Expr:

@@ -6,6 +6,7 @@ reaches from its first to its last known part, a clause starts at its keyword be
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from sqlglot import exp
@@ -37,12 +38,16 @@ class SourceText:
         before = [t for t in self._tokens if t.start <= inside.start and t.token_type in keywords]
         return Span(before[-1].start, before[-1].end + 1) if before else inside
 
-    def text(self, node: exp.Expr) -> str:
-        """What the user wrote for ``node``, completed to whole brackets, on one line."""
-        span = self.whole(node)
+    def item(self, node: exp.Expr) -> str:
+        """What the user wrote for ``node`` of a select list, from comma to comma, on one line."""
+        span = _own_span(node)
         if span is None:
             return node.sql(comments=False).lower()
-        return " ".join(self.sql[span.start : span.end].split())
+        before = [token for token in self._tokens if token.start < span.start]
+        behind = [token for token in self._tokens if token.start >= span.start]
+        start = _reach(reversed(before), _CLOSING, _OPENING, span.start, lambda token: token.start)
+        end = _reach(behind, _OPENING, _CLOSING, span.end, lambda token: token.end + 1)
+        return " ".join(self.sql[start:end].split())
 
     def whole(self, node: exp.Expr) -> Span | None:
         """What the user wrote for ``node``, completed to whole brackets; None when no part has a place."""
@@ -82,6 +87,25 @@ class SourceText:
         return problem_at(self.sql, span, message, remedy)
 
 
+def _reach(
+    tokens: Iterable[Token],
+    deeper: tuple[TokenType, ...],
+    back: tuple[TokenType, ...],
+    edge: int,
+    place: Callable[[Token], int],
+) -> int:
+    """How far an item of a select list goes in one direction: to a comma or clause outside of all brackets."""
+    depth, previous = 0, None
+    for token in tokens:
+        kind = token.token_type
+        ends = kind in _ENDS and not (kind is TokenType.FROM and previous is TokenType.DISTINCT)
+        if depth == 0 and (ends or kind in back):
+            break
+        depth += (kind in deeper) - (kind in back)
+        edge, previous = place(token), kind
+    return edge
+
+
 def _own_span(node: exp.Expr) -> Span | None:
     places = [part.meta for part in node.walk() if "start" in part.meta]
     if not places:
@@ -89,5 +113,6 @@ def _own_span(node: exp.Expr) -> Span | None:
     return Span(min(place["start"] for place in places), max(place["end"] for place in places) + 1)
 
 
+_ENDS = (TokenType.COMMA, TokenType.SELECT, TokenType.FROM)
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)

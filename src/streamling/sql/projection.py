@@ -100,12 +100,16 @@ def _name(node: exp.Expr, expressions: Expressions) -> str:
     inner = node
     while isinstance(inner, exp.Cast | exp.Paren):
         inner = inner.this
-    written = inner.name if isinstance(inner, exp.Column | exp.Dot) else expressions.text.text(node)
+    written = inner.name if isinstance(inner, exp.Column | exp.Dot) else expressions.text.item(node)
     return expressions.name(inner) or written
 
 
 def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
     star = node.this if isinstance(node, exp.Column) else node
+    for word in ("rename", "ilike"):
+        if star.args.get(word):
+            message = f"* {word.upper()} is not possible here"
+            expressions.problems.append(expressions.text.problem(star, message, "write the columns with AS"))
     columns = expressions.relation.columns
     if isinstance(node, exp.Column) and (node.table.lower(),) not in expressions.relation.names:
         message = f"there is no table '{node.table}' in this SELECT"

@@ -42,11 +42,10 @@ _CLAUSES: dict[str, tuple[str, tuple[TokenType, ...], str]] = {
     "hint": ("a hint", (_T.HINT,), "leave it out"),
     "match": ("MATCH_RECOGNIZE", (_T.MATCH_RECOGNIZE,), _NO_WINDOW),
     "connect": ("CONNECT BY", (_T.CONNECT_BY, _T.START_WITH), _NO_JOIN),
+    "by_name": ("BY NAME", (), "name the columns in the same order in every part"),
     "kind": ("SELECT AS", (_T.SELECT,), "write the columns"),
 }
-_ALLOWED = frozenset(
-    {"with_", "expressions", "from_", "where", "this", "expression", "alias", "db", "catalog", "by_name"}
-)
+_ALLOWED = frozenset({"with_", "expressions", "from_", "where", "this", "expression", "alias", "db", "catalog"})
 
 
 def check(query: exp.Query, text: SourceText) -> list[SqlProblem]:
@@ -66,6 +65,8 @@ def _of_node(node: exp.Expr, text: SourceText) -> Iterator[SqlProblem]:
         name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else "this"
         message = f"{name}() OVER is a window function, which a stateless transform cannot compute"
         yield text.problem(node.this, message, _NO_WINDOW)
+    elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        yield text.problem(node.expression, "a function has no schema in front of it", "write its name alone")
     elif isinstance(node, exp.With) and node.args.get("recursive"):
         yield text.problem(
             text.clause(node, _T.RECURSIVE), "WITH RECURSIVE is not possible in a sql transform", "write WITH"

@@ -57,7 +57,7 @@ def _element(call: exp.Anonymous, expressions: Expressions) -> tuple[str, pa.Dat
 def _stand_in(call: exp.Expr, name: str, text: SourceText) -> exp.Expr:
     column = exp.column(exp.to_identifier(name, quoted=True))
     if isinstance(call.parent, exp.Tuple):  # an item without an alias is called what the user wrote
-        return exp.alias_(column, exp.to_identifier(text.text(call), quoted=True))
+        return exp.alias_(column, exp.to_identifier(text.item(call), quoted=True))
     return column
 
 
