@@ -9,6 +9,8 @@ import pytest
 
 from streamling.config.model import default_cache_dir
 
+pytest_plugins = ["tests.services"]
+
 
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:

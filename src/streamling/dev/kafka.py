@@ -33,6 +33,9 @@ _SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    # after a kill the new broker is not let in before the session of the old one has ended: 9 s by default
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "500",
     "log.retention.ms": "-1",
     "log.cleaner.dedupe.buffer.size": str(8 * 2**20),  # 128 MiB of heap by default
     "num.network.threads": "2",
@@ -161,7 +164,7 @@ class LocalKafka(LocalService):
         scram = [f"{kind}=[name={name},password={password}]" for name, password in users for kind in _SCRAM]
         done = subprocess.run(
             [
-                *self._java("kafka.tools.StorageTool"),
+                *self._java("kafka.tools.StorageTool", quick=True),
                 *("format", "--cluster-id", _CLUSTER, "--config", str(self._properties)),
                 *(word for credential in scram for word in ("--add-scram", credential)),
             ],
@@ -175,12 +178,12 @@ class LocalKafka(LocalService):
     # ── process ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _command(self) -> list[str]:
-        return [*self._java("kafka.Kafka", archived=True), str(self._properties)]
+        return [*self._java("kafka.Kafka"), str(self._properties)]
 
-    def _java(self, main: str, *, archived: bool = False) -> list[str]:
+    def _java(self, main: str, *, quick: bool = False) -> list[str]:
         jars = self._packages.folder("kafka") / "*"  # Java itself expands it
         log4j = Path(__file__).parent / "log4j2.properties"
-        line = self._packages.java_line("kafka", heap_mb=_HEAP_MB)
+        line = self._packages.java_line(heap_mb=_HEAP_MB, quick=quick)
         return [*line, f"-Dlog4j2.configurationFile={log4j.as_uri()}", "-cp", str(jars), main]
 
     def _answers(self) -> bool:

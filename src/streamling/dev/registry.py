@@ -44,11 +44,14 @@ class LocalRegistry(LocalService):
             "quarkus.http.port": str(self.port),
             "quarkus.banner.enabled": "false",
             "quarkus.log.level": "WARN",
+            "quarkus.log.console.color": "false",
+            "quarkus.http.access-log.enabled": "false",
+            "apicurio.log.level": "WARN",
             "apicurio.storage.kind": "sql",
             "apicurio.storage.sql.kind": "h2",
             "apicurio.datasource.url": f"jdbc:h2:file:{self.folder / 'data' / 'registry'}",
         }
-        line = self._packages.java_line("registry", heap_mb=_HEAP_MB)
+        line = self._packages.java_line(heap_mb=_HEAP_MB, quick=True)
         return [*line, *(f"-D{name}={value}" for name, value in properties.items()), "-jar", str(program)]
 
     def _answers(self) -> bool:

@@ -1,0 +1,84 @@
+"""The real services, one of each for the whole test run, started as `streamling dev` starts them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from streamling.dev.kafka import LocalKafka, Secured
+from streamling.dev.packages import Packages
+from streamling.dev.postgres import LocalPostgres
+from streamling.dev.registry import LocalRegistry
+from streamling.engine.java import find_java
+
+if TYPE_CHECKING:
+    import trustme
+
+#: user and password that the secured listeners of the broker accept
+KAFKA_USER = "alice"
+KAFKA_PASSWORD = "not-so-secret-7"
+
+
+@pytest.fixture(scope="session")
+def packages(cache_dir: Path) -> Packages:
+    return Packages(cache_dir, find_java(os.environ))
+
+
+@pytest.fixture(scope="session")
+def services_folder() -> Iterator[Path]:
+    """A folder every user can enter: under root, Postgres runs as another user."""
+    with tempfile.TemporaryDirectory(prefix="streamling-services-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def kafka_certificates(services_folder: Path) -> Path:
+    """A folder with ``ca.pem``, ``broker.pem`` and ``client.pem`` (each a key, then its certificates)."""
+    import trustme
+
+    folder = services_folder / "certificates"
+    folder.mkdir()
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    _write_pem(authority.issue_cert("127.0.0.1", "localhost"), folder / "broker.pem")
+    _write_pem(authority.issue_cert("client@streamling.test"), folder / "client.pem")
+    return folder
+
+
+def _write_pem(leaf: trustme.LeafCert, path: Path) -> None:
+    """The private key in PKCS#8, the only form Kafka reads, and the certificates."""
+    from cryptography.hazmat.primitives import serialization as s
+
+    key = s.load_pem_private_key(leaf.private_key_pem.bytes(), None)
+    pem = key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption())
+    path.write_bytes(pem + b"".join(certificate.bytes() for certificate in leaf.cert_chain_pems))
+
+
+@pytest.fixture(scope="session")
+def kafka(services_folder: Path, kafka_certificates: Path, packages: Packages) -> Iterator[LocalKafka]:
+    """A broker with a plain listener (`brokers`) and those of `secured_address`."""
+    secured = Secured(
+        users={KAFKA_USER: KAFKA_PASSWORD},
+        certificate=kafka_certificates / "broker.pem",
+        authorities=kafka_certificates / "ca.pem",
+    )
+    with LocalKafka(services_folder / "kafka", packages=packages, secured=secured) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def registry(services_folder: Path, packages: Packages) -> Iterator[LocalRegistry]:
+    with LocalRegistry(services_folder / "registry", packages=packages) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(services_folder: Path) -> Iterator[LocalPostgres]:
+    with LocalPostgres(services_folder / "postgres") as server:
+        yield server
