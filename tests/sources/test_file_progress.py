@@ -109,6 +109,16 @@ def test_a_step_changes_one_page_and_leaves_earlier_positions_alone() -> None:
     assert json.dumps(before) == copy
 
 
+def test_what_is_stored_for_one_step_stays_small_when_all_files_are_of_one_instant() -> None:
+    ledger = Ledger(REF, {})
+    listing = [file(f"/{i:05}", 1) for i in range(5 * PAGE_FILES)]
+    ledger.pending(listing)
+    before = ledger.add(listing[:-1])
+    after = ledger.add(listing[-1:])
+    changed = {key: after[key] for key in after if after[key] != before.get(key)}
+    assert len(json.dumps(changed)) < 100 * PAGE_FILES
+
+
 def test_pages_of_files_that_are_gone_are_given_up() -> None:
     ledger, stored = Ledger(REF, {}), {}
     for day in range(20):

@@ -167,7 +167,9 @@ class Ledger:
             return
         boundary = current["boundary_paths"] if newest == current["last_modified_ms"] else []
         paths = {*boundary, *(file.key for file in files if file.mtime_ms == newest)}
-        self._watermark = {"last_modified_ms": newest, "boundary_paths": sorted(paths), "committed_ahead": []}
+        # Unpacked archives give thousands of files one time stamp; the original would read what is cut off again.
+        kept = sorted(paths)[:PAGE_FILES]
+        self._watermark = {"last_modified_ms": newest, "boundary_paths": kept, "committed_ahead": []}
 
 
 def _mark(file: File) -> list[int]:
