@@ -130,8 +130,8 @@ CASES: list[tuple[str, list[dict[str, Any]]]] = [
     ("SELECT CAST(1 AS BIGINT UNSIGNED) = 1 AS x FROM plain", [{"x": True}]),
     ("SELECT CAST(id AS Utf8) AS x FROM plain", [{"x": "10"}]),
     ("SELECT transform([1, 2], id -> id * 10) AS x FROM plain", [{"x": [10, 20]}]),
-    ("SELECT map('a', 1)['a'] AS m, from_unixtime(0, 'yyyy') AS y, trunc(date '2020-05-06', 'MM') < date '2020-05-02' AS t"
-     " FROM plain", [{"m": 1, "y": "1970", "t": True}]),
+    ("SELECT map('a', 1)['a'] AS m, from_unixtime(0, 'yyyy') AS y FROM plain", [{"m": 1, "y": "1970"}]),
+    ("SELECT trunc(date '2020-05-06', 'MM') = date '2020-05-01' AS t FROM plain", [{"t": True}]),
     ("SELECT amount AS a, a + 1 AS b FROM plain", [{"a": 1, "b": 2}]),
     ("SELECT id FROM plain WHERE now() > timestamp '2020-01-01' AND now() - interval '1 hour' < now()", [{"id": 10}]),
     ("SELECT id FROM plain WHERE current_date = today() AND current_timestamp = now()", [{"id": 10}]),
