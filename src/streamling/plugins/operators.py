@@ -14,7 +14,8 @@
 **Life of an operator.** ``__init__(context)`` → ``schema()``/``output_schema()`` → ``open()`` → calls → ``close()``.
 The constructor and the schema methods also run under ``--validate`` and ``--dry-run``: they may ask a registry or
 list files, they must not write anywhere. ``open`` and everything after run only when data is about to flow.
-``close`` is called exactly once for every operator whose ``open`` was called, also after a failure.
+``close`` is called exactly once for every operator whose ``open`` returned, also after a failure; an ``open`` that
+raises cleans up after itself.
 
 **Threads.** One instance is never called from two threads at once. ``finalized`` and ``commit`` come between data
 calls, never during one.

@@ -106,6 +106,13 @@ def with_operation(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, OP: row.get(OP, "i")} for row in rows]
 
 
+def operation_added(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch as the engine passes it on: rows without an operation are inserts."""
+    if OP in batch.schema.names:
+        return batch
+    return batch.append_column(pa.field(OP, pa.string()), pa.array(["i"] * batch.num_rows, pa.string()))
+
+
 def same_columns(found: pa.Schema, declared: pa.Schema) -> bool:
     """Names and types agree; whether nulls are allowed is not compared."""
     return list(found.names) == list(declared.names) and list(found.types) == list(declared.types)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from streamling.engine.placement import on_executor
 from streamling.plugins.operators import Operator
 from streamling.plugins.testing.bench import NAME, Bench
+from streamling.plugins.testing.contract import operation_added
 
 
 def run_on_executor(bench: Bench, operator: type[Operator[Any]], batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -21,5 +22,5 @@ def run_on_executor(bench: Bench, operator: type[Operator[Any]], batches: list[p
     assert run.analysis is not None
     built = run.analysis.built[NAME]
     function = pickle.loads(cloudpickle.dumps(on_executor(built, operator)))  # type: ignore[no-untyped-call]
-    made: Iterable[pa.RecordBatch] = function(iter(batches))
+    made: Iterable[pa.RecordBatch] = function(map(operation_added, batches))
     return list(made)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from streamling.engine.lane import QUEUE_LENGTH
 from streamling.plugins.operators import Sink
 from streamling.plugins.testing.bench import eventually, settled, wait_for_end
-from streamling.plugins.testing.contract import OperatorContract, missing, sample_rows
+from streamling.plugins.testing.contract import OperatorContract, missing, sample_rows, with_operation
 from streamling.plugins.testing.executor import run_on_executor
 
 #: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
@@ -136,9 +136,9 @@ class SinkContract(OperatorContract):
         gates = [bench.journal.hold(method) for method in _WRITES]
         read: list[int] = []
         bench.asked = read.append
-        many = [batch for batch in self.given() * 5 if batch.num_rows]
+        many = [batch for batch in self.given() * 2 if batch.num_rows]
         run = bench.start(many, interval=3600)
-        eventually(lambda: read, "the source is read")
+        eventually(lambda: bench.over or read, "the source is read")
         ahead = settled(lambda: len(read))
         for gate in gates:
             gate.set()
@@ -174,7 +174,7 @@ class SinkContract(OperatorContract):
         return issubclass(self.operator, Sink)
 
     def _rows(self, batches: int) -> list[dict[str, Any]]:
-        return [row for batch in self.given()[:batches] for row in batch.to_pylist()]
+        return with_operation([row for batch in self.given()[:batches] for row in batch.to_pylist()])
 
     def _check_durable(self, batches: int, *, exactly: bool = False) -> None:
         """The rows of the first ``batches`` of the source have to be durable now."""

@@ -86,7 +86,7 @@ class SourceContract(OperatorContract):
         self.run_through(bench)
         before = bench.position
         run = bench.start()
-        eventually(lambda: self._is_idle(bench), "the source says that there is nothing to read")
+        eventually(lambda: bench.over or self._is_idle(bench), "the source says that there is nothing to read")
         bench.stop()
         wait_for_end(run)
         assert bench.book == self._rows()
@@ -105,7 +105,7 @@ class SourceContract(OperatorContract):
         go = threading.Event()
         bench.before_write = lambda _: go.wait()
         bench.start(interval=3600)
-        eventually(lambda: bench.journal.count("read"), "the source is asked for rows")
+        eventually(lambda: bench.over or bench.journal.count("read"), "the source is asked for rows")
         ahead = settled(lambda: len(self._batches(bench)))
         go.set()
         self._let_end(bench)
