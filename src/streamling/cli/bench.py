@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,8 @@ def bench(
     from streamling.bench.sizes import FULL, QUICK
     from streamling.config import load_config
 
+    # what is being measured must not outlive us
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     cache_dir = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ).cache_dir
     with progress_of_steps() as tell:
         results = measure_all(

@@ -1,0 +1,82 @@
+"""Node types for measuring: a source that never runs dry, one where nothing arrives, and a sink that drops Arrow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.pipeline.options import SinkOptions, SourceOptions
+from streamling.plugins import Sink, StreamedSource, plugin
+from streamling.plugins.operators import Position
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class RateOptions(SourceOptions):
+    """Fields of a `bench.rate` source."""
+
+    rows: int = 1000
+    #: batches after which the pipeline is asked to stop
+    batches: int = 100
+
+
+@plugin("bench.rate")
+class RateSource(StreamedSource[RateOptions]):
+    """Spark's `rate-micro-batch`: the next batch is always there, so triggers follow each other without a pause."""
+
+    Options = RateOptions
+    #: told when a batch has been delivered
+    on_batch: Callable[[float], None] = staticmethod(lambda moment: None)
+
+    def open(self) -> None:
+        self._batches = 0
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field("timestamp", pa.timestamp("us", "UTC")), pa.field("value", pa.int64())])
+
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame:
+        return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", self.options.rows).load()
+
+    def position_after(self, offset: str, previous: Position) -> Position:
+        self.on_batch(time.monotonic())
+        self._batches += 1
+        if self._batches > self.options.batches:
+            self.context.request_stop("measured enough", False)
+        return {self.context.name: offset}
+
+
+class LinesOptions(SourceOptions):
+    """Fields of a `bench.lines` source."""
+
+    port: int
+
+
+@plugin("bench.lines")
+class LinesSource(StreamedSource[LinesOptions]):
+    """Lines that come from a port of this machine."""
+
+    Options = LinesOptions
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field("value", pa.string())])
+
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame:
+        reader = spark.readStream.format("socket")
+        return reader.option("host", "127.0.0.1").option("port", self.options.port).load()
+
+    def position_after(self, offset: str, previous: Position) -> Position:
+        return {self.context.name: offset}
+
+
+@plugin("bench.drop")
+class DropSink(Sink[SinkOptions]):
+    """Takes Arrow batches and forgets them."""
+
+    Options = SinkOptions
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        return None

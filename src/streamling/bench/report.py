@@ -1,0 +1,149 @@
+"""The figures as a table, as JSON, and as a page with a chart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from statistics import median
+
+from streamling.bench.chart import chart
+from streamling.bench.figures import Figure, Machine, Results
+from streamling.engine.timings import Phase
+
+HEADINGS = ("scenario", "what", "ratio", "ours", "theirs", "they are", "goal", "verdict")
+
+_PAGE = """# Benchmarks
+
+What streamling costs beside the same job written by hand in plain PySpark, measured in one run on one machine.
+Written by `streamling bench --write`; do not edit.
+
+Read the ratios: absolute figures belong to the machine, ratios mostly do not. Each cell is a median, with the best
+run in brackets.
+
+{table}
+
+![Ours beside PySpark, and where the time of a start goes]({chart})
+
+## Where the time of a start goes
+
+Quickstart with the start-up archive, the run with the median time; phases overlap, because the JVM starts beside
+everything that does not need it.
+
+{phases}
+
+## Machine
+
+{machine}
+
+{notes}## How it is measured
+
+- **start-up**: process start to the first row of `examples/quickstart` on standard output, and to the end of the
+  process. The twin is a script that reads the same files with an explicit schema, runs the same SQL and prints JSON.
+- **validate**: the quickstart with a misspelt column, and as it is, with `--validate`, to the end of the process.
+- **trigger**: a stream that always has {trigger_rows} rows; time from one batch to the next when each is taken over to
+  Python as Arrow. Bare Spark is `foreachBatch` + `toArrow` on the same session.
+- **idle**: processor time over {idle:g} s and resident memory of all processes of the pipeline, nothing arriving.
+- **throughput**: {rows:,} rows in 8 files, or a stream of {rate_rows:,} rows per batch; filter, five columns (three
+  for the stream); rows read per second on a warm JVM. Beside it the same plan into Spark's `noop` writer, once in
+  PySpark as it starts itself with our Spark settings, once on the JVM as we start it.
+
+{repetitions} runs each after {warm_ups} to warm up, ours and theirs in turns, every second round backwards; idle
+figures are taken once. Twins: `src/streamling/bench/twins/`.
+
+`make bench` measures anew; `streamling bench --quick` is a smoke run.
+"""
+
+
+def rows(results: Results) -> list[tuple[str, ...]]:
+    """One row per figure, under `HEADINGS`."""
+    return [_row(figure) for figure in results.figures]
+
+
+def as_json(results: Results) -> str:
+    """Everything, each single sample included."""
+    content = asdict(results) | {"figures": [_figure_as_json(figure) for figure in results.figures]}
+    return json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n"
+
+
+def write_page(results: Results, path: Path) -> None:
+    """The page at ``path`` and its chart next to it."""
+    picture = path.with_suffix(".svg")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.write_text(chart(results), encoding="utf-8")
+    path.write_text(page(results, picture.name), encoding="utf-8")
+
+
+def page(results: Results, picture: str) -> str:
+    """The page as Markdown."""
+    sizes = results.sizes
+    return _PAGE.format(
+        table=_markdown(HEADINGS, rows(results)),
+        chart=picture,
+        phases=_phases(results.phases),
+        machine=_machine(results),
+        notes="".join(f"{note}\n\n" for note in results.notes),
+        trigger_rows=1000,
+        idle=sizes.idle_seconds,
+        rows=sizes.rows,
+        rate_rows=sizes.rate_rows,
+        repetitions=sizes.repetitions,
+        warm_ups=sizes.warm_ups,
+    )
+
+
+def _row(figure: Figure) -> tuple[str, ...]:
+    ratio = figure.ratio
+    return (
+        figure.scenario,
+        figure.name,
+        f"{ratio:.2f} ×" if ratio is not None else "",
+        _values(figure, figure.ours),
+        _values(figure, figure.other) if figure.other else "",
+        figure.beside if figure.other else "",
+        figure.goal.text(figure.unit) if figure.goal else "",
+        figure.verdict.value,
+    )
+
+
+def _values(figure: Figure, values: Sequence[float]) -> str:
+    middle = figure.unit.text(median(values))
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({figure.unit.digits(figure.best(values))})"
+
+
+def _figure_as_json(figure: Figure) -> dict[str, object]:
+    return asdict(figure) | {"ratio": figure.ratio, "verdict": figure.verdict}
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Enum) else str(value)
+
+
+def _phases(phases: Sequence[Phase]) -> str:
+    lines = [
+        (f"{phase.end * 1000:.0f} ms", f"{phase.seconds * 1000:.0f} ms" if phase.end > phase.start else "", phase.name)
+        for phase in sorted(phases, key=lambda phase: phase.end)
+    ]
+    return _markdown(("ended at", "took", "phase"), lines)
+
+
+def _machine(results: Results) -> str:
+    machine: Machine = results.machine
+    facts = {
+        "date": results.date,
+        "system": machine.system,
+        "processor": f"{machine.processor}, {machine.cores} cores",
+        "memory": f"{machine.memory_gb:.0f} GB",
+        "load before": f"{machine.load:.1f}",
+        **machine.versions,
+    }
+    return _markdown(("", ""), list(facts.items()))
+
+
+def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

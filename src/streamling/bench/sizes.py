@@ -1,0 +1,49 @@
+"""How much is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    #: runs of each kind that count
+    repetitions: int
+    #: runs before, which do not: they find cold caches
+    warm_ups: int
+    triggers: int
+    settle_seconds: float
+    idle_seconds: float
+    #: of the files
+    rows: int
+    #: of one batch of the stream, and how many batches
+    rate_rows: int
+    rate_batches: int
+
+    @property
+    def rounds(self) -> int:
+        return self.warm_ups + self.repetitions
+
+
+FULL = Sizes(
+    repetitions=5,
+    warm_ups=1,
+    triggers=200,
+    settle_seconds=8,
+    idle_seconds=20,
+    rows=4_000_000,
+    rate_rows=4_000_000,
+    rate_batches=8,
+)
+QUICK = Sizes(
+    repetitions=2,
+    warm_ups=1,
+    triggers=40,
+    settle_seconds=2,
+    idle_seconds=4,
+    rows=400_000,
+    rate_rows=1_000_000,
+    rate_batches=5,
+)

@@ -1,0 +1,52 @@
+"""Processor time and memory of a process and everything it started, as Linux counts them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def available() -> bool:
+    """Whether this system tells."""
+    return (_PROC / "self" / "stat").exists()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Of a whole family of processes."""
+
+    cpu_seconds: float
+    memory_mb: float
+    #: of the first process alone
+    own_mb: float
+
+
+def usage(pid: int) -> Usage:
+    """What ``pid`` and its descendants have used so far and hold now."""
+    stats = _stats()
+    family = _family(pid, {child: int(fields[1]) for child, fields in stats.items()})
+    ticks = sum(int(stats[one][11]) + int(stats[one][12]) for one in family)
+    held = {one: int(stats[one][21]) * os.sysconf("SC_PAGE_SIZE") / 1e6 for one in family}
+    return Usage(ticks / os.sysconf("SC_CLK_TCK"), sum(held.values()), held.get(pid, 0.0))
+
+
+def _stats() -> dict[int, list[str]]:
+    """The fields behind the name, which may hold spaces and brackets: state, parent, …"""
+    found = {}
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit():
+            try:
+                found[int(entry.name)] = (entry / "stat").read_text().rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended meanwhile
+    return found
+
+
+def _family(pid: int, parents: dict[int, int]) -> set[int]:
+    family = {pid}
+    while found := {child for child, parent in parents.items() if parent in family} - family:
+        family |= found
+    return family & parents.keys()

@@ -1,0 +1,184 @@
+"""A process with a warm Spark session that does jobs, ours and by hand; orders come on stdin, answers go to stdout.
+
+``python -m streamling.bench.worker KIND``, where KIND says how Spark is started: ``ours`` as streamling does it,
+``plain`` as PySpark does it but with our Spark settings, ``default`` as PySpark does it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamling.bench import data
+from streamling.bench.plugins import DropSink, RateSource
+from streamling.config import AppConfig, load_config
+from streamling.engine.run import PipelineRun
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.registry import Registry
+from streamling.state.memory import MemoryState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RATE_COLUMNS = ("value", "value * 2 AS twice", "date_trunc('HOUR', timestamp) AS hour")
+RATE_CONDITION = "value % 10 <> 0"
+
+_FILE_PIPELINE = """
+sources:
+  orders: {{type: file, path: '{folder}', format: {format}, mode: {{type: bounded}}, primary_key: order_id}}
+transforms:
+  chosen: {{type: sql, primary_key: order_id, sql: "SELECT {columns} FROM orders WHERE {condition}"}}
+sinks:
+  nowhere: {{type: {sink}, from: chosen}}
+"""
+_RATE_PIPELINE = """
+sources:
+  ticks: {{type: bench.rate, rows: {rows}, batches: {batches}, primary_key: value}}
+transforms:
+  chosen: {{type: sql, primary_key: value, sql: "SELECT {columns} FROM ticks WHERE {condition}"}}
+sinks:
+  nowhere: {{type: blackhole, from: chosen}}
+"""
+_TRIGGER_PIPELINE = """
+sources:
+  ticks: {{type: bench.rate, rows: {rows}, batches: {batches}, primary_key: value}}
+transforms: {{}}
+sinks:
+  nowhere: {{type: bench.drop, from: ticks}}
+"""
+
+
+class Pipelines:
+    """The jobs as streamling runs them."""
+
+    def __init__(self, session: SparkSession, config: AppConfig) -> None:
+        self._session = session
+        self._config = config
+        self._moments: list[float] = []
+
+    def files_to_nowhere(self, folder: str, format: str) -> None:
+        self._files(folder, format, "blackhole")
+
+    def files_to_arrow(self, folder: str, format: str) -> None:
+        self._files(folder, format, "bench.drop")
+
+    def rate_to_nowhere(self, rows: int, batches: int) -> list[float]:
+        self._run(_RATE_PIPELINE, columns=RATE_COLUMNS, condition=RATE_CONDITION, rows=rows, batches=batches)
+        return self._moments
+
+    def trigger_to_arrow(self, rows: int, triggers: int) -> list[float]:
+        self._run(_TRIGGER_PIPELINE, rows=rows, batches=triggers)
+        return self._moments
+
+    def _files(self, folder: str, format: str, sink: str) -> None:
+        job = {"columns": data.COLUMNS, "condition": data.CONDITION}
+        self._run(_FILE_PIPELINE, folder=folder, format=format, sink=sink, **job)
+
+    def _run(self, text: str, *, columns: Sequence[str] = (), **values: Any) -> None:
+        registry = self._registry()
+        pipeline = parse_pipeline(
+            text.format(columns=", ".join(columns), **values), registry=registry, config=self._config
+        )
+        run = PipelineRun(pipeline, config=self._config, registry=registry, state=MemoryState())
+        run.analyse(self._session)
+        run.start()
+        run.wait()
+
+    def _registry(self) -> Registry:
+        moments: list[float] = []
+        self._moments = moments
+        rate = type("Rate", (RateSource,), {"on_batch": staticmethod(moments.append)})
+        registry = Registry.builtin()
+        registry.register(NodeKind.SOURCE, "bench.rate", rate)
+        registry.register(NodeKind.SINK, "bench.drop", DropSink)
+        return registry
+
+
+class ByHand:
+    """The same jobs in plain PySpark."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def files_to_nowhere(self, folder: str, format: str) -> None:
+        from streamling.bench.twins import jobs
+
+        jobs.files_to_nowhere(self._session, folder, format, data.SCHEMA, data.COLUMNS, data.CONDITION)
+
+    def files_to_arrow(self, folder: str, format: str) -> None:
+        from streamling.bench.twins import jobs
+
+        jobs.files_to_arrow(self._session, folder, format, data.SCHEMA, data.COLUMNS, data.CONDITION)
+
+    def rate_to_nowhere(self, rows: int, batches: int) -> list[float]:
+        from streamling.bench.twins import jobs
+
+        return jobs.rate_to_nowhere(self._session, rows, batches, RATE_COLUMNS, RATE_CONDITION)
+
+    def trigger_to_arrow(self, rows: int, triggers: int) -> list[float]:
+        from streamling.bench.twins import jobs
+
+        return jobs.trigger_to_arrow(self._session, rows, triggers)
+
+
+@contextmanager
+def _ours(config: AppConfig) -> Iterator[SparkSession]:
+    from streamling.engine.session import SparkRuntime
+
+    runtime = SparkRuntime.start(master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir)
+    try:
+        yield runtime.session()
+    finally:
+        runtime.stop()
+
+
+@contextmanager
+def _pyspark(settings: dict[str, str]) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    session = builder.config(map=settings).getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def main(kind: str) -> None:
+    """Do jobs until stdin ends."""
+    config = load_config("config", cwd=Path.cwd(), env=os.environ)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what anybody prints must not come between the answers
+    with tempfile.TemporaryDirectory() as scratch, _session(kind, config, Path(scratch)) as session:
+        sides = {"ours": Pipelines(session, config), "by hand": ByHand(session)}
+        for line in sys.stdin:
+            job = json.loads(line)
+            answer = _timed(getattr(sides[job.pop("side")], job.pop("job")), job)
+            print(json.dumps(answer), file=answers, flush=True)
+
+
+def _session(kind: str, config: AppConfig, scratch: Path) -> Any:
+    from streamling.engine.settings import spark_settings
+
+    if kind == "ours":
+        return _ours(config)
+    master = config.spark.master
+    return _pyspark(spark_settings(master, {}, scratch) if kind == "plain" else {"spark.master": master})
+
+
+def _timed(job: Callable[..., list[float] | None], arguments: dict[str, Any]) -> dict[str, Any]:
+    began = time.monotonic()
+    moments = job(**arguments)
+    return {"seconds": time.monotonic() - began, "moments": moments}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
