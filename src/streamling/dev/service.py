@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -133,6 +134,11 @@ class LocalService(ABC):
         psutil.wait_procs(family, timeout=self._stop_seconds)
         self._forget()
 
+    def delete(self) -> None:
+        """Stop the service and delete all its data."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -214,6 +220,11 @@ class LocalService(ABC):
         before = self._read_record().get("ports", {})
         chosen: dict[str, int] = {}
         for name, wanted in self._wanted.items():
+            if wanted and not port_is_free(wanted):
+                raise StreamlingError.user(
+                    f"{self.title} did not start on port {wanted}: another program listens there",
+                    remedy="choose another port, or stop that program",
+                )
             last = before.get(name, 0)
             chosen[name] = wanted or (last if last and port_is_free(last) else free_port(taken=chosen.values()))
         return chosen
