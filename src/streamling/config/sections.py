@@ -227,6 +227,7 @@ class PostgresConnection(Section):
     pass_: SecretStr | None = Field(default=None, alias="pass", description="Password.")
     db: str | None = Field(default=None, description="Database.")
     sslmode: values.SslMode | None = Field(default=None, description="TLS, with libpq's meaning.")
+    sslrootcert: values.LocalPath | None = Field(default=None, description="Certificates to trust.")
 
 
 class PostgresSink(Section):
@@ -238,6 +239,10 @@ class PostgresSink(Section):
     pass_: SecretStr = Field(default=_EMPTY, alias="pass", description="Password.")
     db: str = Field(default="postgres", description="Database.")
     sslmode: values.SslMode = Field(default="disable", description="TLS, with libpq's meaning.")
+    sslrootcert: values.LocalPath | None = Field(
+        default=None,
+        description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
+    )
     batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
     batch_size: int = Field(default=100, ge=1, description="Rows per write.")
     statement_timeout_secs: float = Field(default=60, ge=0, description="Longest statement; 0: no limit.")

@@ -33,7 +33,7 @@ _SINKS = {
     "clickhouse": "streamling.sinks.clickhouse:ClickHouseSinkOptions",
     "kafka": "streamling.sinks.kafka:KafkaSinkOptions",
     "memory": "streamling.sinks.memory:MemorySink",
-    "postgres": "streamling.sinks.postgres:PostgresSinkOptions",
+    "postgres": "streamling.sinks.postgres:PostgresSink",
     "postgres_aggregate": "streamling.sinks.postgres_aggregate:PostgresAggregateSinkOptions",
     "print": "streamling.sinks.print:PrintSink",
     "webhook": "streamling.sinks.webhook:WebhookSinkOptions",

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 
+from streamling.errors import StreamlingError
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import Sink
+from streamling.postgres.connection import Server
+from streamling.postgres.session import Session
+from streamling.retry import retried
+from streamling.sinks._postgres_changes import Plan, first_wins, in_rounds, last_wins
+from streamling.sinks._postgres_failures import Failures
+from streamling.sinks._postgres_statements import STEP, Statements
+from streamling.sinks._postgres_table import Column, TableName, check_names, prepare_table
+from streamling.sinks._postgres_text import csv_pieces, printable
 
 Comparison = Literal["=", ">", ">=", "<", "<=", "!=", "<>"]
+ResultT = TypeVar("ResultT")
+
+_OP = "_gs_op"
 
 
 class PostgresSinkOptions(Parallel, Rebatched, SinkOptions):
@@ -26,3 +43,169 @@ class PostgresSinkOptions(Parallel, Rebatched, SinkOptions):
         description="Update only where the new value of the column compares so with the stored one.",
     )
     deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")
+    evolve: Literal["none", "add_columns"] = Field(
+        default="none", description="What happens when the table lacks a column: an error, or it is added."
+    )
+
+
+class PostgresSink(Sink[PostgresSinkOptions]):
+    """Each batch is one transaction: rows are copied into a staging table, then upserted and deleted from there."""
+
+    Options = PostgresSinkOptions
+    distributable = True
+
+    def __init__(self, context: NodeContext[PostgresSinkOptions]) -> None:
+        super().__init__(context)
+        options, settings = self.options, context.config.postgres_connection(context.name)
+        self._name = TableName(options.schema_, options.table)
+        self._fields = [field for field in context.input_schema if field.name != _OP]
+        self._key = context.primary_key
+        check_names(self._name, self._fields)
+        self._check_update_where()
+        server = Server(
+            settings.host,
+            settings.port,
+            settings.db,
+            settings.user,
+            settings.pass_,
+            settings.sslmode,
+            settings.sslrootcert,
+        )
+        self._statement_timeout = settings.statement_timeout_secs
+        self._session = Session(
+            server,
+            application_name=f"streamling {context.name}",
+            connect_timeout=settings.pool_acquire_timeout_secs,
+            time_limit=2 * settings.statement_timeout_secs,
+            idle_timeout=settings.pool_idle_timeout_secs,
+            lifetime=settings.pool_max_lifetime_secs,
+        )
+        self._failures = Failures(self._name, server)
+        self._columns: list[Column] = []
+        self._skipped_deletes = 0
+
+    def labels(self) -> Mapping[str, str]:
+        return {"table": self.options.table}
+
+    def open(self) -> None:
+        columns = self._durably(self._prepare)
+        self._columns = [columns[field.name] for field in self._fields]
+        self._statements = Statements(
+            self._name,
+            self._columns,
+            self._key,
+            keep_existing=self.options.on_conflict == "nothing",
+            update_where=self.options.update_where,
+            statement_timeout_ms=int(self._statement_timeout * 1000),
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        deleted = _deleted(batch)
+        if not self._key:
+            self._append(batch if deleted is None else self._without_deletes(batch, deleted))
+            return
+        plan = self._plan(batch, deleted)
+        rows = self._printable(batch if plan.rows is None else batch.take(plan.rows))
+        if plan.steps_of_rows is not None:
+            rows = rows.append_column(STEP, plan.steps_of_rows)
+        self._durably(lambda: self._apply(rows, plan), rows)
+
+    def close(self) -> None:
+        self._session.close()
+
+    # ── one transaction ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _append(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows:
+            rows = self._printable(batch)
+            self._durably(lambda: self._copy(rows), rows)
+
+    def _copy(self, rows: pa.Table) -> None:
+        statements = self._statements
+        self._execute(statements.begin(staging=False))
+        self._send(statements.copy_rows(), rows)
+        self._execute(statements.commit())
+
+    def _apply(self, rows: pa.Table, plan: Plan) -> None:
+        statements, with_steps = self._statements, plan.steps_of_rows is not None
+        self._execute(statements.begin(staging=True))
+        self._send(statements.copy_staged(with_steps=with_steps), rows)
+        self._execute(statements.apply(plan.steps, with_steps=with_steps))
+
+    def _execute(self, statement: object) -> None:
+        with self._session.answering() as connection:
+            connection.execute(statement)  # type: ignore[call-overload]
+
+    def _send(self, statement: object, rows: pa.Table) -> None:
+        with (
+            self._session.answering() as connection,
+            connection.cursor() as cursor,
+            cursor.copy(statement) as copy,  # type: ignore[arg-type]
+        ):
+            for piece in csv_pieces(rows):
+                copy.write(piece)
+
+    def _prepare(self) -> dict[str, Column]:
+        with self._session.answering() as connection:
+            return prepare_table(
+                connection,
+                self._name,
+                self._fields,
+                self._key,
+                add_columns=self.options.evolve == "add_columns",
+                log=self.context.log,
+            )
+
+    def _durably(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
+        """``work`` until it succeeds: what passes by itself is tried again on a new connection."""
+
+        def attempt() -> ResultT:
+            try:
+                self._session.renew()
+                return work()
+            except Exception as error:
+                self._session.discard()
+                raise self._failures.explained(error, rows) from None
+
+        return retried(attempt, stopping=self.context.stopping, log=self.context.log)
+
+    # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _plan(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> Plan:
+        keys = pa.table({f"k{n}": self._column(batch, name) for n, name in enumerate(self._key)})
+        compares = bool(self.options.update_where) and self.options.on_conflict == "update"
+        if compares or not self.options.deduplicate:
+            return in_rounds(keys, deleted)
+        return first_wins(keys, deleted) if self.options.on_conflict == "nothing" else last_wins(keys, deleted)
+
+    def _printable(self, batch: pa.RecordBatch) -> pa.Table:
+        return pa.table({field.name: self._column(batch, field.name) for field in self._fields})
+
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        field = self.context.input_schema.field(name)
+        target = next(column for column in self._columns if column.name == name)
+        return printable(batch.column(name), field, target.internal)
+
+    def _without_deletes(self, batch: pa.RecordBatch, deleted: pa.Array) -> pa.RecordBatch:
+        if not self._skipped_deletes:
+            self.context.log.warning("deletes are skipped: without a primary key nobody knows what they are about")
+        kept = batch.filter(pc.invert(deleted))
+        self._skipped_deletes += batch.num_rows - kept.num_rows
+        return kept
+
+    def _check_update_where(self) -> None:
+        names = [field.name for field in self._fields]
+        for column in self.options.update_where:
+            if column not in names:
+                raise StreamlingError.user(
+                    f"postgres sink '{self.context.name}': `update_where` names the column '{column}', which is not"
+                    f" among ({', '.join(names)})"
+                )
+
+
+def _deleted(batch: pa.RecordBatch) -> pa.Array | None:
+    """Which rows are deletes; None when none is. Whatever is no delete is an insert."""
+    if _OP not in batch.schema.names:
+        return None
+    deleted = pc.equal(batch.column(_OP), "d").fill_null(False)
+    return deleted if pc.any(deleted).as_py() else None

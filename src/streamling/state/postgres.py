@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamling.config import sections
 from streamling.errors import StreamlingError
+from streamling.postgres.connection import Server, connect
+from streamling.postgres.errors import is_transient
 from streamling.state.backend import StateBackend, checked_identifier, encoded
 
 if TYPE_CHECKING:
@@ -16,13 +18,6 @@ if TYPE_CHECKING:
     from psycopg.sql import Composed
 
 ResultT = TypeVar("ResultT")
-
-#: SQLSTATE classes of failures that go away by themselves: connection, transaction rollback, resources,
-#: operator intervention (shutdown, fail-over). 25006 is a write that met a server just demoted to a standby.
-_TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
-_TRANSIENT_STATES: Final = frozenset({"25006", "55P03"})
-#: parts of what a server says that will let us in later
-_PASSING_REFUSALS: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots", "terminating")
 
 
 class PostgresState(StateBackend):
@@ -33,6 +28,15 @@ class PostgresState(StateBackend):
 
         self._namespace = namespace
         self._settings = settings
+        self._server = Server(
+            settings.host,
+            settings.port,
+            settings.db,
+            settings.user,
+            settings.password,
+            settings.sslmode,
+            settings.sslrootcert,
+        )
         self._acquire_timeout = acquire_timeout
         self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
         table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
@@ -119,27 +123,14 @@ class PostgresState(StateBackend):
             self._lock.release()
 
     def _connected(self) -> tuple[psycopg.Connection, bool]:
-        import psycopg
-
         if self._connection is not None:
             return self._connection, False
-        settings = self._settings
-        self._connection = psycopg.connect(
-            host=settings.host,
-            port=settings.port,
-            dbname=settings.db,
-            user=settings.user,
-            password=settings.password.get_secret_value() or None,
-            sslmode=settings.sslmode,
-            sslrootcert=str(settings.sslrootcert) if settings.sslrootcert else None,
-            # libpq counts whole seconds and reads 1 as 2
-            connect_timeout=max(2, round(self._acquire_timeout)),
+        self._connection = connect(
+            self._server,
             application_name="streamling state",
+            connect_timeout=self._acquire_timeout,
             # a server that is gone without a word must not hang the shutdown
-            tcp_user_timeout=self._statement_timeout_ms,
-            autocommit=True,
-            # poolers in transaction mode know neither prepared statements nor settings of a session
-            prepare_threshold=None,
+            silence_timeout=self._acquire_timeout,
         )
         return self._connection, True
 
@@ -181,28 +172,9 @@ class PostgresState(StateBackend):
         try:
             yield
         except (psycopg.Error, TimeoutError) as error:
-            settings = self._settings
-            place = f"{settings.host}:{settings.port}/{settings.db}"
             raise StreamlingError(
-                f"the state table {self._schema}.{settings.state_table_name} at {place} cannot {what}: "
+                f"the state table {self._schema}.{self._settings.state_table_name} at {self._server} cannot {what}: "
                 f"{str(error).strip()}",
-                retriable=_is_transient(error),
+                retriable=is_transient(error),
                 cause=error,
             ) from error
-
-
-def _is_transient(error: Exception) -> bool:
-    import psycopg
-
-    state = getattr(error, "sqlstate", None)
-    if state:
-        return state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES
-    # libpq gives no SQLSTATE when a connection cannot be made or breaks
-    return isinstance(error, (psycopg.OperationalError, TimeoutError)) and not _is_refusal(str(error))
-
-
-def _is_refusal(message: str) -> bool:
-    """The server (or its certificate) was reached and said no, and will say so again."""
-    if "FATAL" in message:
-        return not any(phrase in message for phrase in _PASSING_REFUSALS)
-    return "does not support SSL" in message or "certificate" in message

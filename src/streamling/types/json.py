@@ -41,20 +41,44 @@ def json_rows(batch: pa.RecordBatch) -> Iterator[str]:
         yield "{" + ",".join(fields) + "}"
 
 
-def _column(column: pa.Array) -> list[str]:
+def json_texts(column: pa.Array) -> list[str | None]:
+    """JSON text of each value of ``column``; None where it is null."""
     encode = _encoder(column.type)
-    return ["null" if value is None else encode(value) for value in _python_values(column)]
+    return [None if value is None else encode(value) for value in _python_values(column)]
+
+
+def _column(column: pa.Array) -> list[str]:
+    return ["null" if text is None else text for text in json_texts(column)]
 
 
 def _python_values(column: pa.Array) -> list[Any]:
-    # nanosecond timestamps have no Python value: microseconds are what Spark knows anyway
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = pc.cast(column, pa.timestamp("us", column.type.tz), safe=False)
+    known = _in_microseconds(column.type)
+    if known != column.type:
+        column = pc.cast(column, known, safe=False)
     values: list[Any] = column.to_pylist()
     return values
 
 
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """Nanoseconds have no Python value: microseconds are what Spark knows anyway."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_time64(kind):
+        return pa.time64("us")
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        item = _in_microseconds(kind.value_type)
+        return kind if item == kind.value_type else pa.large_list(item)
+    if pa.types.is_map(kind):
+        item = _in_microseconds(kind.item_type)
+        return kind if item == kind.item_type else pa.map_(kind.key_type, item)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
+    return kind
+
+
 def _encoder(kind: pa.DataType) -> _Encoder:
+    if pa.types.is_dictionary(kind):
+        return _encoder(kind.value_type)
     if pa.types.is_boolean(kind):
         return lambda value: "true" if value else "false"
     if pa.types.is_integer(kind):
@@ -63,25 +87,50 @@ def _encoder(kind: pa.DataType) -> _Encoder:
         return _float
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return encode_basestring
-    return _nested
+    if pa.types.is_map(kind):
+        return _map_encoder(kind)
+    if pa.types.is_struct(kind):
+        return _struct_encoder(kind)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _list_encoder(kind)
+    return _scalar
+
+
+def _list_encoder(kind: pa.DataType) -> _Encoder:
+    item = _or_null(_encoder(kind.value_type))
+    return lambda values: "[" + ",".join(map(item, values)) + "]"
+
+
+def _struct_encoder(kind: pa.DataType) -> _Encoder:
+    fields = [(field.name, encode_basestring(field.name), _or_null(_encoder(field.type))) for field in kind]
+    return lambda value: "{" + ",".join(f"{key}:{encode(value[name])}" for name, key, encode in fields) + "}"
+
+
+def _map_encoder(kind: pa.DataType) -> _Encoder:
+    """A key that is no text becomes the text of its JSON; of equal keys the last one counts."""
+    key, item = _encoder(kind.key_type), _or_null(_encoder(kind.item_type))
+
+    def encode(entries: list[tuple[Any, Any]]) -> str:
+        texts = {_as_key(key(k)): item(v) for k, v in entries}
+        return "{" + ",".join(f"{k}:{v}" for k, v in texts.items()) + "}"
+
+    return encode
+
+
+def _as_key(text: str) -> str:
+    return text if text.startswith('"') else encode_basestring(text)
+
+
+def _or_null(encode: _Encoder) -> _Encoder:
+    return lambda value: "null" if value is None else encode(value)
 
 
 def _float(value: float) -> str:
     return repr(value) if math.isfinite(value) else "null"
 
 
-def _nested(value: Any) -> str:
+def _scalar(value: Any) -> str:
     match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return encode_basestring(value)
-        case int():
-            return str(value)
-        case float():
-            return _float(value)
         case Decimal():
             return f"{value:f}"
         case bytes():
@@ -92,12 +141,6 @@ def _nested(value: Any) -> str:
             return f'"{value.isoformat()}"'
         case timedelta():
             return str(value // timedelta(microseconds=1))
-        case dict():
-            return "{" + ",".join(f"{encode_basestring(str(k))}:{_nested(v)}" for k, v in value.items()) + "}"
-        case list() if value and all(isinstance(item, tuple) for item in value):  # how Arrow shows a map
-            return _nested(dict(value))
-        case list():
-            return "[" + ",".join(map(_nested, value)) + "]"
     return json.dumps(str(value), ensure_ascii=False)
 
 

@@ -1,0 +1,65 @@
+"""Doing something again until it works, for outside systems that are away for a while."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from streamling.errors import StreamlingError
+from streamling.plugins.context import Stopping
+
+ResultT = TypeVar("ResultT")
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 30.0
+#: from this attempt on a failure is logged as an error
+_ERROR_FROM: Final = 5
+#: attempts that follow a failure although the pipeline is to stop: less than a second
+_WHILE_STOPPING: Final = 3
+#: seconds between two log lines about the same trouble, the first error aside
+_LOG_INTERVAL: Final = 10.0
+
+
+def retried(
+    work: Callable[[], ResultT],
+    *,
+    stopping: Stopping,
+    log: logging.Logger,
+    randomly: Callable[[], float] = random.random,
+) -> ResultT:
+    """The result of ``work``, called again as long as it raises a retriable error and the pipeline is not to stop.
+
+    The pauses double from 100 ms to 30 s, each with up to half as much again by chance, so that the instances of a
+    pipeline do not all come back at once.
+    """
+    started, logged, attempt = time.monotonic(), float("-inf"), 0
+    while True:
+        try:
+            result = work()
+        except StreamlingError as error:
+            attempt += 1
+            # a drain is not given up for a connection that died while it was idle
+            if not error.retriable or (stopping.is_set() and attempt > _WHILE_STOPPING):
+                raise
+            pause = pause_after(attempt, randomly())
+            if attempt == _ERROR_FROM or time.monotonic() - logged > _LOG_INTERVAL:
+                logged = time.monotonic()
+                level = logging.ERROR if attempt >= _ERROR_FROM else logging.WARNING
+                log.log(level, "%s; attempt %d, trying again in %.1f s", error, attempt, pause)
+            if stopping.is_set():
+                time.sleep(pause)
+            else:
+                stopping.wait(pause)
+            continue
+        if attempt:
+            log.info("went on after %d failed attempts in %.1f s", attempt, time.monotonic() - started)
+        return result
+
+
+def pause_after(attempt: int, chance: float) -> float:
+    """Seconds to wait after the ``attempt``-th failure; ``chance`` is between 0 and 1."""
+    # an exponent that grows for weeks must not overflow
+    return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt - 1, 20)) * (1 + chance / 2))
