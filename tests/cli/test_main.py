@@ -2,12 +2,13 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from streamling import __version__
-from tests.cli.conftest import BROKEN, Project
+from tests.cli.conftest import BROKEN, Project, clean_environment, command_line
 
 COMMANDS = ("run", "validate", "plan", "new", "schema", "state", "doctor", "plugins", "completion")
 PAGES = [
@@ -166,21 +167,18 @@ def test_secrets_of_the_configuration_are_never_shown(project, monkeypatch):
     assert project.call("state", "show").code == 1
 
 
-def test_a_closed_pipe_ends_quietly(project: Project):
-    import subprocess
-
-    from tests.cli.conftest import clean_environment, command_line
-
-    schema = subprocess.Popen(
-        command_line("schema"), cwd=project.folder, env=clean_environment(),
+# what fits into Python's buffer fails later than what does not
+@pytest.mark.parametrize("args", [("schema",), ("completion", "bash"), ("--help",), ("run", "--help")], ids=" ".join)
+def test_a_closed_pipe_ends_quietly(project: Project, args):
+    with subprocess.Popen(
+        command_line(*args), cwd=project.folder, env=clean_environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert schema.stdout is not None
-    assert schema.stderr is not None
-    with schema:
-        schema.stdout.close()
-        assert schema.stderr.read() == b""
-    assert schema.returncode == 0
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 # ── documentation ────────────────────────────────────────────────────────────────────────────────────────────

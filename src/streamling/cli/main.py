@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ _COMMANDS = {
     "new": ("streamling.cli.new", "Write a first pipeline with data into a new folder."),
     "schema": ("streamling.cli.schema", "Print the JSON Schema of the pipeline file."),
     "state": ("streamling.cli.state", "Look at, save or forget what a pipeline remembers."),
+    "dev": ("streamling.cli.dev", "Start and stop local Kafka, schema registry and Postgres."),
     "doctor": ("streamling.cli.doctor", "Tell what this machine has, lacks, and how to fix it."),
     "plugins": ("streamling.cli.plugins", "List the node types: built-ins and plugins."),
     "completion": ("streamling.cli.completion", "Print the script that completes commands in your shell."),
@@ -73,14 +75,15 @@ class Commands(click.Group):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        with _quiet_when_closed():  # help pages are written while arguments are read
+            return super().make_context(*args, **settings)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _quiet_when_closed():
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:
-            _forget_stdout()
-            return ExitCode.OK  # whoever read our output has seen enough
-        return result
+            return result
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -103,9 +106,15 @@ def _refuse_misspelt(word: str, ctx: click.Context) -> None:
     raise no_such_command(word, list(_COMMANDS), ctx, "there is no file of that name either.")
 
 
-def _forget_stdout() -> None:
-    """Python flushes stdout once more at its end, which would complain about the closed pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+@contextmanager
+def _quiet_when_closed() -> Iterator[None]:
+    """Whoever read our output has seen enough (`| head`): that is no error."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Python flushes stdout once more at its end, which would complain about the closed pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(ExitCode.OK) from None
 
 
 @click.group(
