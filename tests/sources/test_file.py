@@ -199,6 +199,13 @@ def test_files_come_in_order_of_age_in_continuous_mode(spark: Any, tmp_path: Pat
     assert [row["id"] for row in rows] == expected
 
 
+def test_files_come_in_order_of_their_paths_in_bounded_mode_with_one_reader(spark: Any, tmp_path: Path) -> None:
+    for number in range(9):
+        write(tmp_path / f"{number}.csv", "id\n" + f"{number}\n" * (number % 3 + 1), mtime=5000 - number)
+    rows = read_all(spark, tmp_path, parallelism=1)
+    assert [row["id"] for row in rows] == [number for number in range(9) for _ in range(number % 3 + 1)]
+
+
 def test_parallelism_limits_the_files_read_side_by_side(spark: Any, tmp_path: Path) -> None:
     for number in range(100):
         write(tmp_path / f"{number}.csv", f"id\n{number}\n")

@@ -195,3 +195,18 @@ def test_a_server_that_is_not_there_may_come_back(bucket: fs.S3FileSystem, monke
         make_source("s3://lake/in").schema()
     assert caught.value.retriable
     assert "AWS_ENDPOINT_URL" in (caught.value.remedy or "")
+
+
+def test_a_running_pipeline_waits_for_a_server_that_is_gone(spark: Any, bucket: fs.S3FileSystem) -> None:
+    put(bucket, "in/a.csv", b"id\n1\n")
+    run = Run(spark, make_source("s3://lake/in", bounded=False))
+    assert ids(run.rows()) == [1]
+    storage = run.source._storage
+    address, storage._environ["AWS_ENDPOINT_URL"] = storage._environ["AWS_ENDPOINT_URL"], "http://127.0.0.1:9"
+    storage._client = None
+    assert run.step() is None
+    put(bucket, "in/b.csv", b"id\n2\n")
+    storage._environ["AWS_ENDPOINT_URL"] = address
+    storage._client = None
+    assert ids(run.rows()) == [2]
+    run.source.close()

@@ -45,6 +45,7 @@ class FileReader:
         schema: FileSchema,
         format: str,
         parallelism: int | None,
+        by_age: bool,
         staging: Staging | None,
         log: logging.Logger,
     ) -> None:
@@ -52,6 +53,7 @@ class FileReader:
         self._schema = schema
         self._format = format
         self._parallelism = parallelism
+        self._by_age = by_age
         self._staging = staging
         self._log = log
         self._ignored: set[str] = set()
@@ -98,7 +100,7 @@ class FileReader:
         self._current = staged
         is_staged = staged[0].path != staged[0].origin.path
         root = self._staging.root if is_staged and self._staging else self._storage.root
-        reading = Reading(self._format, self._schema, root, self._parallelism)
+        reading = Reading(self._format, self._schema, root, self._parallelism, self._by_age)
         return reading.frame(spark, self._groups(staged))
 
     def _groups(self, staged: Sequence[Staged]) -> list[Group]:

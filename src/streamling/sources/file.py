@@ -108,7 +108,15 @@ class FileSource(Source[FileSourceOptions]):
         if master == "local" or master.startswith("local["):
             staging = Staging(self._storage, self.options.format)
         parallelism = self.options.parallelism or (None if self.bounded else 1)
-        return FileReader(self._storage, self._schema, self.options.format, parallelism, staging, self.context.log)
+        return FileReader(
+            self._storage,
+            self._schema,
+            self.options.format,
+            parallelism,
+            by_age=not self.bounded,
+            staging=staging,
+            log=self.context.log,
+        )
 
     # ── position ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -147,7 +155,12 @@ class FileSource(Source[FileSourceOptions]):
     # ── batches ───────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, position: Position) -> SourceBatch | Wait | End:
-        self._go_to(position)
+        try:
+            self._go_to(position)
+        except StreamlingError as error:
+            if self.bounded or not error.retriable:
+                raise
+            self.context.log.warning("%s; trying again", error)
         if not self._queue:
             return Wait(self.options.mode.poll_interval) if isinstance(self.options.mode, Continuous) else END
         batch = self._next_pieces(position) if self._reader.is_cut(self._queue[0]) else self._next_files(position)
