@@ -13,11 +13,11 @@ from streamling.pipeline.options import SinkOptions, SourceOptions, TransformOpt
 from streamling.plugins.operators import END, Sink, Source, SourceBatch, Transform, Wait
 from streamling.plugins.testing import SinkContract, SourceContract, TransformContract
 
-ROWS = [{"id": id} for id in range(12)]
+ROWS = [{"id": id} for id in range(36)]
 
 
 class Numbers(Source[SourceOptions]):
-    """Twelve rows in batches of three; without a fault of its own."""
+    """36 rows in batches of three; without a fault of its own."""
 
     Options = SourceOptions
     bounded = True
@@ -84,7 +84,7 @@ class Liar(Numbers):
 
 
 class Wandering(Numbers):
-    """Closes itself a second time, from another thread."""
+    """Calls itself from another thread."""
 
     def read(self, position):
         thread = threading.Thread(target=self.commit, args=({},))

@@ -22,7 +22,8 @@ _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
 
 
 class SourceContract(OperatorContract):
-    """Derive, set ``operator``, write ``expected`` (and ``options``); give it several batches to read.
+    """Derive, set ``operator``, write ``expected`` (and ``options``); let there be more than five batches, so that
+    a stop comes in the middle.
 
     A source that never ends is stopped as soon as all expected rows have arrived.
     """
