@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -55,6 +56,26 @@ def config_option(function: F) -> F:
         help="Configuration file: NAME.yaml in the working directory, or a path. Default: config.yaml if it exists.",
         shell_complete=_yaml_files,
     )(function)
+
+
+def env_file_option(function: F) -> F:
+    return click.option(
+        "--env-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        expose_value=False,
+        callback=_use_env_file,
+        help="Read variables from here, as `streamling dev up` writes them; those of the environment win.",
+    )(function)
+
+
+def _use_env_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
+    if path is None or ctx.resilient_parsing:
+        return
+    from streamling.dev.envfile import read_env_file
+
+    added = {name: value for name, value in read_env_file(path).items() if name not in os.environ}
+    os.environ.update(added)
+    ctx.call_on_close(lambda: [os.environ.pop(name, None) for name in added])
 
 
 def debug_option(function: F) -> F:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamling.cli.errors import ExitCode
-from streamling.cli.options import config_option, debug_option, pipeline_argument
+from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.errors import InvalidPipeline, StreamlingError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 @click.command()
 @pipeline_argument
 @config_option
+@env_file_option
 @click.option("--dry-run", is_flag=True, help="Build every plan, run nothing.")
 @click.option("--validate", "as_json", is_flag=True, help="Dry run with the verdict as JSON on stdout; exit 0 or 1.")
 @click.option("--timings", "show_timings", is_flag=True, help="Tell on stderr where the time of the start went.")
@@ -82,6 +83,7 @@ def run(
 @click.command()
 @pipeline_argument
 @config_option
+@env_file_option
 @click.option("--static", is_flag=True, help="Only what needs no JVM: the file, names, columns, SQL rules.")
 @click.option("--json", "as_json", is_flag=True, help="The verdict as JSON on stdout, as `--validate` gives it.")
 @debug_option

@@ -29,19 +29,18 @@ class Packages:
     java: Java
     #: a user's own Ivy settings file, for a mirror
     ivy_settings: Path | None = None
-    progress: Progress = lambda doing, done: None
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Packages:
         """The user's cache folder and Java."""
         return cls(default_cache_dir(environ), find_java(environ))
 
-    def folder(self, service: str) -> Path:
+    def folder(self, service: str, progress: Progress = lambda doing, done: None) -> Path:
         """The folder with the files of ``service``, fetched when it is not there."""
         locked = json.loads(_LOCK.read_text(encoding="utf-8"))[service]
         home = self.cache_dir / "services" / f"{service}-{locked['version']}"
         if not home.is_dir():
-            self._fetch(service, [Artifact(**file) for file in locked["files"]], home)
+            self._fetch(service, [Artifact(**file) for file in locked["files"]], home, progress)
         return home
 
     def java_line(self, *, heap_mb: int, quick: bool = False) -> list[str]:
@@ -52,13 +51,13 @@ class Packages:
             line.append("-XX:TieredStopAtLevel=1")
         return [*line, "-XX:+ExitOnOutOfMemoryError"]
 
-    def _fetch(self, service: str, artifacts: list[Artifact], home: Path) -> None:
+    def _fetch(self, service: str, artifacts: list[Artifact], home: Path, progress: Progress) -> None:
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=home.parent) as new:
             loaded, kept = Path(new, "loaded"), Path(new, "kept")
             loaded.mkdir()
             kept.mkdir()
-            with _watched(loaded / "ivy", service, sum(file.size for file in artifacts), self.progress):
+            with _watched(loaded / "ivy", service, sum(file.size for file in artifacts), progress):
                 download(artifacts, loaded, what="file", remedy=_REMEDY, java=self.java, settings=self.ivy_settings)
             for artifact in artifacts:
                 _keep(loaded / artifact.file_name, kept)

@@ -111,7 +111,10 @@ def end_offsets(brokers: str, topic: str, *, client: Client = _NONE) -> dict[int
 
 
 def produce(brokers: str, topic: str, messages: Iterable[Message], *, client: Client = _NONE) -> int:
-    """Send ``messages`` in order; returns how many when the broker has all of them."""
+    """Send ``messages`` in order; returns how many when the broker has all of them.
+
+    When the iterable itself fails, those it gave before are sent.
+    """
     errors: list[Any] = []
 
     def failed(error: Any, _: object) -> None:
@@ -119,14 +122,16 @@ def produce(brokers: str, topic: str, messages: Iterable[Message], *, client: Cl
 
     producer = needed("confluent_kafka").Producer({**_quiet(brokers, {}), **_PRODUCER, **client})
     count = 0
-    for count, message in enumerate(messages, 1):
-        while not _queued(producer, topic, message, failed):
-            producer.poll(0.05)
-        if count % 10_000 == 0:
-            producer.poll(0)
-            if errors:
-                break
-    left = producer.flush(_SECONDS)
+    try:
+        for count, message in enumerate(messages, 1):
+            while not _queued(producer, topic, message, failed):
+                producer.poll(0.05)
+            if count % 10_000 == 0:
+                producer.poll(0)
+                if errors:
+                    break
+    finally:
+        left = producer.flush(_SECONDS)
     if errors or left:
         raise StreamlingError(
             f"cannot write to the topic {topic!r} on {brokers}: "

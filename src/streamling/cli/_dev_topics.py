@@ -1,0 +1,133 @@
+"""`dev produce` and `dev consume`: messages by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from streamling.cli._dev import common_options, local_services, running
+from streamling.cli.errors import ExitCode
+from streamling.cli.options import EXIT_CODES
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.dev.avro import SchemaRegistry
+    from streamling.dev.services import LocalServices
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("file", type=click.File(encoding="utf-8"))
+@click.option("--topic", required=True, help="Where to write; made when it does not exist.")
+@click.option(
+    "--schema",
+    "schema_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Avro schema (.avsc): the values become Avro, the schema is registered. Without it they are JSON.",
+)
+@click.option("--key", default="", metavar="FIELD[,FIELD]", help="Fields that make the message's key, joined by ':'.")
+@click.option(
+    "--op-field",
+    default="_gs_op",
+    show_default=True,
+    metavar="FIELD",
+    help="Field with the operation (i, u, d): sent as the header dbz.op, not in the value.",
+)
+@click.option("--partitions", type=click.IntRange(1), default=1, show_default=True, help="Of a topic made here.")
+@common_options
+def produce(
+    file: IO[str],
+    topic: str,
+    schema_file: Path | None,
+    key: str,
+    op_field: str,
+    partitions: int,
+    folder: Path,
+    config_name: str | None,
+    debug: bool,
+) -> int:
+    """Write the JSON lines of FILE (- is stdin) to a Kafka topic, one message each.
+
+    With --schema, dates and times may be ISO text, decimals numbers or text, bytes text of Latin-1 characters.
+
+    \b
+    Examples:
+      streamling dev produce orders.jsonl --topic orders --key id
+      streamling dev produce orders.jsonl --topic orders --schema orders.avsc --key id --partitions 4
+      echo '{"id": 7, "_gs_op": "d"}' | streamling dev produce - --topic orders --key id
+    """
+    from streamling.dev import topics
+    from streamling.dev.jsonlines import messages
+
+    services = local_services(folder, config_name, debug)
+    brokers = running(services.kafka).brokers
+    encode = _avro_encoder(schema_file, topic, services) if schema_file else None
+    if not topics.partition_count(brokers, topic):
+        topics.create_topic(brokers, topic, partitions=partitions)
+    keys = [field.strip() for field in key.split(",") if field.strip()]
+    rows = messages(file, source=file.name, encode=encode, key=keys, op_field=op_field)
+    count = topics.produce(brokers, topic, rows)
+    click.echo(f"wrote {count} messages to {topic}", err=True)
+    return ExitCode.OK
+
+
+@click.command(epilog=EXIT_CODES)
+@click.option("--topic", required=True, help="What to read.")
+@click.option("--from-beginning", is_flag=True, help="All messages there are, not only new ones.")
+@click.option("--max", "limit", type=click.IntRange(1), help="End after so many messages.")
+@click.option("--until-end", is_flag=True, help="End when there are no more messages; else Ctrl-C does.")
+@common_options
+def consume(
+    topic: str,
+    from_beginning: bool,
+    limit: int | None,
+    until_end: bool,
+    folder: Path,
+    config_name: str | None,
+    debug: bool,
+) -> int:
+    """Print the messages of a Kafka topic as JSON lines: partition, offset, timestamp, key, op, headers, value.
+
+    Avro values are decoded with the registry. No consumer group is joined, nothing is committed.
+
+    \b
+    Examples:
+      streamling dev consume --topic orders
+      streamling dev consume --topic orders --from-beginning --until-end | jq .value
+    """
+    from streamling.dev import topics
+    from streamling.dev.jsonlines import shown
+
+    services = local_services(folder, config_name, debug)
+    brokers = running(services.kafka).brokers
+    registry = _registry(services) if services.registry.running else None
+    start = None if from_beginning else topics.end_offsets(brokers, topic)
+    try:
+        for message in topics.consume(brokers, topic, start=start, limit=limit, follow=not until_end):
+            click.echo(shown(message, registry))
+    except KeyboardInterrupt:
+        if until_end:
+            raise
+    return ExitCode.OK
+
+
+def _registry(services: LocalServices) -> SchemaRegistry:
+    from streamling.dev.avro import SchemaRegistry
+
+    return SchemaRegistry(running(services.registry).url)
+
+
+def _avro_encoder(schema_file: Path, topic: str, services: LocalServices) -> Callable[[dict[str, Any]], bytes]:
+    from fastavro.schema import SchemaParseException
+
+    from streamling.dev.avro import AvroEncoder
+
+    try:
+        schema = json.loads(schema_file.read_text(encoding="utf-8"))
+        AvroEncoder(schema, 0)  # what the registry would refuse less clearly
+    except (ValueError, SchemaParseException) as error:
+        raise StreamlingError.user(f"{schema_file} is not an Avro schema: {error}") from None
+    return AvroEncoder(schema, _registry(services).register(f"{topic}-value", schema))

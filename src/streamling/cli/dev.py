@@ -1,0 +1,214 @@
+"""`dev`: real local services, without Docker."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from streamling.cli._dev import NAMES, common_options, local_services, short_path
+from streamling.cli._dev_topics import consume, produce
+from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.errors import ExitCode
+from streamling.cli.options import EXIT_CODES, Suggesting, json_option
+from streamling.cli.progress import progress_of_steps
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.dev.service import LocalService
+    from streamling.dev.services import LocalServices
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group(cls=Suggesting, epilog=EXIT_CODES)
+def dev() -> None:
+    """Start and stop real services on this machine, without Docker: a Kafka broker, a schema registry, Postgres.
+
+    Programs are fetched once (155 MB) into the cache folder. Data, logs and the file with the variables lie in
+    .streamling in the working directory. The services listen on 127.0.0.1 and ask for no password: they are for
+    development only. They need an extra: pip install 'streamling[dev]'
+
+    \b
+    Examples:
+      streamling dev up
+      streamling run pipeline.yaml --env-file .streamling/dev.env
+      streamling dev produce orders.jsonl --topic orders --schema orders.avsc --key id
+      streamling dev consume --topic orders --from-beginning --max 5
+      streamling dev down
+    """
+
+
+def _only_option(function: F) -> F:
+    return click.option(
+        "--only",
+        "names",
+        metavar="NAME",
+        type=click.Choice(NAMES),
+        multiple=True,
+        help=f"One of {', '.join(NAMES)}; may be given several times. Default: all.",
+    )(function)
+
+
+# ── up, down, status, run ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dev.command(epilog=EXIT_CODES)
+@_only_option
+@click.option("--port", "ports", metavar="NAME=PORT", multiple=True, help="A port of your choice, e.g. kafka=9092.")
+@common_options
+def up(names: tuple[str, ...], ports: tuple[str, ...], folder: Path, config_name: str | None, debug: bool) -> int:
+    """Start the services and leave them running; returns when they answer.
+
+    The variables that make pipelines use them go to stdout and to dev.env in the folder. A service that runs already
+    is left as it is; one that ran before has its data and port again.
+
+    \b
+    Examples:
+      streamling dev up
+      streamling dev up --only kafka --port kafka=9092
+      eval "$(streamling dev up)"
+    """
+    services = local_services(folder, config_name, debug, ports)
+    _start(services, names)
+    for name, value in services.variables().items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+    click.echo(f"use them with: streamling run PIPELINE.yaml --env-file {short_path(services.env_file)}", err=True)
+    return ExitCode.OK
+
+
+@dev.command(epilog=EXIT_CODES)
+@_only_option
+@click.option("--delete", is_flag=True, help="Delete the data, too: the next start begins with nothing.")
+@common_options
+def down(names: tuple[str, ...], delete: bool, folder: Path, config_name: str | None, debug: bool) -> int:
+    """Stop the services that `up` started. Their data stays for the next start.
+
+    \b
+    Examples:
+      streamling dev down
+      streamling dev down --only kafka --delete
+    """
+    services = local_services(folder, config_name, debug)
+    stopped = services.down(names or NAMES, delete=delete)
+    click.echo(f"stopped {_listed(stopped)}" if stopped else "nothing was running", err=True)
+    if delete:
+        click.echo(f"deleted the data of {', '.join(names or NAMES)}", err=True)
+    return ExitCode.OK
+
+
+@dev.command(epilog=EXIT_CODES)
+@json_option("A list of objects with service, running, address, pid, memory_bytes and log.")
+@common_options
+def status(as_json: bool, folder: Path, config_name: str | None, debug: bool) -> int:
+    """Show the services: address, process, memory, log file.
+
+    \b
+    Examples:
+      streamling dev status
+      streamling dev status --json | jq '.[] | select(.running) | .address'
+    """
+    services = local_services(folder, config_name, debug)
+    rows = [_status(service) for service in services.all]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return ExitCode.OK
+    table = [
+        (row["service"], row["address"], str(row["pid"]), f"{row['memory_bytes'] / 2**20:.0f} MB", row["log"])
+        if row["running"]
+        else (row["service"], "not running", "", "", row["log"])
+        for row in rows
+    ]
+    for line in canvas_of_stdout().table(("SERVICE", "ADDRESS", "PID", "MEMORY", "LOG"), table):
+        click.echo(line, color=True)
+    return ExitCode.OK
+
+
+@dev.command(epilog=EXIT_CODES, context_settings={"allow_interspersed_args": False})
+@_only_option
+@common_options
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(names: tuple[str, ...], command: tuple[str, ...], folder: Path, config_name: str | None, debug: bool) -> int:
+    """Start the services, run COMMAND with their variables, stop them again.
+
+    Services that ran already go on running. The exit code is that of COMMAND.
+
+    \b
+    Examples:
+      streamling dev run -- streamling run pipeline.yaml
+      streamling dev run --only postgres -- pytest
+    """
+    services = local_services(folder, config_name, debug)
+    started = _start(services, names)
+    try:
+        return _call(command, {**os.environ, **services.variables()})
+    finally:
+        if started:
+            services.down([service.name for service in started])
+
+
+dev.add_command(produce)
+dev.add_command(consume)
+
+
+# ── what they share ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _start(services: LocalServices, names: tuple[str, ...]) -> list[LocalService]:
+    began = time.monotonic()
+    with progress_of_steps() as tell:
+        started = services.up(names or NAMES, progress=tell)
+    if started:
+        click.echo(f"started {_listed(started)} in {time.monotonic() - began:.1f} s", err=True)
+    else:
+        click.echo(f"already running: {_listed(services.running)}", err=True)
+    return started
+
+
+def _listed(services: list[LocalService]) -> str:
+    return ", ".join(service.name for service in services)
+
+
+def _status(service: LocalService) -> dict[str, Any]:
+    pid = service.pid
+    return {
+        "service": service.name,
+        "running": pid is not None,
+        "address": service.address if pid else None,
+        "pid": pid,
+        "memory_bytes": service.memory if pid else None,
+        "log": short_path(service.log),
+    }
+
+
+def _call(command: tuple[str, ...], environ: dict[str, str]) -> int:
+    try:
+        child = subprocess.Popen(command, env=environ)
+    except OSError as error:
+        raise StreamlingError.user(f"cannot run {command[0]!r}: {error.strerror}") from None
+    with _passed_on(child):
+        code = child.wait()
+    return 128 - code if code < 0 else code  # as shells tell that a signal ended it
+
+
+@contextmanager
+def _passed_on(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Signals are for ``child``. Ctrl-C reaches it by itself, as it reaches us."""
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda number, frame: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number)),
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

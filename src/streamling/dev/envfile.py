@@ -1,0 +1,43 @@
+"""Files with environment variables, one `NAME=value` per line, as shells read them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from streamling.errors import InvalidPipeline, Problem
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def write_env_file(path: Path, variables: Mapping[str, str]) -> None:
+    """Write ``variables`` to ``path``, readable for its owner only: other values may be secrets."""
+    new = path.with_name(f"{path.name}.new")
+    new.touch(mode=0o600)
+    new.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()), encoding="utf-8")
+    new.replace(path)
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """The variables in ``path``. Comments, empty lines, quotes and a leading `export` are understood."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidPipeline([Problem(f"the file of variables cannot be read: {error}", str(path))]) from None
+    variables = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip().removeprefix("export ").strip()
+        if not text or text.startswith("#"):
+            continue
+        name, equals, value = text.partition("=")
+        try:
+            words = shlex.split(value, comments=True)
+        except ValueError:
+            words = [""] * 2
+        if not equals or not _NAME.fullmatch(name) or len(words) > 1:
+            # the value may be a secret: not shown
+            raise InvalidPipeline([Problem("a line is not NAME=value", str(path), number, 1, "quote the value")])
+        variables[name] = words[0] if words else ""
+    return variables

@@ -1,0 +1,112 @@
+"""All local services of a project, under one folder."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from streamling.dev.envfile import write_env_file
+from streamling.dev.kafka import LocalKafka
+from streamling.dev.packages import Packages
+from streamling.dev.postgres import LocalPostgres
+from streamling.dev.registry import LocalRegistry
+from streamling.dev.service import LocalService
+from streamling.engine.ivy import Progress
+from streamling.errors import StreamlingError
+
+NAMES: Final = ("kafka", "registry", "postgres")
+
+
+class LocalServices:
+    """Kafka, schema registry and Postgres with their files in ``folder``; any process finds those that run."""
+
+    def __init__(self, folder: Path, packages: Packages, *, ports: Mapping[str, int] | None = None) -> None:
+        """``ports`` by name of the service; the others get free ones, and keep them."""
+        self.folder = folder.absolute()
+        self._packages = packages
+        port = {**dict.fromkeys(NAMES, 0), **(ports or {})}
+        self.kafka = LocalKafka(self.folder / "kafka", port=port["kafka"], packages=packages)
+        self.registry = LocalRegistry(self.folder / "registry", port=port["registry"], packages=packages)
+        self.postgres = LocalPostgres(self.folder / "postgres", port=port["postgres"])
+
+    @property
+    def all(self) -> list[LocalService]:
+        return [self.kafka, self.registry, self.postgres]
+
+    @property
+    def running(self) -> list[LocalService]:
+        return [service for service in self.all if service.running]
+
+    @property
+    def env_file(self) -> Path:
+        """Where the variables of the running services are written."""
+        return self.folder / "dev.env"
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables that make Streamling use the running services."""
+        return {name: value for service in self.running for name, value in service.variables().items()}
+
+    def up(self, names: Iterable[str] = NAMES, *, progress: Progress = lambda doing, done: None) -> list[LocalService]:
+        """Start those of ``names`` that do not run; returns them when they answer. One that fails ends all of them."""
+        with self._locked():
+            wanted = [service for service in self.all if service.name in names and not service.running]
+            for service in wanted:
+                if service.name != "postgres":  # that one comes with a Python package
+                    self._packages.folder(service.name, progress)
+            if wanted:
+                progress(f"starting {', '.join(service.name for service in wanted)}", 0.5)
+                _at_once(wanted, LocalService.start, undo=LocalService.kill)
+            write_env_file(self.env_file, self.variables())
+        return wanted
+
+    def down(self, names: Iterable[str] = NAMES, *, delete: bool = False) -> list[LocalService]:
+        """Stop those of ``names`` that run; returns them. With ``delete`` their data goes too, running or not."""
+        if not self.folder.is_dir():
+            return []
+        with self._locked():
+            stopped = [service for service in self.running if service.name in names]
+            chosen = [service for service in self.all if service.name in names] if delete else stopped
+            if chosen:
+                _at_once(chosen, LocalService.delete if delete else LocalService.stop)
+            if self.running:
+                write_env_file(self.env_file, self.variables())
+            else:
+                self.env_file.unlink(missing_ok=True)  # whoever names it is told that it is not there
+        return stopped
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One at a time: two that start the same service would fight for its files."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        with (self.folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StreamlingError(
+                    f"another command is starting or stopping the services in {self.folder}",
+                    retriable=True,
+                    remedy="wait for it to end",
+                ) from None
+            yield
+
+
+def _at_once(
+    services: list[LocalService],
+    action: Callable[[LocalService], None],
+    undo: Callable[[LocalService], None] = lambda service: None,
+) -> None:
+    """Do ``action`` to all; when one fails or the user interrupts, ``undo`` it for all."""
+    with ThreadPoolExecutor(len(services), thread_name_prefix="dev") as pool:
+        futures = [pool.submit(action, service) for service in services]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            for service in services:
+                undo(service)
+            raise
