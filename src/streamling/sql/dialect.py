@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from streamling.errors import StreamlingError
 from streamling.sql.problems import Span, SqlProblem, SqlRefused, problem_at
 
 #: Functions whose arguments are not a plain list. Every other call stays as written (`exp.Anonymous`):
@@ -69,7 +70,20 @@ class Streamling(Spark):
     Parser = StreamlingParser
 
 
-_DIALECT = Streamling()
+def _dialect() -> Streamling:
+    try:
+        dialect = Streamling()
+        dialect.parser()
+        return dialect
+    except TypeError as error:  # classes compiled by mypyc cannot be derived from
+        raise StreamlingError(
+            "the compiled form of sqlglot (package sqlglotc) is installed, and its parser cannot be extended",
+            remedy="pip uninstall sqlglotc && pip install --force-reinstall --no-deps sqlglot",
+            cause=error,
+        ) from error
+
+
+_DIALECT = _dialect()
 _WANTED = "write SELECT … FROM <node>"
 
 

@@ -47,8 +47,14 @@ def _step(spark: SparkSession, plan: Plan) -> _Step:
         condition = plan.condition
         return lambda inputs: below(inputs).filter(condition)
     jvm: Any = spark._jvm
-    items = jvm.PythonUtils.toSeq(list(plan.items))
-    return lambda inputs: below(inputs).selectExpr(items)
+    columns = jvm.PythonUtils.toSeq([_column(jvm.org.apache.spark.sql.functions, item) for item in plan.items])
+    return lambda inputs: below(inputs).select(columns)
+
+
+def _column(functions: Any, item: str) -> Any:
+    """Spark parses an expression anew for every batch; a bare name costs next to nothing."""
+    bare = item.startswith("`") and item.endswith("`") and "`" not in item[1:-1].replace("``", "")
+    return functions.col(item) if bare else functions.expr(item)
 
 
 def _union(steps: list[_Step]) -> _Step:

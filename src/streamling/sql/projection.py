@@ -30,7 +30,8 @@ class Item:
 
     @property
     def aliased(self) -> str:
-        return f"{self.sql} AS {quoted(self.column.name)}"
+        name = quoted(self.column.name)
+        return name if name == self.sql else f"{self.sql} AS {name}"
 
 
 def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, problems: list[SqlProblem]) -> Relation:
