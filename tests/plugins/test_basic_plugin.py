@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamling.config import AppConfig
+from streamling.engine.run import PipelineRun
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
@@ -18,7 +20,8 @@ from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.plugins.testing import Bench, SinkContract, SourceContract, TransformContract
-from streamling.plugins.testing.bench import NAME, PATIENCE
+from streamling.plugins.testing.bench import NAME, PATIENCE, NoSpark, wait_for_end
+from streamling.state.memory import MemoryState
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "basic_plugin.py"
 
@@ -150,6 +153,18 @@ def test_options_arrive_typed_and_free_fields_as_text(examples):
     assert pipeline["updated_plugin_data"].options.model_extra == {"_gs_op": "i"}
 
 
+def test_the_plugin_pipeline_of_the_documentation_runs_unchanged(capsys):
+    """It never ends by itself: two batches of eight inserts each are enough."""
+    seed = Path(__file__).parents[1] / "seeds" / "plugin_pipeline.yaml"
+    registry = load_plugins(Registry.builtin(), FILE)
+    config = AppConfig(num_records_before_stop=16)
+    run = PipelineRun(load_pipeline(seed, registry=registry), config=config, registry=registry, state=MemoryState())
+    run.analyse(NoSpark())  # type: ignore[arg-type]
+    run.start()
+    wait_for_end(run)
+    assert sum(line.endswith("| i      |") for line in capsys.readouterr().out.splitlines()) == 16
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_plugin_pipeline_runs_through_the_real_command(examples, tmp_path):
@@ -169,11 +184,6 @@ def test_the_plugin_pipeline_runs_through_the_real_command(examples, tmp_path):
 
 @pytest.mark.spark
 def test_plugin_rows_pass_through_sql(examples, spark, tmp_path):
-    from streamling.config import AppConfig
-    from streamling.engine.run import PipelineRun
-    from streamling.plugins.testing.bench import wait_for_end
-    from streamling.state.memory import MemoryState
-
     text = (examples / "with_sql.yaml").read_text().replace("type: print\n", "type: memory\n")
     file = tmp_path / "pipeline.yaml"
     file.write_text(text)
