@@ -23,9 +23,9 @@ Row = tuple[Any, ...]
 class Driver:
     """One table in a schema of its own."""
 
-    def __init__(self, dsn: str, **connection: Any) -> None:
+    def __init__(self, dsn: str, *, schema: str | None = None, **connection: Any) -> None:
         self.dsn = dsn
-        self.schema = f"schema_{uuid4().hex}"
+        self.schema = schema or f"schema_{uuid4().hex}"
         parts = psycopg.conninfo.conninfo_to_dict(dsn)
         settings = {"host": parts["host"], "port": int(parts["port"]), "user": parts["user"], "db": parts["dbname"]}
         self.settings: dict[str, Any] = {**settings, **connection}
@@ -37,6 +37,7 @@ class Driver:
         key: Sequence[str] = ("id",),
         name: str = "out",
         stopping: Any = None,
+        connections: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> PostgresSink:
         fields = {"type": "postgres", "from": "in", "schema": self.schema, "table": "t", **options}
@@ -45,7 +46,7 @@ class Driver:
             NodeContext(
                 name=name,
                 options=PostgresSinkOptions.model_validate(fields),
-                config=AppConfig(postgres_sink=self.settings),
+                config=AppConfig(postgres_sink=self.settings, postgres_sink_connections=connections or {}),
                 state=NoState("none here"),
                 metrics=NoMetrics(),
                 primary_key=tuple(key),

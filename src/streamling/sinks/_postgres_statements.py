@@ -83,7 +83,7 @@ class Statements:
         assignments = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in values]
         conditions = [
             # operators come from a closed list
-            sql.SQL("excluded.{0} {1} target.{0}").format(sql.Identifier(name), sql.SQL(operator))  # type: ignore[arg-type]
+            sql.SQL("excluded.{0} {1} target.{0}").format(sql.Identifier(name), sql.SQL(operator))
             for name, operator in self.update_where.items()
         ]
         update = self._sql("DO UPDATE SET {}", self._joined(", ", assignments))
@@ -116,7 +116,7 @@ class Statements:
             "key": sql.SQL(", ").join([sql.Identifier(name) for name in self.key]),
             "step": sql.Identifier(STEP),
         }
-        return sql.SQL(text).format(*parts, **names)  # type: ignore[arg-type]
+        return sql.SQL(text).format(*parts, **names)
 
     def _literal(self, number: int) -> sql.Composable:
         from psycopg import sql
@@ -126,4 +126,4 @@ class Statements:
     def _joined(self, separator: str, parts: Sequence[sql.Composable]) -> sql.Composed:
         from psycopg import sql
 
-        return sql.SQL(separator).join(parts)  # type: ignore[arg-type]
+        return sql.SQL(separator).join(parts)

@@ -147,7 +147,7 @@ def _definition(field: pa.Field, log: logging.Logger) -> sql.Composed:
     if type_ is None:
         log.warning("column '%s' of type %s has no Postgres type: it is stored as TEXT", field.name, field.type)
     # the name of a type comes from our own table, never from the user
-    return sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(type_ or "TEXT"))  # type: ignore[arg-type]
+    return sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(type_ or "TEXT"))
 
 
 def _add(connection: psycopg.Connection, name: TableName, missing: Sequence[pa.Field], log: logging.Logger) -> None:

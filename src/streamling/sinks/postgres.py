@@ -172,7 +172,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _plan(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> Plan:
-        keys = pa.table({f"k{n}": self._column(batch, name) for n, name in enumerate(self._key)})
+        keys = pa.table({f"k{n}": _comparable(self._column(batch, name)) for n, name in enumerate(self._key)})
         compares = bool(self.options.update_where) and self.options.on_conflict == "update"
         if compares or not self.options.deduplicate:
             return in_rounds(keys, deleted)
@@ -201,6 +201,11 @@ class PostgresSink(Sink[PostgresSinkOptions]):
                     f"postgres sink '{self.context.name}': `update_where` names the column '{column}', which is not"
                     f" among ({', '.join(names)})"
                 )
+
+
+def _comparable(key: pa.Array) -> pa.Array:
+    """A key column in which Arrow sees the same values as equal that Postgres does: −0 is 0, and NaN is itself."""
+    return pc.cast(pc.add(key, 0), pa.string()) if pa.types.is_floating(key.type) else key
 
 
 def _deleted(batch: pa.RecordBatch) -> pa.Array | None:
