@@ -337,3 +337,15 @@ def test_the_same_file_runs_on_a_cluster_of_two_executors(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = written(tmp_path / "out")
     assert [(row["id"], row["square"]) for row in rows] == [(id, id * id) for id in range(100)]
+
+
+@pytest.mark.spark
+def test_rows_of_one_key_keep_their_order_through_the_shuffle(spark):
+    from streamling.engine.placement import _by_key
+
+    frame = spark.range(0, 10_000, 1, 8).selectExpr("id AS place", "id % 7 AS `the key`")
+    by_key: dict[int, list[int]] = {}
+    for row in _by_key(frame, ["the key"]).collect():
+        by_key.setdefault(row["the key"], []).append(row["place"])
+    assert len(by_key) == 7
+    assert all(places == sorted(places) for places in by_key.values())

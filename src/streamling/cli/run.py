@@ -136,8 +136,11 @@ def _run(pipeline_file: str | None, config_name: str | None, *, dry_run: bool, d
         if dry_run:
             log.info("%s: every plan can be built", pipeline.file)
             return ExitCode.OK
+        if run.stop_reason:
+            log.info("%s before the start: nothing was read", run.stop_reason)
+            return ExitCode.OK
         run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-        with _stopped_by_signals(run), progress_of(run), _blamed_on(runtime):
+        with progress_of(run), _blamed_on(runtime):
             run.start()
             log.info("%s is running (%s)", pipeline.file, app.config.application_id)
             run.wait()
@@ -178,9 +181,10 @@ def _spark(
         timings=timings,
     )
     try:
-        with timings.phase("ask the sources, check the SQL"):
-            check_without_spark(run, app.registry)
-        yield run, runtime
+        with _stopped_by_signals(run):
+            with timings.phase("ask the sources, check the SQL"):
+                check_without_spark(run, app.registry)
+            yield run, runtime
     finally:
         runtime.stop()
 
@@ -238,7 +242,6 @@ def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, 
     """Check everything; the file's name, or an exception."""
     from streamling.app import App
     from streamling.engine.run import PipelineRun
-    from streamling.engine.session import SparkRuntime
     from streamling.engine.validation import check_without_spark
 
     app = App.load(config_name)
@@ -247,6 +250,8 @@ def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, 
         run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
         check_without_spark(run, app.registry)
         if not static and run.needs_spark:
+            from streamling.engine.session import SparkRuntime
+
             runtime = SparkRuntime.start(
                 master="local[1]",
                 conf=app.config.spark.conf,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from streamling.sql.plan import quoted
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -23,9 +25,5 @@ def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType | str)
     from pyspark.util import PythonEvalType
 
     udf = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = udf(*(frame[_quoted(name)] for name in frame.columns))
+    column = udf(*(frame[quoted(name)] for name in frame.columns))
     return ClassicDataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

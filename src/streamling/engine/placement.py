@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,11 +23,16 @@ from streamling.plugins.context import NodeContext, ignore_stop
 from streamling.plugins.loader import FILE_MODULE
 from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
+from streamling.sql.plan import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.engine.arrow_map import ArrowMap
+
+
+#: carries the place of a row through a shuffle
+_ORDER = "__streamling_order"
 
 
 class Placement(Protocol):
@@ -89,7 +94,7 @@ class ExecutorSink(FrameSink[Any]):
 
     def write_frame(self, frame: DataFrame) -> None:
         if self._key:
-            frame = frame.repartition(*self._key)
+            frame = _by_key(frame, self._key)
         try:
             map_in_arrow(frame, self._function, "rows long").collect()
         except Exception as error:
@@ -100,6 +105,15 @@ class ExecutorSink(FrameSink[Any]):
 
     def finalized(self, epoch: int) -> None:
         self._operator.finalized(epoch)
+
+
+def _by_key(frame: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Rows of one key on one executor, in source order: a shuffle alone delivers them in any order, and the last
+    operation on a key has to win."""
+    from pyspark.sql import functions as f
+
+    numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id())
+    return numbered.repartition(*(f.col(quoted(name)) for name in key)).sortWithinPartitions(_ORDER).drop(_ORDER)
 
 
 # ── what executors run ───────────────────────────────────────────────────────────────────────────────────────

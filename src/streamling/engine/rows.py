@@ -43,8 +43,11 @@ class Rows:
     def frame(self) -> DataFrame:
         """The rows for Spark."""
         if self._frame is None:
+            from streamling.types.spark import to_carriers, to_spark_schema
+
             assert self._batches is not None
-            self._frame = self.session.createDataFrame(pa.Table.from_batches(self._batches))
+            table = pa.Table.from_batches(self._batches)
+            self._frame = self.session.createDataFrame(to_carriers(table), to_spark_schema(table.schema))
         return self._frame
 
     def batches(self) -> list[pa.RecordBatch]:

@@ -125,6 +125,6 @@ def _read_options(draft: Draft, node_type: NodeType, problems: list[Problem]) ->
 
 
 def _without_empty(raw: Mapping[str, Any], model: type[NodeOptions]) -> dict[str, Any]:
-    """A field with nothing after its colon counts as left out, unless it is required."""
-    required = {info.alias or name for name, info in model.model_fields.items() if info.is_required()}
-    return {key: value for key, value in raw.items() if value is not None or key in required}
+    """An optional field with nothing after its colon counts as left out."""
+    optional = {info.alias or name for name, info in model.model_fields.items() if not info.is_required()}
+    return {key: value for key, value in raw.items() if value is not None or key not in optional}

@@ -45,7 +45,7 @@ def _format_name(value: object) -> object:
 
 
 class FileSourceOptions(Parallel, SourceOptions):
-    """Fields of a `file` source."""
+    """Reads csv, json, parquet or avro files, once or as they arrive."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"path"})
 
@@ -58,6 +58,10 @@ class FileSourceOptions(Parallel, SourceOptions):
         discriminator="type",
         description="bounded reads what is there and ends; continuous also takes what arrives.",
     )
+
+    @property
+    def runs_as_job(self) -> bool:
+        return isinstance(self.mode, Bounded)
 
 
 class FileSource(Source[FileSourceOptions]):

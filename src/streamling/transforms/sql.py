@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SqlTransformOptions(Parallel, TransformOptions):
-    """Fields of a ``sql`` transform."""
+    """One stateless SELECT over other nodes, run by Spark."""
 
     primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
     sql: str = Field(description="One SELECT over sources and transforms of this pipeline.")
