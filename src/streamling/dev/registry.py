@@ -44,12 +44,14 @@ class LocalRegistry(LocalService):
             "quarkus.http.port": str(self.port),
             "quarkus.banner.enabled": "false",
             "quarkus.log.level": "WARN",
-            "quarkus.log.console.color": "false",
             "quarkus.http.access-log.enabled": "false",
-            "apicurio.log.level": "WARN",
             "apicurio.storage.kind": "sql",
             "apicurio.storage.sql.kind": "h2",
-            "apicurio.datasource.url": f"jdbc:h2:file:{self.folder / 'data' / 'registry'}",
+            # without delay: by default a kill loses what was registered in the last half second
+            "apicurio.datasource.url": f"jdbc:h2:file:{self.folder / 'data' / 'registry'};WRITE_DELAY=0",
+            "apicurio.datasource.jdbc.initial-size": "1",
+            "apicurio.datasource.jdbc.min-size": "1",
+            "apicurio.datasource.jdbc.max-size": "10",
         }
         line = self._packages.java_line(heap_mb=_HEAP_MB, quick=True)
         return [*line, *(f"-D{name}={value}" for name, value in properties.items()), "-jar", str(program)]

@@ -125,8 +125,10 @@ class LocalService(ABC):
         self._forget()
 
     def kill(self) -> None:
-        """End the service as a crash would, without a chance to clean up."""
+        """End the service as a crash would, without a chance to clean up. Does nothing when it is not running."""
         family = self._family()
+        if not family:
+            return
         psutil = needed("psutil")
         for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamling.dev.envfile import read_env_file, write_env_file
+from streamling.errors import InvalidPipeline
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    variables = {"PLAIN": "127.0.0.1:9092", "EMPTY": "", "ODD": "a b'c\"d#e=f$g"}
+    write_env_file(tmp_path / "dev.env", variables)
+    assert read_env_file(tmp_path / "dev.env") == variables
+    assert (tmp_path / "dev.env").stat().st_mode & 0o077 == 0
+
+
+def test_files_written_by_hand_are_understood(tmp_path: Path) -> None:
+    file = tmp_path / "dev.env"
+    file.write_text("# services\n\nexport A=1\n  B = 2\n".replace(" = ", "=") + "C='x y'  # with a comment\nD=\n")
+    assert read_env_file(file) == {"A": "1", "B": "2", "C": "x y", "D": ""}
+
+
+@pytest.mark.parametrize("line", ["A B=secret", "secret", "A=secret word", "A='secret", "=secret"])
+def test_a_bad_line_is_named_but_not_shown(tmp_path: Path, line: str) -> None:
+    (tmp_path / "dev.env").write_text(f"A=1\n{line}\n")
+    with pytest.raises(InvalidPipeline, match=r"dev\.env:2:1: a line is not NAME=value") as error:
+        read_env_file(tmp_path / "dev.env")
+    assert "secret" not in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidPipeline, match=r"nowhere\.env"):
+        read_env_file(tmp_path / "nowhere.env")
