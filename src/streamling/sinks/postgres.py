@@ -88,7 +88,11 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         return {"table": self.options.table}
 
     def open(self) -> None:
-        columns = self._durably(self._prepare)
+        try:
+            columns = self._durably(self._prepare)
+        except BaseException:
+            self._session.close()
+            raise
         self._columns = [columns[field.name] for field in self._fields]
         self._statements = Statements(
             self._name,
