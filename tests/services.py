@@ -15,6 +15,7 @@ from streamling.dev.packages import Packages
 from streamling.dev.postgres import LocalPostgres
 from streamling.dev.registry import LocalRegistry
 from streamling.engine.java import find_java
+from tests.proxy import password_asked
 
 if TYPE_CHECKING:
     import trustme
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 #: user and password that the secured listeners of the broker accept
 KAFKA_USER = "alice"
 KAFKA_PASSWORD = "not-so-secret-7"
+#: and those of ``secured_registry_url``
+REGISTRY_USER = "bob"
+REGISTRY_PASSWORD = "hardly-secret-8"
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +80,13 @@ def kafka(services_folder: Path, kafka_certificates: Path, packages: Packages) -
 def registry(services_folder: Path, packages: Packages) -> Iterator[LocalRegistry]:
     with LocalRegistry(services_folder / "registry", packages=packages) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def secured_registry_url(registry: LocalRegistry) -> Iterator[str]:
+    """The registry once more, for those who know the password."""
+    with password_asked(registry.url, REGISTRY_USER, REGISTRY_PASSWORD) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 import urllib.request
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 from streamling.dev.avro import SchemaRegistry
 from streamling.dev.packages import Packages
 from streamling.dev.registry import LocalRegistry
+from streamling.errors import StreamlingError
+from tests.services import REGISTRY_PASSWORD, REGISTRY_USER
 
 pytestmark = pytest.mark.services
 
@@ -34,3 +37,17 @@ def test_schemas_and_port_survive_a_kill(tmp_path: Path, packages: Packages) -> 
         assert again.url == url
         assert subjects(again) == ["orders-value"]
         assert SchemaRegistry(url).schema(id)["name"] == "row"
+
+
+def test_the_secured_front_answers_those_who_know_the_password(
+    registry: LocalRegistry, secured_registry_url: str
+) -> None:
+    with pytest.raises(StreamlingError, match="401"):
+        SchemaRegistry(secured_registry_url).schema(1)
+    id = SchemaRegistry(registry.url).register("secured-value", SCHEMA)
+    token = base64.b64encode(f"{REGISTRY_USER}:{REGISTRY_PASSWORD}".encode()).decode()
+    request = urllib.request.Request(
+        f"{secured_registry_url}/schemas/ids/{id}", headers={"Authorization": f"Basic {token}"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert json.loads(json.load(answer)["schema"])["name"] == "row"
