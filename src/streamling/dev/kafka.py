@@ -64,6 +64,7 @@ class LocalKafka(LocalService):
 
     name = "kafka"
     title = "Kafka"
+    modules = ("psutil", "confluent_kafka")
 
     #: listener → its security protocol
     _SECURED: ClassVar[Mapping[str, str]] = {
@@ -189,9 +190,7 @@ class LocalKafka(LocalService):
     def _answers(self) -> bool:
         if not accepts(self.port):
             return False
-        admin = needed("confluent_kafka.admin", "confluent-kafka").AdminClient(
-            {"bootstrap.servers": self.brokers, "log_level": 0}
-        )
+        admin = needed("confluent_kafka.admin").AdminClient({"bootstrap.servers": self.brokers, "log_level": 0})
         try:
             return bool(admin.list_topics(timeout=1).brokers)
         except needed("confluent_kafka").KafkaException:

