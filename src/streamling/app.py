@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamling.config import AppConfig, load_config
+from streamling.engine.run import PipelineRun
+from streamling.engine.validation import check_without_spark
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.loader import load_plugins
@@ -29,13 +31,25 @@ class App:
         cls, config_name: str | None = None, *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
     ) -> App:
         """Read the configuration, then the plugins it names."""
-        config = load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env)
+        return cls.of(load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env))
+
+    @classmethod
+    def of(cls, config: AppConfig) -> App:
+        """The node types that ``config`` makes available."""
         return cls(config, load_plugins(Registry.builtin(), config.plugin.path))
 
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the one that the configuration names."""
         path = file or self.config.pipeline_definition_location
         return load_pipeline(path, registry=self.registry, config=self.config)
+
+    def run(self, pipeline: Pipeline, state: StateBackend) -> PipelineRun:
+        """One run of ``pipeline``; nothing has been asked of the outside yet."""
+        return PipelineRun(pipeline, config=self.config, registry=self.registry, state=state)
+
+    def check_without_spark(self, run: PipelineRun) -> None:
+        """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there."""
+        check_without_spark(run, self.registry)
 
     @contextmanager
     def state(self, *, dry_run: bool = False) -> Iterator[StateBackend]:

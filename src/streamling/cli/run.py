@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +21,7 @@ from streamling.cli.options import config_option, debug_option, env_file_option,
 from streamling.errors import InvalidPipeline, StreamlingError
 
 if TYPE_CHECKING:
-    from streamling.app import App
+    from streamling.config import AppConfig
     from streamling.engine.run import PipelineRun
     from streamling.engine.session import SparkRuntime
     from streamling.engine.timings import Timings
@@ -120,33 +123,86 @@ def validate(pipeline_file: str | None, config_name: str | None, static: bool, a
 
 
 def _run(pipeline_file: str | None, config_name: str | None, *, dry_run: bool, debug: bool, timings: Timings) -> int:
-    from streamling.app import App
-    from streamling.cli.progress import progress_of
+    from streamling.config import load_config
     from streamling.telemetry.logging import configure_logging
 
-    with timings.phase("read configuration and pipeline"):
-        app = App.load(config_name)
-        configure_logging(app.config.log_format, "debug" if debug else app.config.log_level)
-        pipeline = app.pipeline(pipeline_file)
-    with app.state(dry_run=dry_run) as state, _spark(app, pipeline, state, timings, debug=debug) as (run, runtime):
+    with timings.phase("read the configuration"):
+        config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
+        configure_logging(config.log_format, "debug" if debug else config.log_level)
+    with ExitStack() as resources:
+        start = partial(_start_spark, config, resources, timings, debug=debug)
+        # everything below happens while the JVM comes up
+        early = (
+            None if _may_need_connectors(pipeline_file or config.pipeline_definition_location) else start(frozenset())
+        )
+        with timings.phase("read the pipeline"):
+            from streamling.app import App
+
+            app = App.of(config)
+            pipeline = app.pipeline(pipeline_file)
+        run = app.run(pipeline, resources.enter_context(app.state(dry_run=dry_run)))
+        resources.enter_context(_stopped_by_signals(run))
+        if early is not None and run.connectors:
+            early.stop()  # a plugin wants one without the file saying so
+            early = None
+        runtime = early or start(run.connectors)
+        with timings.phase("ask the sources, check the SQL"):
+            app.check_without_spark(run)
         with timings.phase("wait for Spark"):
             session = runtime.session()
         with timings.phase("analyse with Spark"):
             run.analyse(session)
         if dry_run:
             log.info("%s: every plan can be built", pipeline.file)
-            return ExitCode.OK
-        if run.stop_reason:
+        elif run.stop_reason:
             log.info("%s before the start: nothing was read", run.stop_reason)
-            return ExitCode.OK
-        run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-        with progress_of(run), _blamed_on(runtime):
-            run.start()
-            log.info("%s is running (%s)", pipeline.file, app.config.application_id)
-            run.wait()
-        _tell_end(run)
-        _offer_archive(runtime)
+        else:
+            _flow(run, runtime, timings, f"{pipeline.file} is running ({config.application_id})")
     return ExitCode.OK
+
+
+def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: str) -> None:
+    """Let data flow until the end."""
+    from streamling.cli.progress import progress_of
+
+    run.on_first_rows(lambda: timings.mark("first rows at a sink"))
+    with progress_of(run), _blamed_on(runtime):
+        run.start()
+        log.info(started)
+        run.wait()
+    written = ", ".join(f"{rows} to {name}" for name, rows in run.rows_written().items())
+    reason = f": {run.stop_reason}" if run.stop_reason else ""
+    log.info("finished%s%s", reason, f"; rows: {written}" if written else "")
+    if runtime.archive_missing():
+        # the first run prepares the next one, in a process of its own that outlives this one
+        runtime.build_archive_in_background()
+
+
+def _may_need_connectors(path: str | os.PathLike[str]) -> bool:
+    """Whether the file speaks of anything that needs a connector. Only when it does not, the JVM can be started
+    before the file has been understood, which is worth 0.2 s."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError:
+        return True
+    return any(word in text for word in (b"kafka", b"avro", b"hybrid"))
+
+
+def _start_spark(
+    config: AppConfig, resources: ExitStack, timings: Timings, connectors: frozenset[str], *, debug: bool
+) -> SparkRuntime:
+    from streamling.engine.session import SparkRuntime
+
+    runtime = SparkRuntime.start(
+        master=config.spark.master,
+        conf=config.spark.conf,
+        cache_dir=config.cache_dir,
+        connectors=connectors,
+        debug=debug,
+        timings=timings,
+    )
+    resources.callback(runtime.stop)
+    return runtime
 
 
 @contextmanager
@@ -162,34 +218,6 @@ def _blamed_on(runtime: SparkRuntime) -> Iterator[None]:
 
 
 @contextmanager
-def _spark(
-    app: App, pipeline: Any, state: Any, timings: Timings, *, debug: bool, quick: bool = False
-) -> Iterator[tuple[PipelineRun, SparkRuntime]]:
-    """A run with its sources described and statically checked while the JVM starts beside it."""
-    from streamling.engine.run import PipelineRun
-    from streamling.engine.session import SparkRuntime
-    from streamling.engine.validation import check_without_spark
-
-    run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
-    runtime = SparkRuntime.start(
-        master=app.config.spark.master,
-        conf=app.config.spark.conf,
-        cache_dir=app.config.cache_dir,
-        connectors=run.connectors,
-        quick=quick,
-        debug=debug,
-        timings=timings,
-    )
-    try:
-        with _stopped_by_signals(run):
-            with timings.phase("ask the sources, check the SQL"):
-                check_without_spark(run, app.registry)
-            yield run, runtime
-    finally:
-        runtime.stop()
-
-
-@contextmanager
 def _stopped_by_signals(run: PipelineRun) -> Iterator[None]:
     """SIGTERM and SIGINT drain the pipeline; a second one, or an overrun of the budget, ends the process."""
     count = 0
@@ -200,8 +228,6 @@ def _stopped_by_signals(run: PipelineRun) -> Iterator[None]:
         name = signal.Signals(number).name
         if count > 1:
             print(f"{name} again: leaving at once, rows since the last checkpoint come again", file=sys.stderr)
-            import os
-
             os._exit(ExitCode.FAILED)
         # the handler runs on the thread that waits for the pipeline: take no lock here
         threading.Thread(target=run.stop, args=(name,), daemon=True).start()
@@ -212,17 +238,6 @@ def _stopped_by_signals(run: PipelineRun) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _tell_end(run: PipelineRun) -> None:
-    written = ", ".join(f"{rows} to {name}" for name, rows in run.rows_written().items())
-    log.info("finished%s%s", f": {run.stop_reason}" if run.stop_reason else "", f"; rows: {written}" if written else "")
-
-
-def _offer_archive(runtime: SparkRuntime) -> None:
-    """The first run prepares the next one: the archive is built by a process of its own, after we are done."""
-    if runtime.archive_missing():
-        runtime.build_archive_in_background()
 
 
 @contextmanager
@@ -241,14 +256,12 @@ def _reported(timings: Timings, show: bool) -> Iterator[None]:
 def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> str:
     """Check everything; the file's name, or an exception."""
     from streamling.app import App
-    from streamling.engine.run import PipelineRun
-    from streamling.engine.validation import check_without_spark
 
     app = App.load(config_name)
     pipeline = app.pipeline(pipeline_file)
     with app.state(dry_run=True) as state:
-        run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
-        check_without_spark(run, app.registry)
+        run = app.run(pipeline, state)
+        app.check_without_spark(run)
         if not static and run.needs_spark:
             from streamling.engine.session import SparkRuntime
 

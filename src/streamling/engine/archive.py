@@ -32,6 +32,9 @@ _KEPT = 4
 _PATH_SETTINGS = ("spark.jars", "spark.driver.extraClassPath")
 
 
+_TRAINING = Path(__file__).with_name("training.py")
+
+
 @dataclass(frozen=True)
 class Archive:
     """The archive that fits a command, whether it exists or not."""
@@ -196,4 +199,5 @@ def _key(command: JvmCommand) -> str:
         except OSError:
             digest.update(f"{path}|missing\n".encode())
     digest.update("\n".join((command.java.version, *command.flags)).encode())
+    digest.update(_TRAINING.read_bytes())  # what it was trained on decides what it is good for
     return digest.hexdigest()[:16]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-_SCHEMA = "id bigint, amount double, name string, at timestamp, day date, ok boolean, _gs_op string"
 _ROWS = 50
 
 # How the time of a build is spread, for the progress shown.
@@ -34,19 +33,37 @@ _SHARE_STEPS = 0.4
 _SHARE_WRITING = 0.39
 _WRITING_SECONDS = 12
 
-_SQL = """
-    SELECT id, amount * 2 AS twice, upper(name) || '-' || cast(id AS string) AS label, coalesce(name, 'none') AS name,
-           at + INTERVAL '1 hour' AS later, date_format(day, 'yyyy-MM') AS month, now() AS seen, _gs_op,
-           cast(amount AS decimal(20, 2)) AS exact, CASE WHEN ok THEN 'yes' ELSE 'no' END AS answer
-    FROM raw
-    WHERE amount > 10 AND name LIKE 'n%' AND id IN (1, 2, 3, 30, 40) OR at < now()
+#: a pipeline as users write them; every format that needs no connector
+_PIPELINE = """
+sources:
+  raw: {{type: file, path: "{folder}", format: {format}, mode: {{type: bounded}}, primary_key: id}}
+transforms:
+  shaped:
+    type: sql
+    primary_key: id
+    sql: |
+      SELECT id, round(amount * 2, 2) AS twice, upper(name) || '-' || id::text AS label, coalesce(name, 'none') AS name,
+             at + interval '1 hour' AS later, now() AS seen, amount::decimal(20, 2) AS exact, day, ok,
+             CASE WHEN ok THEN 'yes' ELSE 'no' END AS answer, name IN ('n1', 'n2') AS few
+      FROM raw
+      WHERE amount * 2 >= 3 AND name LIKE 'n%' OR id IN (1, 2, 3) OR at < now()
+  half:
+    type: sql
+    primary_key: id
+    sql: SELECT id, label FROM shaped WHERE id > 10 UNION ALL SELECT id, label FROM shaped WHERE id < 5
+sinks:
+  rows: {{type: memory, from: shaped}}
+  hole: {{type: blackhole, from: shaped}}
+  few: {{type: memory, from: half}}
 """
 
 
 def steps(session: SparkSession, folder: Path, connectors: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
     """The job as named steps, so that progress can be shown. ``folder`` is scratch."""
     chosen: list[tuple[str, Callable[[], None]]] = [
-        ("files", lambda: _files(session, folder)),
+        ("csv", lambda: _pipeline(session, folder, "csv")),
+        ("json", lambda: _pipeline(session, folder, "json")),
+        ("parquet", lambda: _pipeline(session, folder, "parquet")),
         ("arrow", lambda: _arrow(session)),
         ("wrong SQL", lambda: _wrong_sql(session)),
         ("stream", lambda: _stream(session, folder)),
@@ -74,37 +91,46 @@ def _rows() -> list[dict[str, object]]:
     ]
 
 
-def _files(session: SparkSession, folder: Path) -> None:
-    from pyarrow import parquet
+def _pipeline(session: SparkSession, folder: Path, format: str) -> None:
+    """A whole run of the real engine."""
+    from streamling.config import AppConfig
+    from streamling.engine.run import PipelineRun
+    from streamling.pipeline.parse import parse_pipeline
+    from streamling.plugins.registry import Registry
+    from streamling.state.memory import MemoryState
 
+    files = folder / format
+    files.mkdir()
+    _write(files / f"a.{format}", format)
+    config, registry = AppConfig(), Registry.builtin()
+    pipeline = parse_pipeline(_PIPELINE.format(folder=files, format=format), registry=registry, config=config)
+    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
+    run.analyse(session)
+    run.start()
+    run.wait()
+
+
+def _write(file: Path, format: str) -> None:
     rows = _rows()
-    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
-    (folder / "a.csv").write_text("\n".join(lines), encoding="utf-8")
-    (folder / "a.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    csv = session.read.schema(_SCHEMA).option("header", True).option("mode", "FAILFAST").csv([str(folder / "a.csv")])
-    parquet.write_table(csv.toArrow(), folder / "a.parquet")
-    json_lines = session.read.schema(_SCHEMA).option("mode", "FAILFAST").json([str(folder / "a.json")])
-    for frame in (session.read.schema(_SCHEMA).parquet(str(folder / "a.parquet")), json_lines, csv):
-        frame.createOrReplaceTempView("raw")
-        session.sql(_SQL).toArrow()
-    _query(session.sql(_SQL))
+    if format == "csv":
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        file.write_text("\n".join(lines), encoding="utf-8")
+    elif format == "json":
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    else:
+        import pyarrow as pa
+        from pyarrow import parquet
 
-
-def _query(frame: DataFrame) -> None:
-    """What the engine does with the rows of a batch."""
-    kept = frame.persist()
-    kept.toArrow()
-    kept.select("*").write.format("noop").mode("overwrite").save()
-    kept.unpersist()
-    frame.union(frame).limit(5).toArrow()
-    frame.count()
+        parquet.write_table(pa.Table.from_pylist(rows), file)
 
 
 def _arrow(session: SparkSession) -> None:
-    frame = session.createDataFrame(session.sql(_SQL).toArrow())
-    frame.createOrReplaceTempView("back")
-    session.sql("SELECT label, twice FROM back WHERE twice > 3").toArrow()
-    session.sql("SELECT name, count(*) AS n, max(twice) AS m FROM back GROUP BY name ORDER BY n").toArrow()
+    import pyarrow as pa
+
+    frame = session.createDataFrame(pa.Table.from_pylist(_rows()))
+    frame.createOrReplaceTempView("raw")
+    frame.selectExpr("id * 2 AS twice", "name").filter("twice > 3").toArrow()
+    session.sql("SELECT name, count(*) AS n, max(id) AS m FROM raw GROUP BY name ORDER BY n").toArrow()
 
 
 def _wrong_sql(session: SparkSession) -> None:
