@@ -61,7 +61,9 @@ class Shell:
 def shell(tmp_path: Path, cache_dir: Path) -> Iterator[Shell]:
     made = Shell(tmp_path, cache_dir)
     yield made
+    data = (made.folder / ".streamling" / "postgres" / "home").resolve()  # elsewhere, when run as root
     made.call("down", "--delete")
+    assert not data.exists()
 
 
 @pytest.mark.services

@@ -6,6 +6,7 @@ import fcntl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from operator import methodcaller
 from pathlib import Path
 from typing import Final
 
@@ -62,7 +63,7 @@ class LocalServices:
                     self._packages.folder(service.name, progress)
             if wanted:
                 progress(f"starting {', '.join(service.name for service in wanted)}", 0.5)
-                _at_once(wanted, LocalService.start, undo=LocalService.kill)
+                _at_once(wanted, methodcaller("start"), undo=methodcaller("kill"))
             write_env_file(self.env_file, self.variables())
         return wanted
 
@@ -74,7 +75,7 @@ class LocalServices:
             stopped = [service for service in self.running if service.name in names]
             chosen = [service for service in self.all if service.name in names] if delete else stopped
             if chosen:
-                _at_once(chosen, LocalService.delete if delete else LocalService.stop)
+                _at_once(chosen, methodcaller("delete" if delete else "stop"))
             if self.running:
                 write_env_file(self.env_file, self.variables())
             else:
