@@ -24,7 +24,7 @@ def cache_dir() -> Path:
 def runtime(cache_dir: Path) -> Iterator[object]:
     from streamling.engine.session import SparkRuntime
 
-    started = SparkRuntime.start(master="local[2]", cache_dir=cache_dir)
+    started = SparkRuntime.start(master="local[2]", cache_dir=cache_dir, connectors=frozenset({"avro", "kafka"}))
     yield started
     started.stop()
 

@@ -10,6 +10,8 @@ terminal epoch can run) → ``close``.
 
 from __future__ import annotations
 
+import logging
+import random
 import shutil
 import tempfile
 import threading
@@ -32,15 +34,19 @@ from streamling.plugins.operators import (
     Source,
     SourceBatch,
     SparkRead,
+    StreamAgain,
     StreamedSource,
     Wait,
 )
+from streamling.retry import pause_after
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 OP_COLUMN = "_gs_op"
 
@@ -49,6 +55,8 @@ OnMarked = Callable[[str, int, Position], None]
 
 #: Seconds between two looks at whether a streaming query is still alive.
 _QUERY_CHECK = 1.0
+#: Seconds between two log lines about a source that is away.
+_TELL_INTERVAL = 30.0
 
 
 class Flow(ABC):
@@ -246,24 +254,60 @@ class StreamedFlow(Flow):
         self._source = source
         #: held while a micro-batch is under way, by Spark's thread; whoever else gets it is between batches
         self._boundary = threading.Lock()
+        #: why the running query has to be replaced by another one
+        self._again: StreamAgain | None = None
+        #: failed queries since the last batch, and when the last one was told
+        self._attempts = 0
+        self._told = 0.0
 
     @property
     def source(self) -> StreamedSource[Any]:
         return self._source
 
     def _flow(self) -> None:
+        while not self._closed.is_set() and (again := self._stream()) is not None:
+            self._before_next(again)
+
+    def _stream(self) -> StreamlingError | None:
+        """Run one query to its end. Returns why there has to be another one, None when the flow is closed."""
         scratch = Path(tempfile.mkdtemp(prefix="streamling-query-"))
-        query = self._query(scratch)
+        self._again = None
+        query = None
         try:
-            while not self._closed.is_set() and query.isActive:
+            query = self._query(scratch)
+            while not self._closed.is_set() and query.isActive and self._again is None:
                 self._idle(_QUERY_CHECK)
             failure = query.exception()
-            if failure is not None and not self._closed.is_set():
+            if failure is not None and self._again is None and not self._closed.is_set():
                 raise Rows(self._session, lineage=((self._node, self._source),)).explained(failure)
+            return self._again
+        except StreamAgain as again:
+            return again
+        except StreamlingError as error:
+            if query is None and error.retriable:  # the source cannot begin yet
+                return error
+            raise
         finally:
-            with self._boundary:  # between batches: this stop interrupts nothing
-                query.stop()
+            if query is not None:
+                with self._boundary:  # between batches: this stop interrupts nothing
+                    query.stop()
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _before_next(self, again: StreamlingError) -> None:
+        """Markers are answered while a source that is away is waited for."""
+        if not again.retriable:
+            self._attempts = 0
+            return
+        self._attempts += 1
+        pause = pause_after(self._attempts, random.random())
+        if self._attempts == 1 or time.monotonic() - self._told > _TELL_INTERVAL:
+            self._told = time.monotonic()
+            log.warning("%s; attempt %d, trying again in %.1f s", again, self._attempts, pause)
+        until = time.monotonic() + pause
+        while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
+            self._idle(left)
+        while self._paused.is_set() and not self._closed.is_set():
+            self._idle(None)
 
     def _act(self) -> None:
         if self._requested is not None or self._committed is not None:
@@ -271,7 +315,7 @@ class StreamedFlow(Flow):
                 super()._act()
 
     def _query(self, scratch: Path) -> StreamingQuery:
-        frame = self._with_operation(self._source.stream(self._session, self._position))
+        frame = self._with_operation(self._ask(lambda: self._source.stream(self._session, self._position)))
         rows, outlet = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
 
         def on_batch(frame: DataFrame, number: int) -> None:
@@ -288,14 +332,23 @@ class StreamedFlow(Flow):
 
     def _on_batch(self, outlet: Outlet, rows: Rows, scratch: Path, number: int) -> None:
         with self._boundary:
-            if self._paused.is_set():
+            if self._paused.is_set() or self._again is not None:
                 return  # nothing of this batch is delivered and the position stays: it comes again
             try:
                 outlet.emit(rows)
                 self._position = self._source.position_after(_end_offset(scratch, number), self._position)
+                self._went_on()
                 Flow._act(self)
+            except StreamAgain as again:
+                self._again = again
+                self._wake.set()
             except Exception as error:
                 self._fail(error)
+
+    def _went_on(self) -> None:
+        if self._attempts:
+            log.info("%s: went on after %d failed attempts", self._node, self._attempts)
+            self._attempts = 0
 
 
 def _may_hold_rows(batch: SourceBatch) -> bool:

@@ -33,12 +33,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 import pyarrow as pa
 
+from streamling.errors import StreamlingError
 from streamling.pipeline.options import NodeOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamling.errors import StreamlingError
     from streamling.plugins.context import NodeContext
     from streamling.sql.problems import SqlProblem
 
@@ -172,6 +172,11 @@ class Source(AnySource[OptionsT]):
         to the same rows."""
 
 
+class StreamAgain(StreamlingError):
+    """What `Operator.explain` of a streamed source returns when the query cannot go on but a new one can: the flow
+    asks `StreamedSource.stream` again from its position, after a pause when the error is retriable."""
+
+
 class StreamedSource(AnySource[OptionsT]):
     """A source that Spark Structured Streaming paces."""
 
@@ -179,7 +184,8 @@ class StreamedSource(AnySource[OptionsT]):
 
     @abstractmethod
     def stream(self, spark: SparkSession, position: Position) -> DataFrame:
-        """A streaming DataFrame that starts right after ``position``. Called once per (re)start."""
+        """A streaming DataFrame that starts right after ``position``. Called once per (re)start of the query; called
+        again after a pause when it raises a retriable error."""
 
     @abstractmethod
     def position_after(self, offset: str, previous: Position) -> Position:

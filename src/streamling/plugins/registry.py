@@ -20,7 +20,7 @@ _SOURCES = {
     "clickhouse": "streamling.sources.clickhouse:ClickHouseSourceOptions",
     "file": "streamling.sources.file:FileSource",
     "hybrid": "streamling.sources.hybrid:HybridSourceOptions",
-    "kafka": "streamling.sources.kafka:KafkaSourceOptions",
+    "kafka": "streamling.sources.kafka:KafkaSource",
 }
 _TRANSFORMS = {
     "dynamic_table": "streamling.transforms.dynamic_table:DynamicTableTransformOptions",

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
+import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from streamling.errors import StreamlingError
+from streamling.kafka.admin import KafkaAdmin
+from streamling.kafka.registry import SchemaRegistry
+from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Options, Parallel, SourceOptions
 from streamling.pipeline.scalars import BadValueError, Duration, folded
 from streamling.pipeline.typenames import TypeName
+from streamling.plugins.operators import Position, StreamAgain, StreamedSource
+from streamling.sources._kafka_avro import AvroFormat
+from streamling.sources._kafka_failures import UNKNOWN_SCHEMA, Failure, find_failure, message_place
+from streamling.sources._kafka_filter import compiled_filter
+from streamling.sources._kafka_json import JsonFormat
+from streamling.sources._kafka_offsets import Offsets
+from streamling.sources._kafka_rows import METADATA, OP, decoded_rows
+from streamling.sources._kafka_trouble import broker_trouble, error_text, first_undecodable, is_undecodable
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+_SECTION = "kafka_source"
+#: messages per batch: below 200 000 throughput suffers, above them only memory grows
+_BATCH_ROWS = 200_000
 _U32 = 2**32 - 1
 SchemaId = Annotated[int, Field(ge=0, le=_U32)]
 
@@ -83,11 +105,11 @@ class KafkaSourceOptions(AvroDecoding, Parallel, SourceOptions):
     )
     filter: str | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
     batch_size: int | None = Field(
-        default=None, ge=1, le=_U32, description="Rows per batch; config `record_batch_size` by default."
+        default=None, ge=1, le=_U32, description="Most messages per batch; 200 000 by default."
     )
     batch_flush_interval: Duration | None = Field(
         default=None,
-        description="Longest wait for a full batch; config `record_batch_interval_ms` by default.",
+        description="Longest wait for a full batch; by default a batch begins as soon as there are messages.",
     )
     data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
         default="avro", description="Encoding of the messages."
@@ -112,3 +134,163 @@ class KafkaSourceOptions(AvroDecoding, Parallel, SourceOptions):
                 field="schema",
             )
         return self
+
+
+class KafkaSource(StreamedSource[KafkaSourceOptions]):
+    """Reads a topic with Spark's Kafka source and decodes it in Spark's plan."""
+
+    Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
+
+    def __init__(self, context: NodeContext[KafkaSourceOptions]) -> None:
+        super().__init__(context)
+        self._topic = context.options.topic
+        self._config = context.config.kafka_source
+        self._settings = client_settings(self._config, _SECTION)
+        self._offsets = Offsets(context.name, self._topic)
+        self._format = self._make_format()
+        self._filter: str | None = None
+        self._admin: KafkaAdmin | None = None
+        self._spark: SparkSession | None = None
+        #: where the running query stands
+        self._position: Position = {}
+        self._committed: dict[int, int] = {}
+        #: a schema id that a message has and that the registry has to be asked for
+        self._unknown: Failure | None = None
+
+    def _make_format(self) -> AvroFormat | JsonFormat:
+        name, options = self.context.name, self.options
+        if options.schema_ is not None:
+            return JsonFormat(name, options.schema_)
+        return AvroFormat(name, self._topic, options, SchemaRegistry.of(self._config, _SECTION))
+
+    def connectors(self) -> frozenset[str]:
+        return frozenset({"avro", "kafka"})
+
+    def labels(self) -> Mapping[str, str]:
+        return {"topic": self._topic}
+
+    # ── before Spark ────────────────────────────────────────────────────────────────────────────────────────
+
+    def schema(self) -> pa.Schema:
+        self._format.load()
+        schema = self._schema()
+        self._filter = compiled_filter(self.options.filter, schema)
+        return schema
+
+    def _schema(self) -> pa.Schema:
+        fields = list(self._format.schema())
+        if OP not in self._format.schema().names:
+            fields.append(pa.field(OP, pa.string(), nullable=False))
+        return pa.schema([*fields, *(METADATA if self.options.include_metadata else ())])
+
+    def inferred_primary_key(self) -> tuple[str, ...]:
+        return self._format.primary_key()
+
+    def state_keys(self) -> Sequence[str]:
+        return (f"{self._offsets.prefix}*",)
+
+    def restore(self) -> Position:
+        return dict(self.context.state.get_prefix(self._offsets.prefix))
+
+    # ── running ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame:
+        self._spark = spark
+        self._format.load_writers()
+        if self._unknown is not None:
+            self._learn(self._unknown)
+        if self._admin is None:
+            self._admin = KafkaAdmin(spark, self._settings)
+        offsets = self._offsets.start(self._admin, position, self.options.starting_offsets)
+        self._position = self._offsets.position(offsets, position)
+        if not position and self.options.starting_offsets == "latest":
+            for key, value in self._position.items():  # else a restart before the first batch would begin later
+                self.context.state.put(key, value)
+        spark.conf.set("spark.sql.timeType.enabled", "true")
+        reader = spark.readStream.format("kafka").options(**self._reader_options(offsets))
+        return self._rows(reader.load())
+
+    def position_after(self, offset: str, previous: Position) -> Position:
+        self._position = self._offsets.position(self._offsets.parse(offset), previous)
+        return self._position
+
+    def commit(self, position: Position) -> None:
+        """The state is the truth; the group is for people and tools that look at it."""
+        if self._config.consumer_group_id is None or self._admin is None:
+            return
+        offsets = self._offsets.of(position)
+        moved = {partition: offset for partition, offset in offsets.items() if self._committed.get(partition) != offset}
+        if not moved:
+            return
+        group = f"{self._config.consumer_group_id}-{self.context.name}"
+        try:
+            self._admin.commit(group, self._topic, moved)
+        except StreamlingError as error:
+            self.context.log.warning("the offsets were not committed to the group '%s': %s", group, error)
+        else:
+            self._committed |= moved
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        text = error_text(error)
+        failure = find_failure(text, self.context.name)
+        if failure is not None and failure.kind == UNKNOWN_SCHEMA:
+            self._unknown = failure
+            return StreamAgain(f"schema {failure.detail} is new in the topic '{self._topic}'")
+        if failure is not None:
+            return failure.error(self._topic)
+        if is_undecodable(text):
+            return self._undecodable()
+        return broker_trouble(text, self._topic)
+
+    # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _learn(self, unknown: Failure) -> None:
+        before = self._format.schema()
+        try:
+            self._format.learn(int(unknown.detail))
+        except StreamlingError as error:
+            place = message_place(self._topic, unknown.partition, unknown.offset)
+            raise error.context(f"{place} was written with schema {unknown.detail}") from None
+        if self._format.schema() != before:
+            self._filter = compiled_filter(self.options.filter, self._schema())
+            added = [name for name in self._format.schema().names if name not in before.names]
+            self.context.log.info(
+                "the topic '%s' has a new schema%s", self._topic, f", new columns: {', '.join(added)}" if added else ""
+            )
+        self._unknown = None
+
+    def _reader_options(self, offsets: Mapping[int, int]) -> dict[str, str]:
+        options = {
+            **spark_options(self._settings),
+            "subscribe": self._topic,
+            "startingOffsets": self._offsets.spark(offsets),
+            "failOnDataLoss": "true",
+            "includeHeaders": str(OP not in self._format.schema().names).lower(),
+            "maxOffsetsPerTrigger": str(self.options.batch_size or _BATCH_ROWS),
+            "kafkaConsumer.pollTimeoutMs": str(int(self._config.consumer_fetch_timeout_sec * 1000)),
+            "groupIdPrefix": f"streamling-{self.context.name}",
+        }
+        if self.options.batch_flush_interval is not None:
+            options["minOffsetsPerTrigger"] = options["maxOffsetsPerTrigger"]
+            options["maxTriggerDelay"] = f"{int(self.options.batch_flush_interval * 1000)}ms"
+        return options
+
+    def _rows(self, messages: DataFrame) -> DataFrame:
+        primary_key = self.context.primary_key or self._format.primary_key()
+        rows = decoded_rows(messages, self._format, self._schema(), self.context.name, primary_key)
+        return rows if self._filter is None else rows.filter(self._filter)
+
+    def _undecodable(self) -> StreamlingError:
+        """Spark does not say which message it could not decode: look for the first."""
+        place = None
+        if self._spark is not None and isinstance(self._format, AvroFormat):
+            options = {**self._reader_options(self._offsets.of(self._position)), "includeHeaders": "false"}
+            place = first_undecodable(self._spark, options, self._format.is_decoded())
+        named = message_place(self._topic, *place) if place else f"a message of the topic '{self._topic}'"
+        return StreamlingError.user(
+            f"{named} cannot be decoded with the Avro schema it names: it is cut short or damaged"
+        )

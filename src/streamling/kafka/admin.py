@@ -1,0 +1,138 @@
+"""What the brokers know about a topic, asked with the Java client that Spark brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+_SECONDS = 15
+#: Java exceptions → whether trying again may help, the sentence
+_UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
+_REFUSED = {
+    "SaslAuthenticationException": "the brokers at {brokers} refused the credentials",
+    "SslAuthenticationException": "no TLS connection to the brokers at {brokers}: {said}",
+    "TopicAuthorizationException": "no right to read the topic '{topic}'",
+    "GroupAuthorizationException": "no right to use the consumer group",
+    "ClusterAuthorizationException": "no right to do this on the brokers at {brokers}",
+    "UnsupportedSaslMechanismException": "the brokers at {brokers} do not know this SASL mechanism",
+    "ConfigException": "the Kafka settings are not usable: {said}",
+    "InvalidTopicException": "'{topic}' is no name for a topic",
+}
+
+
+class KafkaAdmin:
+    """One connection to the brokers. Calls wait at most 15 s and raise `StreamlingError`s."""
+
+    def __init__(self, spark: SparkSession, settings: Mapping[str, str]) -> None:
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._gateway: Any = spark.sparkContext._gateway
+        self._brokers = settings["bootstrap.servers"]
+        properties: Any = self._jvm.java.util.HashMap()
+        for name, value in {**settings, "default.api.timeout.ms": str(_SECONDS * 1000)}.items():
+            properties.put(name, value)
+        properties.put("request.timeout.ms", str(_SECONDS * 1000))
+        self._admin: Any = self._told("", lambda: self._clients.admin.AdminClient.create(properties))
+
+    @property
+    def _clients(self) -> Any:
+        return self._jvm.org.apache.kafka.clients
+
+    def partitions(self, topic: str) -> list[int]:
+        """Numbers of the partitions of ``topic``."""
+        names = self._jvm.java.util.Collections.singletonList(topic)
+
+        def ask() -> list[int]:
+            described = self._got(self._admin.describeTopics(names).allTopicNames())
+            return sorted(entry.partition() for entry in described.get(topic).partitions())
+
+        return self._told(topic, ask)
+
+    def earliest(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """The first offset there is, by partition."""
+        return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.earliest())
+
+    def latest(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """The offset that the next message gets, by partition."""
+        return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.latest())
+
+    def at_time(self, topic: str, partitions: Iterable[int], milliseconds: int) -> dict[int, int]:
+        """The first offset written at a time or later, by partition; the end where there is none."""
+        wanted = list(partitions)
+        found = self._offsets(topic, wanted, self._clients.admin.OffsetSpec.forTimestamp(milliseconds))
+        ends = self.latest(topic, [partition for partition in wanted if found[partition] < 0])
+        return found | ends
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Store ``offsets`` (of the next message) for a consumer group."""
+        places = self._jvm.java.util.HashMap()
+        for partition, offset in offsets.items():
+            places.put(self._place(topic, partition), self._clients.consumer.OffsetAndMetadata(offset))
+        self._told(topic, lambda: self._got(self._admin.alterConsumerGroupOffsets(group, places).all()))
+
+    def close(self) -> None:
+        """Disconnect without waiting."""
+        self._admin.close(self._jvm.java.time.Duration.ZERO)
+
+    def _offsets(self, topic: str, partitions: Iterable[int], spec: Any) -> dict[int, int]:
+        places = {partition: self._place(topic, partition) for partition in partitions}
+        if not places:
+            return {}
+        wanted = self._jvm.java.util.HashMap()
+        for place in places.values():
+            wanted.put(place, spec)
+
+        def ask() -> dict[int, int]:
+            found = self._got(self._admin.listOffsets(wanted).all())
+            return {partition: found.get(place).offset() for partition, place in places.items()}
+
+        return self._told(topic, ask)
+
+    def _place(self, topic: str, partition: int) -> Any:
+        return self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
+
+    def _got(self, future: Any) -> Any:
+        return future.get(_SECONDS + 1, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+
+    def _told(self, topic: str, ask: Callable[[], T]) -> T:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return ask()
+        except Py4JJavaError as error:
+            raise self._explained(_root(error.java_exception), topic) from None
+
+    def _explained(self, cause: Any, topic: str) -> StreamlingError:
+        name, said = cause.getClass().getSimpleName(), str(cause.getMessage())
+        if name == _UNKNOWN_TOPIC:
+            return StreamlingError.user(
+                f"there is no topic '{topic}' at {self._brokers}", remedy="create it, or correct the name"
+            )
+        if name in _REFUSED:
+            return StreamlingError.user(_REFUSED[name].format(brokers=self._brokers, topic=topic, said=said))
+        retriable = self._jvm.org.apache.kafka.common.errors.RetriableException
+        passing = name == "TimeoutException" or _is_instance(self._gateway, cause, retriable)
+        text = f"the brokers at {self._brokers} do not answer: {name}: {said}"
+        return StreamlingError.transient(text) if passing else StreamlingError(text)
+
+
+def _root(error: Any) -> Any:
+    """What a chain of Java exceptions began with; wrappers of futures say nothing."""
+    while error.getClass().getSimpleName() in ("ExecutionException", "CompletionException", "KafkaException"):
+        if error.getCause() is None:
+            break
+        error = error.getCause()
+    return error
+
+
+def _is_instance(gateway: Any, thing: Any, java_class: Any) -> bool:
+    from py4j.java_gateway import is_instance_of
+
+    return bool(is_instance_of(gateway, thing, java_class))

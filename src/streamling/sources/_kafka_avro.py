@@ -1,0 +1,177 @@
+"""Avro messages in a schema registry's framing: a zero byte, four bytes of schema id, the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
+from streamling.sources._kafka_failures import NOT_FRAMED, UNKNOWN_SCHEMA, raising
+from streamling.sql.plan import quoted
+from streamling.types.avro import AvroRecord, primary_key_of, record_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from streamling.sources.kafka import AvroDecoding
+
+#: a field that is in no message: its default says that the message could be decoded
+_DECODED = "__streamling_decoded"
+
+
+class AvroFormat:
+    """Knows the schemas of a topic: the one rows come out in (the reader's) and those messages were written with."""
+
+    def __init__(self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry) -> None:
+        self._node = node
+        self._subject = f"{topic}-value"
+        self._options = options
+        self._registry = registry
+        self._overrides = {override.from_: override.to for override in options.schema_id_overrides}
+        self._reader: RegisteredSchema | None = None
+        self._record: AvroRecord | None = None
+        #: writer schemas by the id in the message
+        self._writers: dict[int, RegisteredSchema] = {}
+        self._loaded = False
+
+    # ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def load(self) -> None:
+        """Ask the registry for the reader's schema."""
+        self._read_with(self._registry.latest(self._subject))
+
+    def load_writers(self) -> None:
+        """Ask, once, for the schemas that messages may have been written with: each one not known costs a new query."""
+        if self._loaded:
+            return
+        for writer in self._registry.versions(self._subject):
+            self._writers.setdefault(writer.id, writer)
+        for id, decoded_as in self._overrides.items():
+            self._writers[id] = self._registry.by_id(decoded_as)
+        self._loaded = True
+
+    def learn(self, id: int) -> None:
+        """A message was written with a schema not known yet. It may be newer than the reader's."""
+        self._writers[id] = self._registry.by_id(self._overrides.get(id, id))
+        if self._options.validate_writer_schema_ordering:
+            latest = self._registry.latest(self._subject)
+            if latest.id != self._known_reader.id:
+                self._read_with(latest)
+
+    def _read_with(self, reader: RegisteredSchema) -> None:
+        try:
+            self._record = AvroRecord.of(reader.schema)
+        except StreamlingError as error:
+            raise error.context(f"schema {reader.id} of the subject '{self._subject}'") from None
+        self._reader = reader
+        self._writers.setdefault(reader.id, reader)
+
+    @property
+    def _known_reader(self) -> RegisteredSchema:
+        assert self._reader is not None, "load first"
+        return self._reader
+
+    @property
+    def record(self) -> AvroRecord:
+        assert self._record is not None, "load first"
+        return self._record
+
+    @property
+    def reader_id(self) -> int:
+        return self._known_reader.id
+
+    def schema(self) -> pa.Schema:
+        return self.record.arrow
+
+    def primary_key(self) -> tuple[str, ...]:
+        return primary_key_of(record_of(self._known_reader.schema))
+
+    # ── decoding ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def payloads(self) -> dict[str, Column]:
+        """Columns that hold decoded structs, to be made in one projection below `values`."""
+        if not self._skips_resolution:
+            return {"payload": self._decoded("FAILFAST", self.record.reader)}
+        return {f"payload{id}": self._alone(id) for id in sorted(self._writers)} | {"payload": self._checked()}
+
+    def values(self) -> Sequence[tuple[pa.Field, str]]:
+        """Each column and Spark SQL for its value over the columns of `payloads`."""
+        if self._skips_resolution:
+            return [(column.field, self._first(column.field)) for column in self.record.columns]
+        return [(column.field, _value(column.value, "payload", column.field.name)) for column in self.record.columns]
+
+    def is_decoded(self) -> Column:
+        """Whether a message can be decoded at all; never fails."""
+        from pyspark.sql import functions as f
+
+        sentinel = {"name": _DECODED, "type": "boolean", "default": True}
+        reader = {**self.record.reader, "fields": [*self.record.reader["fields"], sentinel]}
+        return f.coalesce(self._decoded("PERMISSIVE", reader, complain=False).getField(_DECODED), f.lit(False))
+
+    @property
+    def _skips_resolution(self) -> bool:
+        skipped = self._options.skip_schema_resolution_for_reader_schema_ids
+        return self._options.skip_schema_resolution or self.reader_id in skipped
+
+    def _decoded(self, mode: str, reader: Any, *, complain: bool = True) -> Column:
+        from pyspark.sql import functions as f
+
+        frame = f.expr("substring(value, 1, 5)")
+        column = f.when(f.expr("value IS NULL"), f.lit(None))
+        for id, writer in sorted(self._writers.items()):
+            column = column.when(frame == f.lit(_frame(id)), _from_avro(writer.schema, reader, mode))
+        return column.otherwise(f.expr(self._complaint())) if complain else column
+
+    def _complaint(self) -> str:
+        unknown = raising(self._node, UNKNOWN_SCHEMA, "CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS STRING)")
+        foreign = raising(self._node, NOT_FRAMED, "hex(substring(value, 1, 5))")
+        return f"IF(length(value) >= 5 AND substring(value, 1, 1) = X'00', {unknown}, {foreign})"
+
+    # without resolution every schema gives a struct of its own, and rows take their columns from the one that is there
+
+    def _alone(self, id: int) -> Column:
+        from pyspark.sql import functions as f
+
+        schema = self._writers[id].schema
+        known = f.expr("substring(value, 1, 5)") == f.lit(_frame(id))
+        return f.when(known, _from_avro(schema, AvroRecord.of(schema).reader, "FAILFAST"))
+
+    def _checked(self) -> Column:
+        from pyspark.sql import functions as f
+
+        known = f.expr("substring(value, 1, 5)").isin([_frame(id) for id in sorted(self._writers)])
+        checked: Column = f.when(f.expr("value IS NULL"), f.lit(None)).when(known, f.lit(True))
+        return checked.otherwise(f.expr(self._complaint()))
+
+    def _first(self, field: pa.Field) -> str:
+        from streamling.types.spark import to_spark_type
+
+        found = [
+            _value(column.value, f"payload{id}", field.name)
+            for id, writer in sorted(self._writers.items())
+            for column in AvroRecord.of(writer.schema).columns
+            if column.field.name == field.name
+        ]
+        kind = to_spark_type(field.type).simpleString()
+        return "coalesce(" + ", ".join(f"CAST({value} AS {kind})" for value in found or ["NULL"]) + ")"
+
+
+def _value(value: str | None, payload: str, name: str) -> str:
+    place = f"{payload}.{quoted(name)}"
+    return place if value is None else value.replace("{0}", place)
+
+
+def _frame(id: int) -> bytearray:
+    return bytearray(b"\x00" + id.to_bytes(4, "big"))
+
+
+def _from_avro(writer: Any, reader: Any, mode: str) -> Column:
+    from pyspark.sql import functions as f
+    from pyspark.sql.avro.functions import from_avro
+
+    options = {"avroSchema": json.dumps(reader), "mode": mode}
+    return from_avro(f.expr("substring(value, 6)"), json.dumps(writer), options)

@@ -1,0 +1,92 @@
+"""Messages that cannot become rows: Spark stops at the first, and tells us which one and why.
+
+What goes wrong inside Spark comes back as the text of an exception. So that it can be told apart, and told to the user
+in their terms, the text is a small JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from streamling.errors import StreamlingError
+
+_MARK: Final = '{"streamling_kafka":'
+
+UNKNOWN_SCHEMA: Final = "unknown schema"
+NOT_FRAMED: Final = "not framed"
+TOMBSTONE: Final = "tombstone"
+TOMBSTONE_KEY: Final = "tombstone key"
+OPERATION: Final = "operation"
+JSON_TEXT: Final = "json"
+JSON_VALUE: Final = "json value"
+
+_REMEDY_FRAME = "the topic is not written with a schema registry; set data_format, or remove the message"
+#: kind of failure → the sentence over the detail, and the remedy
+_SENTENCES: dict[str, tuple[str, str | None]] = {
+    NOT_FRAMED: ("is no Avro in the framing of a schema registry, it begins with the bytes {0}", _REMEDY_FRAME),
+    TOMBSTONE: (
+        "is a tombstone (it has no value), and no primary key is known to make a delete of it",
+        "name the key columns with primary_key",
+    ),
+    TOMBSTONE_KEY: (
+        "is a tombstone (it has no value), and its key {0} does not hold the primary key",
+        "write the key columns as the message key: JSON, Avro, or the value itself",
+    ),
+    OPERATION: ("has the header dbz.op = '{0}', expected one of r, c, u, d", None),
+    JSON_TEXT: ("is no JSON object: {0}", None),
+    JSON_VALUE: ("has a value that does not fit its column's type: {0}", "correct the type in schema"),
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A message that stopped the plan."""
+
+    node: str
+    kind: str
+    partition: int
+    offset: int
+    detail: str
+
+    def error(self, topic: str) -> StreamlingError:
+        sentence, remedy = _SENTENCES[self.kind]
+        place = message_place(topic, self.partition, self.offset)
+        return StreamlingError.user(f"{place} {sentence.format(self.detail)}", remedy=remedy)
+
+
+def message_place(topic: str, partition: int, offset: int) -> str:
+    """A message, as all errors name it."""
+    return f"the message at topic '{topic}', partition {partition}, offset {offset}"
+
+
+def raising(node: str, kind: str, detail: str = "''") -> str:
+    """Spark SQL that stops the plan at a row; ``detail`` is SQL for a text, and only runs then."""
+    head = literal(f'{_MARK}{json.dumps(node)},"kind":"{kind}","partition":')
+    return (
+        f"raise_error(concat({head}, CAST(partition AS STRING), "
+        f"',\"offset\":', CAST(offset AS STRING), ',\"detail\":\"', hex(CAST({detail} AS BINARY)), '\"}}'))"
+    )
+
+
+def literal(text: str) -> str:
+    """A text in Spark SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def find_failure(text: str, node: str) -> Failure | None:
+    """The failure that `raising` put into the text of an exception, if it is one of ``node``."""
+    start = text.find(_MARK)
+    if start < 0:
+        return None
+    found: dict[str, Any]
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text[start:])
+    except ValueError:
+        return None
+    if found["streamling_kafka"] != node:
+        return None
+    detail = bytes.fromhex(found["detail"]).decode(errors="replace")
+    return Failure(node, found["kind"], found["partition"], found["offset"], detail)

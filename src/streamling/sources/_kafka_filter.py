@@ -1,0 +1,35 @@
+"""The ``filter`` of a source: one SQL condition over its columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.sql.compiler import compile_sql
+from streamling.sql.plan import Column, Filter, Project, Read
+from streamling.sql.problems import SqlRefused
+
+_NAME = "source"
+
+
+def compiled_filter(condition: str | None, schema: pa.Schema) -> str | None:
+    """The condition in Spark SQL. Raises a user's error that names what is wrong with it."""
+    if condition is None or not condition.strip():
+        return None
+    columns = [Column(field.name, field.type) for field in schema]
+    try:
+        # the line break ends a comment at the end of the condition
+        compiled = compile_sql(f"SELECT * FROM {_NAME} WHERE ({condition}\n)", {_NAME: columns})
+    except SqlRefused as refused:
+        raise _refused(refused.problems[0].message, refused.problems[0].remedy) from None
+    if compiled.problems:
+        raise _refused(compiled.problems[0].message, compiled.problems[0].remedy)
+    plan = compiled.plan
+    below = plan.child if isinstance(plan, Project) else plan
+    if isinstance(below, Filter) and isinstance(below.child, Read):
+        return below.condition
+    raise _refused("is no single condition")
+
+
+def _refused(message: str, remedy: str | None = None) -> StreamlingError:
+    return StreamlingError.user(f"filter: {message}", remedy=remedy)

@@ -1,0 +1,106 @@
+"""JSON messages: one object each, with the columns that the pipeline file declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.pipeline.typenames import parse_type
+from streamling.sources._kafka_failures import JSON_TEXT, JSON_VALUE, literal, raising
+from streamling.sql.plan import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_CORRUPT = "__streamling_corrupt"
+_SHOWN = 200
+
+
+class JsonFormat:
+    """Columns come in alphabetical order, all nullable; keys that are no columns are ignored."""
+
+    def __init__(self, node: str, schema: Mapping[str, str]) -> None:
+        self._node = node
+        self._schema = pa.schema([pa.field(name, parse_type(schema[name])) for name in sorted(schema)])
+
+    def load(self) -> None:
+        """Whether Spark can hold the types is known without asking anyone."""
+        from streamling.types.spark import carrier
+
+        for field in self._schema:
+            try:
+                carrier(field.type)
+            except StreamlingError as error:
+                raise error.context(f"schema.{field.name}") from None
+
+    def load_writers(self) -> None:
+        """There are none."""
+
+    def learn(self, id: int) -> None:
+        raise AssertionError("JSON messages have no schema ids")
+
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def primary_key(self) -> tuple[str, ...]:
+        return ()
+
+    def payloads(self) -> dict[str, Column]:
+        from pyspark.sql import functions as f
+
+        fields = ", ".join(f"{quoted(field.name)} {_parsed_as(field.type)}" for field in self._schema)
+        schema = literal(f"{fields}, {_CORRUPT} STRING")
+        options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}')"
+        text = "CAST(value AS STRING)"
+        shown = f"left({text}, {_SHOWN})"
+        return {
+            "payload": f.expr(
+                f"""CASE WHEN value IS NULL THEN NULL
+                WHEN is_valid_utf8({text}) AND ltrim({text}) LIKE '{{%' THEN from_json({text}, {schema}, {options})
+                ELSE {raising(self._node, JSON_TEXT, f"IF(is_valid_utf8({text}), {shown}, 'it is no UTF-8')")} END"""
+            )
+        }
+
+    def values(self) -> Sequence[tuple[pa.Field, str]]:
+        bad = raising(self._node, JSON_TEXT, f"left(payload.{_CORRUPT}, {_SHOWN})")
+        # one check per row: it hangs on the first column, which every plan over the rows may leave out otherwise
+        return [(field, f"IF(payload.{_CORRUPT} IS NULL, {self._value(field)}, {bad})") for field in self._schema]
+
+    def _value(self, field: pa.Field) -> str:
+        place = f"payload.{quoted(field.name)}"
+        conversion = _conversion(field.type)
+        if conversion is None:
+            return place
+        bad = raising(self._node, JSON_VALUE, f"concat({literal(field.name + ' = ')}, CAST({place} AS STRING))")
+        return f"IF({place} IS NULL, NULL, coalesce({conversion.replace('{0}', place)}, {bad}))"
+
+
+def _parsed_as(type_: pa.DataType) -> str:
+    """The Spark type that the JSON parser is asked for; text where it would not read what we want."""
+    from streamling.types.spark import to_spark_type
+
+    return "STRING" if _from_text(type_) else to_spark_type(type_).simpleString()
+
+
+def _from_text(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_timestamp(type_) or pa.types.is_date(type_) or pa.types.is_time(type_) or pa.types.is_binary(type_)
+    )
+
+
+def _conversion(type_: pa.DataType) -> str | None:
+    """Spark SQL from what was parsed (``{0}``) to the column's value, NULL when it does not fit."""
+    if pa.types.is_timestamp(type_):
+        return "CAST(try_cast({0} AS TIMESTAMP) AS TIMESTAMP_NTZ)"  # a zone in the text counts
+    if pa.types.is_date(type_):
+        return "try_cast({0} AS DATE)"
+    if pa.types.is_time(type_):
+        return "try_cast({0} AS TIME)"
+    if pa.types.is_binary(type_):
+        return "try_to_binary({0}, 'hex')"
+    if pa.types.is_unsigned_integer(type_):
+        return f"IF({{0}} BETWEEN 0 AND {2**type_.bit_width - 1}, {{0}}, NULL)"
+    return None

@@ -1,0 +1,70 @@
+"""What Spark's Kafka source and its Avro decoder say when they fail, in the user's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from streamling.errors import StreamlingError
+from streamling.plugins.operators import StreamAgain
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+#: classes of the reading side; the Kafka sink has others
+_READING = ("kafka010.consumer.", "kafka010.KafkaOffsetReader", "kafka010.KafkaMicroBatchStream", "KafkaDataConsumer")
+_LOST = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "KafkaIllegalStateException")
+_GONE = ("UnknownTopicOrPartitionException", "UnknownTopicIdException")
+_PASSING = (
+    "TimeoutException",
+    "DisconnectException",
+    "NetworkException",
+    "NotLeaderOrFollowerException",
+    "LeaderNotAvailableException",
+    "BrokerNotAvailableException",
+    "CoordinatorNotAvailableException",
+    "KafkaStorageException",
+    "RetriableException",
+    "No resolvable bootstrap urls",
+)
+
+
+def error_text(error: BaseException) -> str:
+    """All that an exception and its causes say, the Java stack included."""
+    texts: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None:
+        texts.append(str(seen))
+        stack = getattr(seen, "_stackTrace", None) or getattr(seen, "stackTrace", None)
+        texts.append(str(stack or ""))
+        seen = seen.__cause__
+    return "\n".join(texts)
+
+
+def is_undecodable(text: str) -> bool:
+    """Whether Spark's Avro decoder gave up on a message."""
+    return "AvroDataToCatalyst" in text or "MALFORMED_AVRO_MESSAGE" in text
+
+
+def broker_trouble(text: str, topic: str) -> StreamlingError | None:
+    """A failure of the reading side: what is lost for good is an error, what may come back leads to a new query."""
+    if not any(name in text for name in _READING):
+        return None
+    if any(word in text for word in _GONE):
+        return StreamAgain(f"the topic '{topic}' is not where it was")
+    if any(word in text for word in _LOST):
+        return StreamAgain(f"messages of the topic '{topic}' are not where they were")
+    if any(word in text for word in _PASSING):
+        return StreamAgain(f"the brokers of the topic '{topic}' do not answer", retriable=True)
+    return None
+
+
+def first_undecodable(spark: SparkSession, options: Mapping[str, str], is_decoded: Column) -> tuple[int, int] | None:
+    """Partition and offset of the first message from the starting offsets on that cannot be decoded."""
+    kept = {
+        k: v for k, v in options.items() if k not in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+    }
+    messages = spark.read.format("kafka").options(**kept).load()
+    bad = messages.where("value IS NOT NULL").where(~is_decoded).select("partition", "offset")
+    found = bad.orderBy("partition", "offset").limit(1).collect()
+    return (found[0]["partition"], found[0]["offset"]) if found else None

@@ -1,0 +1,279 @@
+"""Avro schemas as Arrow columns, and how Spark's decoder is brought to give exactly those.
+
+Spark's decoder has types of its own: it makes instants of timestamps and leaves some logical types aside. Changing the
+logical types of the reader schema, which Avro's resolution does not look at, makes it decode what we want at no cost;
+what is left is an expression over the decoded value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+
+_MOST_DIGITS = 38
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """An Avro type here: its Arrow type, the logical type that Spark's decoder is given in place of the schema's, and
+    Spark SQL that makes the column's value of the decoded one (``{}``)."""
+
+    arrow: pa.DataType
+    logical: str | None = None
+    value: str | None = None
+
+
+_PRIMITIVES = {
+    "null": Mapped(pa.null()),
+    "boolean": Mapped(pa.bool_()),
+    "int": Mapped(pa.int32()),
+    "long": Mapped(pa.int64()),
+    "float": Mapped(pa.float32()),
+    "double": Mapped(pa.float64()),
+    "bytes": Mapped(pa.binary()),
+    "string": Mapped(pa.string()),
+    "enum": Mapped(pa.string()),
+}
+# division that rounds down, also before 1970
+_NANOS = "CAST(timestamp_micros({0} div 1000 - IF({0} % 1000 < 0, 1, 0)) AS TIMESTAMP_NTZ)"
+_LOGICAL = {
+    ("int", "date"): Mapped(pa.date32(), "date"),
+    ("int", "time-millis"): Mapped(pa.time32("ms"), None, "time_from_millis({0})"),
+    ("long", "time-micros"): Mapped(pa.time64("us"), "time-micros"),
+    ("long", "timestamp-millis"): Mapped(pa.timestamp("ms"), "local-timestamp-millis"),
+    ("long", "timestamp-micros"): Mapped(pa.timestamp("us"), "local-timestamp-micros"),
+    ("long", "timestamp-nanos"): Mapped(pa.timestamp("ns"), None, _NANOS),
+    ("long", "local-timestamp-millis"): Mapped(pa.timestamp("ms"), "local-timestamp-millis"),
+    ("long", "local-timestamp-micros"): Mapped(pa.timestamp("us"), "local-timestamp-micros"),
+    ("long", "local-timestamp-nanos"): Mapped(pa.timestamp("ns"), None, _NANOS),
+    ("string", "uuid"): Mapped(pa.binary(16), None, "unhex(replace({0}, '-', ''))"),
+}
+#: unions that Spark reads as one type; any other union of several types becomes a struct with a member for each
+_WIDENED = {
+    frozenset({pa.int32(), pa.int64()}): pa.int64(),
+    frozenset({pa.float32(), pa.float64()}): pa.float64(),
+}
+
+
+def record_of(schema: Any) -> dict[str, Any]:
+    """The record that messages of ``schema`` hold: itself, or the first record of a union."""
+    branches = schema if isinstance(schema, list) else [schema]
+    for branch in branches:
+        if isinstance(branch, dict) and branch.get("type") == "record":
+            return branch
+    raise StreamlingError.user("the Avro schema is no record, and only records have columns")
+
+
+def primary_key_of(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The key columns named in the record's documentation: ``{"primaryKeys": [...]}``."""
+    for place in ("doc", "connect.doc"):
+        try:
+            keys = json.loads(record[place])["primaryKeys"]
+        except (KeyError, TypeError, ValueError):
+            continue
+        if isinstance(keys, list) and all(isinstance(key, str) for key in keys):
+            return tuple(keys)
+    return ()
+
+
+@dataclass(frozen=True)
+class AvroColumn:
+    """A field of a record: its column, and Spark SQL for its value where the decoded one (``{}``) is not it."""
+
+    field: pa.Field
+    value: str | None
+
+
+@dataclass(frozen=True)
+class AvroRecord:
+    """A record schema, understood."""
+
+    #: the schema for Spark's decoder
+    reader: dict[str, Any]
+    columns: tuple[AvroColumn, ...]
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([column.field for column in self.columns])
+
+    @classmethod
+    def of(cls, schema: Any) -> AvroRecord:
+        """Raises a user's error that names the field when there is no way to hold a type."""
+        record, understood = record_of(schema), _Understanding()
+        columns, fields = [], []
+        with_names = understood.entered(record)
+        for field in with_names["fields"]:
+            try:
+                type_ = understood.type(field["type"], _namespace(record, ""))
+            except StreamlingError as error:
+                raise error.context(f"field '{field['name']}'") from None
+            columns.append(AvroColumn(pa.field(field["name"], type_.arrow, type_.nullable), type_.value))
+            fields.append({**field, "type": type_.schema})
+        return cls({**record, "fields": fields}, tuple(columns))
+
+
+@dataclass(frozen=True)
+class _Type:
+    """An understood type: the schema for the decoder, the Arrow type, the expression for the value."""
+
+    schema: Any
+    arrow: pa.DataType
+    value: str | None = None
+    nullable: bool = False
+
+
+class _Understanding:
+    """One walk through a schema. Named types may be used again further down."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, _Type | None] = {}
+        self._depth = 0
+
+    def entered(self, record: dict[str, Any]) -> dict[str, Any]:
+        self._named[_full_name(record, "")] = None  # known, not complete: a use of it is recursive
+        return record
+
+    def type(self, schema: Any, namespace: str) -> _Type:
+        if isinstance(schema, list):
+            return self._union(schema, namespace)
+        if isinstance(schema, str):
+            return self._named_type(schema, namespace)
+        kind = schema["type"]
+        if not isinstance(kind, str):
+            return self.type(kind, namespace)
+        build: dict[str, Callable[[dict[str, Any], str], _Type]] = {
+            "record": self._record,
+            "enum": self._enum,
+            "fixed": self._fixed,
+            "array": self._array,
+            "map": self._map,
+        }
+        if kind in build:
+            return build[kind](schema, namespace)
+        return _decimal(schema) if _is_decimal(schema) else self._primitive(schema, namespace)
+
+    def _primitive(self, schema: dict[str, Any], namespace: str) -> _Type:
+        kind = schema["type"]
+        mapped = _LOGICAL.get((kind, schema.get("logicalType", "")))
+        if mapped is None:
+            return self._named_type(kind, namespace)
+        decoded = {"type": kind, "logicalType": mapped.logical} if mapped.logical else kind
+        return _Type(decoded, mapped.arrow, mapped.value)
+
+    def _named_type(self, name: str, namespace: str) -> _Type:
+        if name in _PRIMITIVES and name != "enum":
+            return _Type(name, _PRIMITIVES[name].arrow, nullable=name == "null")
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        full = full if full in self._named else name
+        if full not in self._named:
+            raise StreamlingError.user(f"the Avro type '{name}' is not defined before it is used")
+        known = self._named[full]
+        if known is None:
+            raise StreamlingError.user(
+                f"the Avro type '{name}' contains itself, which no column can", remedy="flatten the type"
+            )
+        return _Type(full, known.arrow, known.value)
+
+    def _union(self, schema: list[Any], namespace: str) -> _Type:
+        types = [self.type(branch, namespace) for branch in schema]
+        schemas = [one.schema for one in types]
+        kinds = [one for one in types if not pa.types.is_null(one.arrow)]
+        nullable = len(kinds) < len(types)
+        if len(kinds) < 2:
+            only = kinds[0] if kinds else types[0]
+            return _Type(schemas, only.arrow, only.value, nullable or not kinds)
+        widened = _WIDENED.get(frozenset(one.arrow for one in kinds))
+        if widened is not None:
+            return _Type(schemas, widened, None, nullable)
+        members = [(f"member{number}", one, True) for number, one in enumerate(kinds)]
+        arrow, value = _struct(members)
+        return _Type(schemas, arrow, value, nullable)
+
+    def _record(self, schema: dict[str, Any], namespace: str) -> _Type:
+        name, inner = _full_name(schema, namespace), _namespace(schema, namespace)
+        self._named[name] = None
+        members = [(field["name"], self.type(field["type"], inner)) for field in schema["fields"]]
+        arrow, value = _struct([(field, type_, type_.nullable) for field, type_ in members])
+        fields = [{**field, "type": type_.schema} for field, (_, type_) in zip(schema["fields"], members, strict=True)]
+        self._named[name] = result = _Type({**schema, "fields": fields}, arrow, value)
+        return result
+
+    def _enum(self, schema: dict[str, Any], namespace: str) -> _Type:
+        return self._remember(schema, namespace, _Type(schema, pa.string()))
+
+    def _fixed(self, schema: dict[str, Any], namespace: str) -> _Type:
+        if _is_decimal(schema):
+            return self._remember(schema, namespace, _decimal(schema))
+        plain = {key: value for key, value in schema.items() if key != "logicalType"}
+        return self._remember(schema, namespace, _Type(plain, pa.binary(schema["size"])))
+
+    def _array(self, schema: dict[str, Any], namespace: str) -> _Type:
+        item = self.type(schema["items"], namespace)
+        arrow = pa.list_(pa.field("element", item.arrow, item.nullable))
+        value = None
+        if item.value:
+            name = self._variable()
+            value = f"transform({{0}}, {name} -> {item.value.replace('{0}', name)})"
+        return _Type({**schema, "items": item.schema}, arrow, value)
+
+    def _map(self, schema: dict[str, Any], namespace: str) -> _Type:
+        item = self.type(schema["values"], namespace)
+        value = None
+        if item.value:
+            name = self._variable()
+            value = f"transform_values({{0}}, (_key, {name}) -> {item.value.replace('{0}', name)})"
+        return _Type({**schema, "values": item.schema}, pa.map_(pa.string(), item.arrow), value)
+
+    def _variable(self) -> str:
+        self._depth += 1
+        return f"_item{self._depth}"
+
+    def _remember(self, schema: dict[str, Any], namespace: str, type_: _Type) -> _Type:
+        self._named[_full_name(schema, namespace)] = type_
+        return type_
+
+
+def _struct(members: list[tuple[str, _Type, bool]]) -> tuple[pa.DataType, str | None]:
+    """A struct of these members, and the expression for it when one of them needs one."""
+    arrow = pa.struct([pa.field(name, type_.arrow, nullable) for name, type_, nullable in members])
+    if not any(type_.value for _, type_, _ in members):
+        return arrow, None
+    parts = ", ".join(_member(name, type_) for name, type_, _ in members)
+    return arrow, f"IF({{0}} IS NULL, NULL, named_struct({parts}))"
+
+
+def _member(name: str, type_: _Type) -> str:
+    place = "{0}.`" + name + "`"
+    return f"'{name}', {(type_.value or '{0}').replace('{0}', place)}"
+
+
+def _is_decimal(schema: Mapping[str, Any]) -> bool:
+    return schema.get("logicalType") == "decimal" and schema["type"] in ("bytes", "fixed")
+
+
+def _decimal(schema: dict[str, Any]) -> _Type:
+    precision, scale = schema["precision"], schema.get("scale", 0)
+    if precision > _MOST_DIGITS:
+        raise StreamlingError.user(
+            f"is a decimal of {precision} digits, and at most {_MOST_DIGITS} can be read so far",
+            remedy="write it as a string, or with fewer digits",
+        )
+    return _Type(schema, pa.decimal128(precision, scale))
+
+
+def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
+    name = str(schema["name"])
+    if "." in name:
+        return name
+    space = schema.get("namespace", namespace)
+    return f"{space}.{name}" if space else name
+
+
+def _namespace(schema: Mapping[str, Any], namespace: str) -> str:
+    return _full_name(schema, namespace).rpartition(".")[0]
