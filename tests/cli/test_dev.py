@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,11 @@ class Shell:
         )
         assert done.returncode == code, done.stderr
         return Result(done.returncode, done.stdout, done.stderr)
+
+    def begin(self, *args: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command_line("dev", *args), cwd=self.folder, env=self.environ, stdout=subprocess.PIPE, text=True
+        )
 
     def rows(self, *args: str) -> list[dict[str, object]]:
         return [json.loads(line) for line in self.call(*args).out.splitlines()]
@@ -97,6 +103,12 @@ def test_a_day_with_local_services(shell: Shell) -> None:
     plain = shell.rows("consume", "--topic", "plain", "--from-beginning", "--max", "2")
     assert sorted(row["value"]["id"] for row in plain) == [1, 2]  # type: ignore[index]
 
+    with shell.begin("consume", "--topic", "orders", "--from-beginning") as following:
+        assert following.stdout is not None
+        assert [json.loads(following.stdout.readline())["offset"] for _ in range(2)] == [0, 1]
+        following.send_signal(signal.SIGINT)
+        assert following.wait(60) == 0
+
     bad = shell.call("produce", "-", "--topic", "orders", "--schema", "orders.avsc", stdin='{"id": "x"}', code=1)
     assert "error: <stdin>:1: price is missing" in bad.err
 
@@ -119,6 +131,16 @@ def test_run_ends_with_the_code_of_its_command_and_stops_what_it_started(shell: 
     assert not shell.status()["postgres"]["running"]
     failed = shell.call("run", "--only", "postgres", "no-such-program", code=1)
     assert "cannot run 'no-such-program'" in failed.err
+    assert not shell.status()["postgres"]["running"]
+
+
+@pytest.mark.services
+def test_a_signal_reaches_the_command_and_the_services_are_stopped(shell: Shell) -> None:
+    with shell.begin("run", "--only", "postgres", "--", "sh", "-c", "echo ready; exec sleep 60") as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 128 + signal.SIGTERM
     assert not shell.status()["postgres"]["running"]
 
 

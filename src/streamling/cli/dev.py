@@ -191,24 +191,34 @@ def _status(service: LocalService) -> dict[str, Any]:
 
 
 def _call(command: tuple[str, ...], environ: dict[str, str]) -> int:
-    try:
-        child = subprocess.Popen(command, env=environ)
-    except OSError as error:
-        raise StreamlingError.user(f"cannot run {command[0]!r}: {error.strerror}") from None
-    with _passed_on(child):
-        code = child.wait()
+    with _signals() as arrived:
+        try:
+            child = subprocess.Popen(command, env=environ)
+        except OSError as error:
+            raise StreamlingError.user(f"cannot run {command[0]!r}: {error.strerror}") from None
+        while (code := _ended(child)) is None:
+            while arrived:
+                child.send_signal(arrived.pop())
     return 128 - code if code < 0 else code  # as shells tell that a signal ended it
 
 
+def _ended(child: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return child.wait(0.2)
+    except subprocess.TimeoutExpired:
+        return None
+
+
 @contextmanager
-def _passed_on(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Signals are for ``child``. Ctrl-C reaches it by itself, as it reaches us."""
+def _signals() -> Iterator[list[int]]:
+    """Collects SIGTERM for the child, from before there is one. Ctrl-C reaches it by itself, as it reaches us."""
+    arrived: list[int] = []
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda number, frame: None),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number)),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, frame: arrived.append(number)),
     }
     try:
-        yield
+        yield arrived
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
