@@ -54,7 +54,7 @@ FIELDS: list[tuple[NodeKind, str, set[str], set[str]]] = [
         NodeKind.SINK,
         "postgres",
         {"from", "table", "schema"},
-        {"on_conflict", "update_where", "parallelism", "deduplicate"} | BATCHED,
+        {"on_conflict", "update_where", "parallelism", "deduplicate", "evolve"} | BATCHED,
     ),
     (
         NodeKind.SINK,

@@ -18,7 +18,7 @@ from streamling.postgres.session import Session
 from streamling.retry import retried
 from streamling.sinks._postgres_changes import Plan, first_wins, in_rounds, last_wins
 from streamling.sinks._postgres_failures import Failures
-from streamling.sinks._postgres_statements import STEP, Statements
+from streamling.sinks._postgres_statements import STEP, Appending, Staged, Steps, Transaction
 from streamling.sinks._postgres_table import Column, TableName, check_names, prepare_table
 from streamling.sinks._postgres_text import csv_pieces, printable
 
@@ -94,25 +94,27 @@ class PostgresSink(Sink[PostgresSinkOptions]):
             self._session.close()
             raise
         self._columns = [columns[field.name] for field in self._fields]
-        self._statements = Statements(
-            self._name,
-            self._columns,
-            self._key,
-            keep_existing=self.options.on_conflict == "nothing",
-            update_where=self.options.update_where,
-            statement_timeout_ms=int(self._statement_timeout * 1000),
-        )
+        timeout_ms = int(self._statement_timeout * 1000)
+        self._appending = Appending(self._name, self._columns, timeout_ms)
+        self._staged = {
+            with_steps: Staged(
+                self._name,
+                self._columns,
+                self._key,
+                keep_existing=self.options.on_conflict == "nothing",
+                update_where=self.options.update_where,
+                statement_timeout_ms=timeout_ms,
+                with_steps=with_steps,
+            )
+            for with_steps in (False, True)
+        }
 
     def write(self, batch: pa.RecordBatch) -> None:
         deleted = _deleted(batch)
-        if not self._key:
+        if self._key:
+            self._merge(batch, deleted)
+        else:
             self._append(batch if deleted is None else self._without_deletes(batch, deleted))
-            return
-        plan = self._plan(batch, deleted)
-        rows = self._printable(batch if plan.rows is None else batch.take(plan.rows))
-        if plan.steps_of_rows is not None:
-            rows = rows.append_column(STEP, plan.steps_of_rows)
-        self._durably(lambda: self._apply(rows, plan), rows)
 
     def close(self) -> None:
         self._session.close()
@@ -122,32 +124,28 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     def _append(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
             rows = self._printable(batch)
-            self._durably(lambda: self._copy(rows), rows)
+            self._durably(lambda: self._transact(self._appending, rows), rows)
 
-    def _copy(self, rows: pa.Table) -> None:
-        statements = self._statements
-        self._execute(statements.begin(staging=False))
-        self._send(statements.copy_rows(), rows)
-        self._execute(statements.commit())
+    def _merge(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> None:
+        plan = self._plan(batch, deleted)
+        rows = self._printable(batch if plan.rows is None else batch.take(plan.rows))
+        if plan.steps_of_rows is not None:
+            rows = rows.append_column(STEP, plan.steps_of_rows)
+        transaction = self._staged[plan.steps_of_rows is not None]
+        self._durably(lambda: self._transact(transaction, rows, plan.steps), rows)
 
-    def _apply(self, rows: pa.Table, plan: Plan) -> None:
-        statements, with_steps = self._statements, plan.steps_of_rows is not None
-        self._execute(statements.begin(staging=True))
-        self._send(statements.copy_staged(with_steps=with_steps), rows)
-        self._execute(statements.apply(plan.steps, with_steps=with_steps))
-
-    def _execute(self, statement: object) -> None:
+    def _transact(self, transaction: Transaction, rows: pa.Table, steps: Steps = ()) -> None:
         with self._session.answering() as connection:
-            connection.execute(statement)  # type: ignore[call-overload]
-
-    def _send(self, statement: object, rows: pa.Table) -> None:
+            connection.execute(transaction.begin)
         with (
             self._session.answering() as connection,
             connection.cursor() as cursor,
-            cursor.copy(statement) as copy,  # type: ignore[arg-type]
+            cursor.copy(transaction.copy) as copy,
         ):
             for piece in csv_pieces(rows):
                 copy.write(piece)
+        with self._session.answering() as connection:
+            connection.execute(transaction.end(steps))
 
     def _prepare(self) -> dict[str, Column]:
         with self._session.answering() as connection:

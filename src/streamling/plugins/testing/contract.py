@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.pipeline.plugin_fields import typed_fields
 from streamling.plugins.operators import Operator
 from streamling.plugins.testing.bench import NAME, Bench
 from streamling.plugins.testing.journal import Call
@@ -54,8 +55,11 @@ class OperatorContract:
 
     def test_options_may_be_written_as_text(self) -> None:
         bench = self.bench()
-        options = {key: str(value) if _is_number(value) else value for key, value in self.options().items()}
-        as_text = Bench(self.operator, {"options": options}, session=self.session)
+        typed = typed_fields(bench.kind)
+        own = {key: str(value) if _is_number(value) else value for key, value in self.options().items()}
+        node = {key: value for key, value in self.options().items() if key in typed}
+        options = {key: value for key, value in own.items() if key not in typed}
+        as_text = Bench(self.operator, {**node, "options": options}, session=self.session)
         registry = bench.registry(self.given())
         expected = bench.pipeline(registry)[NAME].options
         found = as_text.pipeline(as_text.registry(self.given()))[NAME].options

@@ -1,0 +1,168 @@
+"""The sink inside the engine: contract, several instances, several sinks, batches. Without Spark."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from streamling.config import AppConfig
+from streamling.dev.postgres import LocalPostgres
+from streamling.engine.run import PipelineRun
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.registry import Registry
+from streamling.plugins.testing import SinkContract
+from streamling.plugins.testing.bench import NoSpark, wait_for_end
+from streamling.plugins.testing.nodes import GivenSource
+from streamling.sinks.postgres import PostgresSink
+from streamling.state.memory import MemoryState
+from tests.sinks.postgres_driver import Driver, batch
+
+pytestmark = pytest.mark.services
+
+
+@pytest.fixture
+def pg(postgres: LocalPostgres) -> Driver:
+    return Driver(postgres.dsn)
+
+
+# ── contract ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PostgresContract(SinkContract):
+    primary_key = ""
+
+    @pytest.fixture(autouse=True)
+    def _table(self, pg: Driver) -> None:
+        self.pg = pg
+        config = AppConfig(postgres_sink=pg.settings)
+
+        class Configured(PostgresSink):
+            def __init__(self, context):
+                super().__init__(replace(context, config=config))
+
+        self.operator = Configured
+
+    def options(self) -> dict[str, Any]:
+        key = {"primary_key": self.primary_key} if self.primary_key else {}
+        return {"schema": self.pg.schema, "table": "t", **key}
+
+    def durable(self) -> list[Mapping[str, Any]]:
+        try:
+            return [{"id": row[0], "name": row[1]} for row in self.pg.rows()]
+        except psycopg.errors.UndefinedTable:
+            return []
+
+    def expected(self, rows):
+        return [{key: value for key, value in row.items() if key != "_gs_op"} for row in rows]
+
+
+class TestUpserting(PostgresContract):
+    primary_key = "id"
+
+
+class TestAppending(PostgresContract):
+    pass
+
+
+# ── pipelines ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run(pg: Driver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[str, Any]], **config: Any) -> None:
+    """From given batches into sinks, to the end."""
+    registry = Registry.builtin()
+    given = {"batches": batches, "asked": lambda number: None}
+    registry.register(NodeKind.SOURCE, "test.given", type("Given", (GivenSource,), given))
+    settings = AppConfig(checkpoint_interval_sec=0.05, postgres_sink=pg.settings, **config)
+    nodes = {
+        "sources": {"given": {"type": "test.given", "primary_key": "id"}},
+        "transforms": {},
+        "sinks": {name: {"from": "given", "type": "postgres", **sink} for name, sink in sinks.items()},
+    }
+    pipeline = parse_pipeline(json.dumps(nodes), registry=registry, config=settings)
+    started = PipelineRun(pipeline, config=settings, registry=registry, state=MemoryState())
+    started.analyse(NoSpark())  # type: ignore[arg-type]
+    started.start()
+    wait_for_end(started)
+
+
+def random_changes(seed: int, count: int) -> list[tuple[Any, ...]]:
+    chance = random.Random(seed)
+    return [(chance.choice("iuud"), chance.randrange(50), f"v{n}") for n in range(count)]
+
+
+def outcome(changes: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    table: dict[int, str] = {}
+    for op, key, value in changes:
+        if op == "d":
+            table.pop(key, None)
+        else:
+            table[key] = value
+    return sorted(table.items())
+
+
+def in_batches(changes: list[tuple[Any, ...]], size: int) -> list[pa.RecordBatch]:
+    return [batch(*changes[at : at + size]) for at in range(0, len(changes), size)]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_changes_end_the_same_however_many_instances_write(pg: Driver, parallelism: int) -> None:
+    changes = random_changes(7, 1000)
+    sink = {"schema": pg.schema, "table": "t", "parallelism": parallelism}
+    run(pg, in_batches(changes, 37), {"out": sink})
+
+    assert pg.rows() == outcome(changes)
+
+
+def transactions(pg: Driver) -> int:
+    """How many transactions have left rows in the table."""
+    return pg.execute("SELECT count(DISTINCT xmin::text) FROM {t}")[0][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({"batch_size": 25}, 4), ({"batch_size": 1000, "batch_flush_interval": "1h"}, 1), ({}, 10)],
+    ids=["batch_size", "one batch", "as they come"],
+)
+def test_rows_are_collected_into_the_batches_asked_for(pg: Driver, options: dict[str, Any], expected: int) -> None:
+    rows = [("i", n, "v") for n in range(100)]
+    run(pg, in_batches(rows, 10), {"out": {"schema": pg.schema, "table": "t", **options}}, checkpoint_timeout_sec=60)
+
+    assert len(pg.rows()) == 100
+    # checkpoints may cut batches shorter
+    assert transactions(pg) >= expected
+    assert transactions(pg) < 100
+
+
+def test_two_sinks_in_two_databases(pg: Driver) -> None:
+    other_db = f"{pg.schema}_other"
+    pg.execute(f"CREATE DATABASE {other_db}")
+    rows = [("i", n, "v") for n in range(15)]
+    sinks = {name: {"schema": pg.schema, "table": "t"} for name in ("here", "over-there")}
+    run(pg, in_batches(rows, 4), sinks, postgres_sink_connections={"over_there": {"db": other_db}})
+
+    other = Driver(f"{pg.dsn.rpartition('/')[0]}/{other_db}", schema=pg.schema)
+    assert pg.rows() == other.rows() == [(n, "v") for n in range(15)]
+
+
+def test_one_failing_sink_fails_the_pipeline_with_node_and_cause(pg: Driver) -> None:
+    pg.create("id bigint primary key, v integer")
+    sinks = {"good": {"schema": pg.schema, "table": "other"}, "bad": {"schema": pg.schema, "table": "t"}}
+    with pytest.raises(StreamlingError, match=r"postgres sink 'bad': column 'v' .* integer, expected TEXT") as raised:
+        run(pg, in_batches([("i", 1, "v")], 1), sinks)
+    assert not raised.value.internal
+
+
+def test_update_where_a_missing_column_is_a_mistake_in_the_file(pg: Driver) -> None:
+    sink = {"schema": pg.schema, "table": "t", "update_where": {"nope": ">"}}
+    with pytest.raises(StreamlingError, match="postgres sink 'out': `update_where` names the column 'nope'"):
+        run(pg, in_batches([("i", 1, "v")], 1), {"out": sink})
+    assert pg.types() == {}
