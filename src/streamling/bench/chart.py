@@ -9,9 +9,9 @@ from statistics import median
 from streamling.bench.figures import Figure, Results
 from streamling.engine.timings import Phase
 
-_WIDTH = 960
+_WIDTH = 1080
 #: room for names on the left and for numbers behind the longest bar
-_LEFT, _RIGHT = 290, 230
+_LEFT, _RIGHT = 400, 250
 _BARS = _WIDTH - _LEFT - _RIGHT
 _ROW, _HEAD, _GAP = 26, 66, 30
 
@@ -22,7 +22,7 @@ _BETTER, _WORSE, _PHASE = "#2a78b5", "#c8553d", "#7a9cc6"
 def chart(results: Results) -> str:
     """Both panels, as far as there is something to show in them."""
     compared = [figure for figure in results.figures if figure.cost is not None and "Spark" in figure.beside]
-    phases = [phase for phase in results.phases if phase.end > phase.start]
+    phases = results.phases
     below = _GAP + _panel_height(compared)
     height = below + _panel_height(phases)
     parts = _ratios(compared, _GAP) if compared else []
@@ -57,7 +57,7 @@ def _ratios(figures: Sequence[Figure], top: int) -> list[str]:
             _text(_LEFT - 10, y, f"{figure.scenario}: {figure.name}{extra}", end=True),
             _bar(_LEFT, y, cost * scale, _ROW - 8, _BETTER if cost <= 1 else _WORSE),
             _text(_LEFT + max(cost, 1) * scale + 8, y, f"{cost:.2f}", bold=True),
-            _text(_LEFT + max(cost, 1) * scale + 42, y, f"{ours} instead of {theirs} {figure.unit.value}", _FAINT),
+            _text(_LEFT + max(cost, 1) * scale + 48, y, f"{ours} instead of {theirs} {figure.unit.value}", _FAINT),
         ]
     return [*parts, _mark(_LEFT + scale, top + _HEAD, _ROW * len(figures), "1")]
 
@@ -73,9 +73,13 @@ def _waterfall(phases: Sequence[Phase], top: int) -> list[str]:
         parts += [
             _text(_LEFT - 10, y, phase.name, end=True),
             _bar(_LEFT + phase.start * scale, y, max(2.0, phase.seconds * scale), _ROW - 8, _PHASE),
-            _text(_LEFT + phase.end * scale + 8, y, f"{phase.seconds:.2f} s", _FAINT),
+            _text(_LEFT + phase.end * scale + 8, y, _length(phase), _FAINT),
         ]
     return parts
+
+
+def _length(phase: Phase) -> str:
+    return f"{phase.seconds:.2f} s" if phase.end > phase.start else f"at {phase.end:.2f} s"
 
 
 def _title(top: int, title: str, explanation: str) -> list[str]:

@@ -84,10 +84,10 @@ class Throughput(Scenario):
     def _files(self, job: str, folder: Path, format: str, process: Worker, side: str) -> float:
         """Million rows read per second."""
         answer = process.do(side=side, job=job, folder=str(folder), format=format)
-        return self._bench.sizes.rows / float(answer["seconds"]) / 1e6
+        return self._bench.sizes.rows / float(answer) / 1e6
 
     def _rate(self, process: Worker, side: str) -> float:
         sizes = self._bench.sizes
         answer = process.do(side=side, job="rate_to_nowhere", rows=sizes.rate_rows, batches=sizes.rate_batches + _FIRST)
-        moments = answer["moments"][_FIRST:]
+        moments = answer[_FIRST:]
         return sizes.rate_rows * (len(moments) - 1) / float(moments[-1] - moments[0]) / 1e6

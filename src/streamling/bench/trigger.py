@@ -43,7 +43,7 @@ class Trigger(Scenario):
             Unit.MILLISECONDS,
             found["ours"],
             found["bare"],
-            beside="bare Spark, same settings",
+            beside="bare Spark",
             goal=Goal(bound=60.0, ratio=1.2, either=True),
         )
         if "default" not in found:
@@ -54,5 +54,5 @@ class Trigger(Scenario):
         """Milliseconds from one batch to the next."""
         self._bench.step(f"trigger floor: {name}")
         triggers = self._bench.sizes.triggers + _FIRST
-        moments: list[float] = worker.do(side=side, job="trigger_to_arrow", rows=_ROWS, triggers=triggers)["moments"]
+        moments: list[float] = worker.do(side=side, job="trigger_to_arrow", rows=_ROWS, triggers=triggers)
         return median(later - earlier for earlier, later in pairwise(moments[_FIRST:])) * 1000

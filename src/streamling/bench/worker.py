@@ -64,11 +64,11 @@ class Pipelines:
         self._config = config
         self._moments: list[float] = []
 
-    def files_to_nowhere(self, folder: str, format: str) -> None:
-        self._files(folder, format, "blackhole")
+    def files_to_nowhere(self, folder: str, format: str) -> float:
+        return self._files(folder, format, "blackhole")
 
-    def files_to_arrow(self, folder: str, format: str) -> None:
-        self._files(folder, format, "bench.drop")
+    def files_to_arrow(self, folder: str, format: str) -> float:
+        return self._files(folder, format, "bench.drop")
 
     def rate_to_nowhere(self, rows: int, batches: int) -> list[float]:
         self._run(_RATE_PIPELINE, columns=RATE_COLUMNS, condition=RATE_CONDITION, rows=rows, batches=batches)
@@ -78,19 +78,22 @@ class Pipelines:
         self._run(_TRIGGER_PIPELINE, rows=rows, batches=triggers)
         return self._moments
 
-    def _files(self, folder: str, format: str, sink: str) -> None:
+    def _files(self, folder: str, format: str, sink: str) -> float:
         job = {"columns": data.COLUMNS, "condition": data.CONDITION}
-        self._run(_FILE_PIPELINE, folder=folder, format=format, sink=sink, **job)
+        return self._run(_FILE_PIPELINE, folder=folder, format=format, sink=sink, **job)
 
-    def _run(self, text: str, *, columns: Sequence[str] = (), **values: Any) -> None:
+    def _run(self, text: str, *, columns: Sequence[str] = (), **values: Any) -> float:
+        """Seconds from the first batch being asked for to the last checkpoint; what comes before belongs to a start."""
         registry = self._registry()
         pipeline = parse_pipeline(
             text.format(columns=", ".join(columns), **values), registry=registry, config=self._config
         )
         run = PipelineRun(pipeline, config=self._config, registry=registry, state=MemoryState())
         run.analyse(self._session)
+        began = time.monotonic()
         run.start()
         run.wait()
+        return time.monotonic() - began
 
     def _registry(self) -> Registry:
         moments: list[float] = []
@@ -108,15 +111,20 @@ class ByHand:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
 
-    def files_to_nowhere(self, folder: str, format: str) -> None:
+    def files_to_nowhere(self, folder: str, format: str) -> float:
         from streamling.bench.twins import jobs
 
-        jobs.files_to_nowhere(self._session, folder, format, data.SCHEMA, data.COLUMNS, data.CONDITION)
+        return self._timed(jobs.files_to_nowhere, folder, format)
 
-    def files_to_arrow(self, folder: str, format: str) -> None:
+    def files_to_arrow(self, folder: str, format: str) -> float:
         from streamling.bench.twins import jobs
 
-        jobs.files_to_arrow(self._session, folder, format, data.SCHEMA, data.COLUMNS, data.CONDITION)
+        return self._timed(jobs.files_to_arrow, folder, format)
+
+    def _timed(self, job: Callable[..., object], folder: str, format: str) -> float:
+        began = time.monotonic()
+        job(self._session, folder, format, data.SCHEMA, data.COLUMNS, data.CONDITION)
+        return time.monotonic() - began
 
     def rate_to_nowhere(self, rows: int, batches: int) -> list[float]:
         from streamling.bench.twins import jobs
@@ -161,7 +169,7 @@ def main(kind: str) -> None:
         sides = {"ours": Pipelines(session, config), "by hand": ByHand(session)}
         for line in sys.stdin:
             job = json.loads(line)
-            answer = _timed(getattr(sides[job.pop("side")], job.pop("job")), job)
+            answer = getattr(sides[job.pop("side")], job.pop("job"))(**job)
             print(json.dumps(answer), file=answers, flush=True)
 
 
@@ -172,12 +180,6 @@ def _session(kind: str, config: AppConfig, scratch: Path) -> Any:
         return _ours(config)
     master = config.spark.master
     return _pyspark(spark_settings(master, {}, scratch) if kind == "plain" else {"spark.master": master})
-
-
-def _timed(job: Callable[..., list[float] | None], arguments: dict[str, Any]) -> dict[str, Any]:
-    began = time.monotonic()
-    moments = job(**arguments)
-    return {"seconds": time.monotonic() - began, "moments": moments}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+"""The jobs by hand are the same jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from streamling.bench import data
+from streamling.bench.twins import jobs, quickstart
+from streamling.bench.worker import ByHand, Pipelines
+from streamling.config import AppConfig
+from streamling.pipeline.parse import load_pipeline
+from streamling.plugins.registry import Registry
+from streamling.sources.file import FileSource
+from streamling.types.spark import to_spark_schema
+
+_QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
+
+
+def _pipeline(file: Path):
+    return load_pipeline(file, registry=Registry.builtin(), config=AppConfig())
+
+
+def test_the_quickstart_by_hand_has_the_sql_of_the_quickstart():
+    (transform,) = _pipeline(_QUICKSTART / "pipeline.yaml").transforms
+    assert quickstart.SQL.split() == transform.options.sql.split()
+
+
+@pytest.mark.spark
+def test_both_read_the_same_types(spark, tmp_path):
+    from pyspark.sql.types import StructType
+
+    folder = data.prepare(tmp_path, 1000)
+    for path, format, schema in (
+        (_QUICKSTART / "orders", "csv", quickstart.SCHEMA),
+        (folder / "csv", "csv", data.SCHEMA),
+        (folder / "parquet", "parquet", data.SCHEMA),
+    ):
+        expected = jobs.read(spark, str(path), format, schema).schema
+        assert StructType(to_spark_schema(_inferred(path, format)).fields) == expected
+
+
+def _inferred(path: Path, format: str) -> pa.Schema:
+    from streamling.plugins.context import NodeContext
+    from streamling.plugins.nothing import NoMetrics
+    from streamling.state.memory import MemoryState
+
+    options = FileSource.Options(type="file", path=str(path), format=format)
+    return FileSource(NodeContext("orders", options, AppConfig(), MemoryState(), NoMetrics())).schema()
+
+
+@pytest.mark.spark
+def test_every_job_runs_both_ways(spark, tmp_path):
+    folder = data.prepare(tmp_path, 1000)
+    for side in (Pipelines(spark, AppConfig()), ByHand(spark)):
+        for format in data.FORMATS:
+            side.files_to_nowhere(str(folder / format), format)
+        side.files_to_arrow(str(folder / "parquet"), "parquet")
+        assert len(side.rate_to_nowhere(1000, 4)) >= 4
+        moments = side.trigger_to_arrow(100, 5)
+        assert len(moments) >= 5
+        assert moments == sorted(moments)
