@@ -190,6 +190,19 @@ def test_any_sequence_in_any_batches_ends_like_rows_one_at_a_time(pg: Driver, op
     assert dict(pg.rows()) == model(options, rows)
 
 
+def test_every_transaction_may_meet_another_server_session(pg: Driver) -> None:
+    """As behind a pooler: what one transaction left in its session is not there in the next."""
+    with pg.opened(batch(("i", 1, "a")).schema) as sink:
+        for number in range(3):
+            sink.write(batch(("i", number, "a"), ("d", 9, None)))
+            sink.write(batch(("u", number, "b")))
+            sink._session.discard()
+        with sink._session.answering() as connection:
+            connection.execute("DISCARD TEMP")
+        sink.write(batch(("d", 0, None)))
+    assert pg.rows() == [(1, "b"), (2, "b")]
+
+
 # ── names ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 

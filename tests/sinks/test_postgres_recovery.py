@@ -254,6 +254,11 @@ def test_a_server_that_became_read_only_is_left_until_it_takes_writes_again(
     assert pg.rows() == [(1, "b")]
 
 
+def test_of_several_hosts_one_that_takes_writes_is_found(pg: Driver) -> None:
+    Driver(pg.dsn, schema=pg.schema, host="127.0.0.2,127.0.0.1").write(ROWS)
+    assert pg.rows() == [(1, "a")]
+
+
 # ── TLS ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

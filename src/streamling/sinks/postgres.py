@@ -81,7 +81,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
             lifetime=settings.pool_max_lifetime_secs,
         )
         self._failures = Failures(self._name, server)
-        self._columns: list[Column] = []
+        self._columns: dict[str, Column] = {}
         self._skipped_deletes = 0
 
     def labels(self) -> Mapping[str, str]:
@@ -93,13 +93,13 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         except BaseException:
             self._session.close()
             raise
-        self._columns = [columns[field.name] for field in self._fields]
+        self._columns = {field.name: columns[field.name] for field in self._fields}
         timeout_ms = int(self._statement_timeout * 1000)
-        self._appending = Appending(self._name, self._columns, timeout_ms)
+        self._appending = Appending(self._name, list(self._columns.values()), timeout_ms)
         self._staged = {
             with_steps: Staged(
                 self._name,
-                self._columns,
+                list(self._columns.values()),
                 self._key,
                 keep_existing=self.options.on_conflict == "nothing",
                 update_where=self.options.update_where,
@@ -185,8 +185,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         field = self.context.input_schema.field(name)
-        target = next(column for column in self._columns if column.name == name)
-        return printable(batch.column(name), field, target.internal)
+        return printable(batch.column(name), field, self._columns[name].internal)
 
     def _without_deletes(self, batch: pa.RecordBatch, deleted: pa.Array) -> pa.RecordBatch:
         if not self._skipped_deletes:
