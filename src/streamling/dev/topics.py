@@ -22,6 +22,7 @@ _PRODUCER = {
     "batch.size": 2**20,
     "queue.buffering.max.messages": 500_000,
     "partitioner": "murmur2_random",
+    "topic.metadata.propagation.max.ms": 2000,  # a topic that is not there is told soon, not after 30 s
     # a report for each message would halve the rate
     "delivery.report.only.error": True,
 }
