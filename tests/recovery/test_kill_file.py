@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ sinks:
     type: journal
     from: kept
     file: out.jsonl
-    delay_ms: 100
+    delay_ms: {delay}
     batch_size: 400
 """
 
@@ -47,11 +48,11 @@ sinks:
 class Folder:
     """A pipeline with its data, output and state, and the processes that run it."""
 
-    def __init__(self, root: Path, mode: str) -> None:
+    def __init__(self, root: Path, mode: str, delay_ms: int) -> None:
         self.root = root
         self.rows_per_file = 5
         (root / "data").mkdir()
-        (root / "pipeline.yaml").write_text(PIPELINE.replace("{mode}", mode))
+        (root / "pipeline.yaml").write_text(PIPELINE.replace("{mode}", mode).replace("{delay}", str(delay_ms)))
         self.files = 0
 
     def add_files(self, count: int) -> None:
@@ -69,13 +70,9 @@ class Folder:
             "STREAMLING__PLUGIN__PATH": str(PLUGIN),
             "STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.2",
         }
-        return subprocess.Popen(
-            [sys.executable, "-m", "streamling", "run", "pipeline.yaml"],
-            cwd=self.root,
-            env=env,
-            stdout=subprocess.DEVNULL,
-            stderr=(self.root / "log.txt").open("ab"),
-        )
+        command = [sys.executable, "-m", "streamling", "run", "pipeline.yaml"]
+        with (self.root / "log.txt").open("ab") as log:
+            return subprocess.Popen(command, cwd=self.root, env=env, stdout=subprocess.DEVNULL, stderr=log)
 
     def lines(self) -> list[dict[str, object]]:
         path = self.root / "out.jsonl"
@@ -91,7 +88,7 @@ class Folder:
         """Files that a stored position covers: their rows must never come again."""
         if not (self.root / "state.db").exists():
             return set()
-        with sqlite3.connect(self.root / "state.db") as state:
+        with closing(sqlite3.connect(self.root / "state.db")) as state:
             entries = dict(state.execute("SELECT key, data FROM state"))
         names = [path.name for path in sorted((self.root / "data").glob("*.csv"))]
         done: set[str] = set()
@@ -126,8 +123,9 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 def test_a_bounded_pipeline_survives_kills_at_random_moments(tmp_path):
     chance = random.Random(SEED)
     print(f"seed {SEED}")
-    folder = Folder(tmp_path, "{type: bounded}")
-    folder.add_files(6000)
+    folder = Folder(tmp_path, "{type: bounded}", delay_ms=200)
+    folder.add_files(8000)
+    hits = 0
     for _ in range(KILLS):
         before, old = folder.done_files(), len(folder.lines())
         process = folder.start()
@@ -136,8 +134,10 @@ def test_a_bounded_pipeline_survives_kills_at_random_moments(tmp_path):
             time.sleep(chance.random() * 1.0)
         else:
             time.sleep(chance.random() * 4.0)
+        hits += process.poll() is None
         kill(process)
         check_no_final_row_came_again(before, folder.lines(), old)
+    assert hits >= KILLS / 2, "the pipeline was finished before most of the kills: too little data"
     before, old = folder.done_files(), len(folder.lines())
     process = folder.start()
     assert process.wait(180) == 0, (folder.root / "log.txt").read_text()
@@ -148,7 +148,7 @@ def test_a_bounded_pipeline_survives_kills_at_random_moments(tmp_path):
 def test_a_continuous_pipeline_survives_kills_while_files_arrive(tmp_path):
     chance = random.Random(SEED + 1)
     print(f"seed {SEED + 1}")
-    folder = Folder(tmp_path, "{type: continuous, poll_interval: 100ms}")
+    folder = Folder(tmp_path, "{type: continuous, poll_interval: 100ms}", delay_ms=50)
     folder.add_files(20)
     for _ in range(KILLS):
         before, old = folder.done_files(), len(folder.lines())

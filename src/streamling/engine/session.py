@@ -247,10 +247,15 @@ def _forget_session() -> None:
         SparkSession._instantiatedSession = SparkSession._activeSession = None
     if context is not None and context._accumulatorServer is not None:
         # It looks for the request every 0.5 s only: not worth waiting for.
-        threading.Thread(target=context._accumulatorServer.shutdown, daemon=True).start()
+        threading.Thread(target=_shut_down, args=(context._accumulatorServer,), daemon=True).start()
         context._accumulatorServer = context._jsc = None
     if connection is not None:
         _disconnect(connection)
+
+
+def _shut_down(accumulators: Any) -> None:
+    with suppress(OSError):  # it removes its socket file, which may have gone with the scratch folder already
+        accumulators.shutdown()
 
 
 def _disconnect(connection: Any) -> None:
