@@ -1,5 +1,7 @@
 # Two commands for a fresh machine with Python 3.11+ and nothing else:  make demo  and  make test
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+# the first Python that really runs and fits
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 # bytecode is compiled here: without it every start would compile PySpark, sqlglot and pydantic anew
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
@@ -52,7 +54,7 @@ clean: ## Remove the environment and everything built
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache
 
 .venv/python: requirements/bootstrap.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found: $$($(PYTHON) --version)"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is needed; 'make PYTHON=/path/to/python3' names one."; exit 1; }
 	@echo "Setting up .venv with $$($(PYTHON) --version) (about a minute the first time) …"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
