@@ -9,9 +9,9 @@ from statistics import median
 from streamling.bench.figures import Figure, Results
 from streamling.engine.timings import Phase
 
-_WIDTH = 1080
+_WIDTH = 1120
 #: room for names on the left and for numbers behind the longest bar
-_LEFT, _RIGHT = 400, 250
+_LEFT, _RIGHT = 430, 250
 _BARS = _WIDTH - _LEFT - _RIGHT
 _ROW, _HEAD, _GAP = 26, 66, 30
 

@@ -47,8 +47,8 @@ everything that does not need it.
   Python as Arrow. Bare Spark is `foreachBatch` + `toArrow` on the same session.
 - **idle**: processor time over {idle:g} s and resident memory of all processes of the pipeline, nothing arriving.
 - **throughput**: {rows:,} rows in 8 files, or a stream of {rate_rows:,} rows per batch; filter, five columns (three
-  for the stream); rows read per second on a warm JVM, up to the last checkpoint. Beside it the same plan into Spark's `noop` writer, once in
-  PySpark as it starts itself with our Spark settings, once on the JVM as we start it.
+  for the stream); rows read per second on a warm JVM, up to the last checkpoint. Beside it the same plan into Spark's
+  `noop` writer, once in PySpark as it starts itself with our Spark settings, once on the JVM as we start it.
 
 {repetitions} runs each after {warm_ups} to warm up, ours and theirs in turns, every second round backwards; idle
 figures are taken once. Twins: `src/streamling/bench/twins/`.
