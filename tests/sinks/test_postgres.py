@@ -243,3 +243,12 @@ def test_a_sink_has_a_server_of_its_own_when_the_configuration_says_so(pg: Drive
     other = Driver(f"{pg.dsn.rpartition('/')[0]}/{pg.schema}_other", schema=pg.schema)
     assert other.rows() == [(1, "a")]
     assert pg.types() == {}
+
+
+def test_batches_are_as_the_node_says_then_as_the_configuration_says_then_as_they_come(pg):
+    schema = pa.schema([("id", pa.int64())])
+    assert pg.sink(schema).batching() == (None, None)
+    assert pg.sink(schema, batch_size=7, batch_flush_interval="2s").batching() == (7, 2.0)
+    pg.settings["batch_size"] = 50
+    assert pg.sink(schema).batching() == (50, None)
+    assert pg.sink(schema, batch_size=7).batching() == (7, None)

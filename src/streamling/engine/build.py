@@ -160,11 +160,10 @@ class _Builder:
         return operator
 
     def _lane(self, built: Built, name: str, work: Any) -> Lane:
-        options = built.node.options
         return Lane(
             f"{built.node.type} {built.node.kind} '{name}'",
             work,
-            rebatcher=Rebatcher(options.rows_per_batch, options.flush_interval),
+            rebatcher=Rebatcher(*built.operator.batching()),
             clock=self._clock,
             on_failure=self._callbacks.on_failure,
         )

@@ -127,7 +127,7 @@ def on_executor(built: Built, operator: type[Operator[Any]] | None = None) -> Ar
     kind: type[Any] = operator or type(built.operator)
     _send_by_value(kind)
     work = _transforming if issubclass(kind, Transform) else _writing
-    context, rows = _portable(built.operator.context), built.node.options.rows_per_batch
+    context, (rows, _) = _portable(built.operator.context), built.operator.batching()
     return _named(work(kind, context, rows), context.name, str(built.node))
 
 

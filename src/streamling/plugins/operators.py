@@ -77,6 +77,11 @@ class Operator(ABC, Generic[OptionsT]):
         about this operator, None when it is not. The source is asked first, then each transform downwards."""
         return None
 
+    def batching(self) -> tuple[int | None, float | None]:
+        """Rows per call and the longest wait for them in seconds; None: as they come, no limit. The engine collects
+        and cuts batches accordingly."""
+        return self.options.rows_per_batch, self.options.flush_interval
+
     def labels(self) -> Mapping[str, str]:
         """Metric labels that identify what this operator talks to; they win over labels of the file."""
         return {}

@@ -87,6 +87,17 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.table}
 
+    def batching(self) -> tuple[int | None, float | None]:
+        """What the node says, else what the user's configuration says. Its built-in defaults do not count: they suit
+        multi-row INSERTs, and small batches only cost when rows are copied."""
+        rows, interval = super().batching()
+        settings = self.context.config.postgres_sink
+        if rows is None and "batch_size" in settings.model_fields_set:
+            rows = settings.batch_size
+        if interval is None and "batch_flush_interval" in settings.model_fields_set:
+            interval = settings.batch_flush_interval
+        return rows, interval
+
     def open(self) -> None:
         try:
             columns = self._durably(self._prepare)
