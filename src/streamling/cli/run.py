@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: a pipeline that runs for so long is not waiting for its first rows any more
+_ARCHIVE_AFTER_SECONDS = 30
+
 
 @click.command()
 @pipeline_argument
@@ -166,16 +169,32 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: st
     from streamling.cli.progress import progress_of
 
     run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-    with progress_of(run), _blamed_on(runtime):
+    with progress_of(run), _blamed_on(runtime), _archive_prepared(runtime):
         run.start()
         log.info(started)
         run.wait()
     written = ", ".join(f"{rows} to {name}" for name, rows in run.rows_written().items())
     reason = f": {run.stop_reason}" if run.stop_reason else ""
     log.info("finished%s%s", reason, f"; rows: {written}" if written else "")
-    if runtime.archive_missing():
-        # the first run prepares the next one, in a process of its own that outlives this one
-        runtime.build_archive_in_background()
+
+
+@contextmanager
+def _archive_prepared(runtime: SparkRuntime) -> Iterator[None]:
+    """The first run prepares the next one: the archive is built by a process of its own with low priority, when this
+    one has ended or has been running for a while."""
+
+    def build() -> None:
+        if runtime.archive_missing():
+            runtime.build_archive_in_background()
+
+    timer = threading.Timer(_ARCHIVE_AFTER_SECONDS, build)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    build()
 
 
 def _may_need_connectors(path: str | os.PathLike[str]) -> bool:
