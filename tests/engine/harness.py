@@ -68,6 +68,21 @@ class TickSource(StreamedSource[TickOptions]):
         return {self.context.name: int(offset)}
 
 
+class FloodSource(StreamedSource[TickOptions]):
+    """Always has more: a micro-batch begins as soon as the one before has ended."""
+
+    Options = TickOptions
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field("timestamp", pa.timestamp("us", "UTC")), pa.field("value", pa.int64())])
+
+    def stream(self, spark, position):
+        return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
+
+    def position_after(self, offset, previous):
+        return {self.context.name: offset}
+
+
 class DoubleOptions(Parallel, Rebatched, Downstream, TransformOptions):
     honest: bool = True
 
@@ -137,6 +152,7 @@ class Bench:
         registry = Registry.builtin()
         registry.register(NodeKind.SOURCE, "numbers", NumbersSource)
         registry.register(NodeKind.SOURCE, "tick", TickSource)
+        registry.register(NodeKind.SOURCE, "flood", FloodSource)
         registry.register(NodeKind.TRANSFORM, "double", DoubleTransform)
         registry.register(NodeKind.SINK, "ledger", type("Ledger", (LedgerSink,), {"books": self.books}))
         return registry

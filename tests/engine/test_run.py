@@ -187,3 +187,11 @@ def test_a_streamed_source_is_paced_by_spark_and_its_position_is_stored(bench):
     values = run.table("out").column("value").to_pylist()
     assert sorted(values) == list(range(len(values)))  # the rate source deals its rows out over partitions
     assert run.table("out").column_names == ["timestamp", "value", "_gs_op"]
+
+
+def test_a_streamed_flow_that_never_rests_can_be_stopped_at_any_moment(bench):
+    for _ in range(5):
+        run = bench.start(STREAMED.replace("type: tick, per_second: 500", "type: flood"), shutdown_budget_secs=15)
+        eventually(lambda run=run: run.rows_written().get("out", 0) > 0, 30)
+        run.stop("at some moment")
+        finish(run, 20)

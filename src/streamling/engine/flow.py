@@ -254,6 +254,8 @@ class StreamedFlow(Flow):
         self._source = source
         #: held while a micro-batch is under way, by Spark's thread; whoever else gets it is between batches
         self._boundary = threading.Lock()
+        #: the query is about to be stopped
+        self._refusing = False
         #: why the running query has to be replaced by another one
         self._again: StreamAgain | None = None
         #: failed queries since the last batch, and when the last one was told
@@ -271,7 +273,7 @@ class StreamedFlow(Flow):
     def _stream(self) -> StreamlingError | None:
         """Run one query to its end. Returns why there has to be another one, None when the flow is closed."""
         scratch = Path(tempfile.mkdtemp(prefix="streamling-query-"))
-        self._again = None
+        self._again, self._refusing = None, False
         query = None
         try:
             query = self._query(scratch)
@@ -289,8 +291,10 @@ class StreamedFlow(Flow):
             raise
         finally:
             if query is not None:
-                with self._boundary:  # between batches: this stop interrupts nothing
-                    query.stop()
+                with self._boundary:  # the running batch is delivered, no other begins
+                    self._refusing = True
+                # outside the lock: the stop waits for Spark's thread, which may be asking for it
+                query.stop()
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _before_next(self, again: StreamlingError) -> None:
@@ -315,6 +319,7 @@ class StreamedFlow(Flow):
                 super()._act()
 
     def _query(self, scratch: Path) -> StreamingQuery:
+        _activate(self._session)
         frame = self._with_operation(self._ask(lambda: self._source.stream(self._session, self._position)))
         rows, outlet = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
 
@@ -332,7 +337,7 @@ class StreamedFlow(Flow):
 
     def _on_batch(self, outlet: Outlet, rows: Rows, scratch: Path, number: int) -> None:
         with self._boundary:
-            if self._paused.is_set() or self._again is not None:
+            if self._refusing or self._paused.is_set() or self._again is not None:
                 return  # nothing of this batch is delivered and the position stays: it comes again
             try:
                 outlet.emit(rows)
@@ -354,6 +359,12 @@ class StreamedFlow(Flow):
 def _may_hold_rows(batch: SourceBatch) -> bool:
     """False for an empty batch, which only moves the position."""
     return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0
+
+
+def _activate(session: SparkSession) -> None:
+    """Make ``session`` the one whose settings Spark goes by on this thread: `writeStream` asks no DataFrame."""
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
 
 
 def _end_offset(scratch: Path, number: int) -> str:
