@@ -180,3 +180,12 @@ def test_a_record_limit_counts_rows_that_spark_writes(bench):
         num_records_before_stop=50,
     )
     assert run.rows_written()["hole"] >= 50
+
+
+def test_a_source_is_told_whether_its_rows_come_into_this_process(bench):
+    text = pipeline(sql("same", "SELECT id FROM numbers"), "hole: {type: blackhole, from: same}")
+    assert not bench.prepare(text)._sources["numbers"].context.collected
+    text = text.replace(
+        "hole: {type: blackhole, from: same}", "hole: {type: blackhole, from: same}\n  out: {type: memory, from: same}"
+    )
+    assert bench.prepare(text)._sources["numbers"].context.collected

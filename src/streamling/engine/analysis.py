@@ -68,6 +68,17 @@ def operator_class(node: Node, registry: Registry) -> type[Operator[Any]]:
     return found.operator
 
 
+def is_collected(pipeline: Pipeline, node: Node, registry: Registry) -> bool:
+    """Whether rows of ``node`` come into this process: not when Spark alone takes them down to the last sink."""
+    for consumer in pipeline.consumers(node.name):
+        found = registry.get(consumer.kind, consumer.type)
+        if found is None or found.operator is None or found.operator.runs_on != "spark":
+            return True
+        if is_collected(pipeline, consumer, registry):
+            return True
+    return False
+
+
 def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, AnySource[Any]]:
     """The source operators, before anything is asked of the outside."""
     sources, problems = {}, []

@@ -115,6 +115,7 @@ class PipelineRun:
             metrics=NoMetrics(),
             primary_key=node.primary_key,
             input_schema=input_schema,
+            collected=analysis.is_collected(self.pipeline, node, self._registry),
             instance=instance,
             instances=instances,
             stopping=self._stopping,

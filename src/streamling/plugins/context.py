@@ -65,6 +65,8 @@ class NodeContext(Generic[OptionsT]):
     primary_key: tuple[str, ...] = ()
     #: columns that arrive; empty for sources
     input_schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    #: whether rows of this node are brought into this process, so that a batch has to fit into its memory
+    collected: bool = True
     #: this instance's number and how many there are (``parallelism``)
     instance: int = 0
     instances: int = 1

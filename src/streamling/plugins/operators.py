@@ -54,6 +54,8 @@ class Operator(ABC, Generic[OptionsT]):
 
     #: the model of the node's fields in the pipeline file
     Options: ClassVar[type[NodeOptions]]
+    #: whether rows reach the operator as Arrow batches or as Spark DataFrames; set by the classes below
+    runs_on: ClassVar = "arrow"
 
     def __init__(self, context: NodeContext[OptionsT]) -> None:
         self.context = context

@@ -16,7 +16,7 @@ from streamling.pipeline.scalars import Duration
 from streamling.plugins.operators import END, End, Position, Progress, Source, SourceBatch, Wait
 from streamling.sources._file_buckets import BucketStorage
 from streamling.sources._file_progress import Ledger, Ranges, Tracker
-from streamling.sources._file_reader import BATCH_BYTES, BATCH_FILES, FileReader, weight
+from streamling.sources._file_reader import BATCH_FILES, FileReader, weight
 from streamling.sources._file_schema import FileSchema, infer
 from streamling.sources._file_staging import Staging
 from streamling.sources._file_storage import File, LocalStorage, Storage
@@ -120,6 +120,7 @@ class FileSource(Source[FileSourceOptions]):
             by_age=not self.bounded,
             staging=staging,
             log=self.context.log,
+            collected=self.context.collected,
         )
 
     # ── position ──────────────────────────────────────────────────────────────────────────────────────────
@@ -177,7 +178,7 @@ class FileSource(Source[FileSourceOptions]):
     def _next_files(self, position: Position) -> SourceBatch:
         """The next files of the queue, as many as make a good batch, at least one."""
         files = [self._queue.popleft()]
-        room = BATCH_BYTES[self.options.format] - weight(files[0])
+        room = self._reader.batch_bytes - weight(files[0])
         while self._queue and len(files) < BATCH_FILES and weight(self._queue[0]) <= room:
             if self._reader.is_cut(self._queue[0]):
                 break
