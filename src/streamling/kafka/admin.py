@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SECONDS = 15
-#: Java exceptions → whether trying again may help, the sentence
 _UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
+_TOPIC_EXISTS = "TopicExistsException"
+#: Java exceptions that will not go away → the sentence
 _REFUSED = {
     "SaslAuthenticationException": "the brokers at {brokers} refused the credentials",
     "SslAuthenticationException": "no TLS connection to the brokers at {brokers}: {said}",
-    "TopicAuthorizationException": "no right to read the topic '{topic}'",
+    "TopicAuthorizationException": "no right to use the topic '{topic}'",
     "GroupAuthorizationException": "no right to use the consumer group",
     "ClusterAuthorizationException": "no right to do this on the brokers at {brokers}",
     "UnsupportedSaslMechanismException": "the brokers at {brokers} do not know this SASL mechanism",
     "ConfigException": "the Kafka settings are not usable: {said}",
     "InvalidTopicException": "'{topic}' is no name for a topic",
+    "PolicyViolationException": "the brokers at {brokers} do not allow the topic '{topic}': {said}",
+    "InvalidPartitionsException": "the topic '{topic}' cannot be created: {said}",
+    "InvalidConfigurationException": "the topic '{topic}' cannot be created: {said}",
 }
 
 
@@ -54,6 +58,26 @@ class KafkaAdmin:
             return sorted(entry.partition() for entry in described.get(topic).partitions())
 
         return self._told(topic, ask)
+
+    def exists(self, topic: str) -> bool:
+        """Whether there is a topic of this name."""
+        try:
+            self.partitions(topic)
+        except _UnknownTopicError:
+            return False
+        return True
+
+    def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """Make ``topic``, with as many replicas as the brokers choose; one that is there already stays as it is."""
+        optional, properties = self._jvm.java.util.Optional, self._jvm.java.util.HashMap()
+        for name, value in settings.items():
+            properties.put(name, value)
+        new = self._clients.admin.NewTopic(topic, optional.of(partitions), optional.empty()).configs(properties)
+        topics = self._jvm.java.util.Collections.singletonList(new)
+        try:
+            self._told(topic, lambda: self._got(self._admin.createTopics(topics).all()))
+        except _TopicExistsError:
+            return  # another sink was faster
 
     def earliest(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """The first offset there is, by partition."""
@@ -112,15 +136,25 @@ class KafkaAdmin:
     def _explained(self, cause: Any, topic: str) -> StreamlingError:
         name, said = cause.getClass().getSimpleName(), str(cause.getMessage())
         if name == _UNKNOWN_TOPIC:
-            return StreamlingError.user(
+            return _UnknownTopicError.user(
                 f"there is no topic '{topic}' at {self._brokers}", remedy="create it, or correct the name"
             )
+        if name == _TOPIC_EXISTS:
+            return _TopicExistsError.user(f"there is a topic '{topic}' already")
         if name in _REFUSED:
             return StreamlingError.user(_REFUSED[name].format(brokers=self._brokers, topic=topic, said=said))
         retriable = self._jvm.org.apache.kafka.common.errors.RetriableException
         passing = name == "TimeoutException" or _is_instance(self._gateway, cause, retriable)
         text = f"the brokers at {self._brokers} do not answer: {name}: {said}"
         return StreamlingError.transient(text) if passing else StreamlingError(text)
+
+
+class _UnknownTopicError(StreamlingError):
+    """The brokers do not know the topic they were asked about."""
+
+
+class _TopicExistsError(StreamlingError):
+    """The topic that was to be created is there."""
 
 
 def _root(error: Any) -> Any:

@@ -31,7 +31,7 @@ _TRANSFORMS = {
 _SINKS = {
     "blackhole": "streamling.sinks.blackhole:BlackholeSink",
     "clickhouse": "streamling.sinks.clickhouse:ClickHouseSinkOptions",
-    "kafka": "streamling.sinks.kafka:KafkaSinkOptions",
+    "kafka": "streamling.sinks.kafka:KafkaSink",
     "memory": "streamling.sinks.memory:MemorySink",
     "postgres": "streamling.sinks.postgres:PostgresSink",
     "postgres_aggregate": "streamling.sinks.postgres_aggregate:PostgresAggregateSinkOptions",

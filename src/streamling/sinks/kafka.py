@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
+from streamling.errors import StreamlingError
+from streamling.kafka.admin import KafkaAdmin
+from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
+from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Parallel, SinkOptions
 from streamling.pipeline.scalars import Duration, folded
+from streamling.plugins.operators import FrameSink
+from streamling.retry import retried
+from streamling.sinks._kafka_encoding import encoding
+from streamling.sinks._kafka_json import json_value
+from streamling.sinks._kafka_messages import OP, avro_value, by_key, in_one_stream, key_text, last_per_key, messages
+from streamling.sinks._kafka_schema import value_schema
+from streamling.sinks._kafka_trouble import writing_trouble
+from streamling.sources._kafka_trouble import error_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from streamling.plugins.context import NodeContext
+
+_SECTION = "kafka_sink"
+_LARGEST_MESSAGE = 10_485_760
+#: Java's producer counts bytes, not messages, per request: a message is taken as that many
+_BYTES_PER_MESSAGE = 100
+_MESSAGES_PER_REQUEST = 10_000
+_LARGEST_REQUEST = 8 * 2**20
+_LINGER = 0.2
 
 
 class KafkaSinkOptions(Parallel, SinkOptions):
@@ -29,3 +56,155 @@ class KafkaSinkOptions(Parallel, SinkOptions):
     message_max_bytes: int | None = Field(default=None, ge=1, description="Largest message (`message.max.bytes`).")
     compression: Literal["none", "gzip", "lz4"] = Field(default="lz4", description="Compression of messages.")
     deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")
+
+
+class KafkaSink(FrameSink[KafkaSinkOptions]):
+    """Encodes rows in Spark's plan and writes them with Spark's Kafka writer."""
+
+    Options: ClassVar[type[KafkaSinkOptions]] = KafkaSinkOptions
+
+    def __init__(self, context: NodeContext[KafkaSinkOptions]) -> None:
+        super().__init__(context)
+        self._topic = context.options.topic
+        self._settings = client_settings(context.config.kafka_sink, _SECTION)
+        self._registry: SchemaRegistry | None = None
+        self._schema: RegisteredSchema | None = None
+        self._admin: KafkaAdmin | None = None
+        #: columns of the last batch and how they become a value
+        self._known: tuple[pa.Schema, Column] | None = None
+        if context.options.data_format == "avro":
+            self._registry = SchemaRegistry.of(context.config.kafka_sink, _SECTION)
+            self._own_schema()
+
+    def connectors(self) -> frozenset[str]:
+        return frozenset({"avro", "kafka"})
+
+    def labels(self) -> Mapping[str, str]:
+        return {"topic": self._topic}
+
+    def batching(self) -> tuple[int | None, float | None]:
+        return None, None  # the producer collects, nobody in front of it
+
+    # ── topic and subject ───────────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Waits for brokers and registry that are away."""
+        retried(self._prepare, stopping=self.context.stopping, log=self.context.log)
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+
+    def _prepare(self) -> None:
+        from pyspark.sql import SparkSession
+
+        if self._admin is None:
+            self._admin = KafkaAdmin(SparkSession.active(), self._settings)
+        if not self._admin.exists(self._topic):
+            self._admin.create(self._topic, self.options.topic_partitions, self._topic_settings())
+            self.context.log.info("created the topic '%s'", self._topic)
+        if self._registry is not None:
+            self._schema = self._registry.find_latest(self._subject) or self._registered(self._registry)
+
+    def _topic_settings(self) -> dict[str, str]:
+        settings = {"cleanup.policy": "compact", "retention.ms": "-1"}
+        if self.options.message_max_bytes is not None:
+            settings["max.message.bytes"] = str(self.options.message_max_bytes)
+        return settings
+
+    def _registered(self, registry: SchemaRegistry) -> RegisteredSchema:
+        schema = self._own_schema()
+        id = registry.register(self._subject, schema)
+        self.context.log.info("registered schema %d for the subject '%s'", id, self._subject)
+        return RegisteredSchema(id, schema)
+
+    def _own_schema(self) -> list[Any]:
+        columns = [column for column in self.context.input_schema if column.name != OP]
+        return value_schema(self._topic, pa.schema(columns), self.context.primary_key)
+
+    @property
+    def _subject(self) -> str:
+        return f"{self._topic}-value"
+
+    # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write_frame(self, frame: DataFrame) -> None:
+        retried(lambda: self._write(frame), stopping=self.context.stopping, log=self.context.log)
+
+    def _write(self, frame: DataFrame) -> None:
+        from streamling.types.spark import to_arrow_schema
+
+        columns = to_arrow_schema(frame.schema)
+        key = key_text(self.context.primary_key, columns)
+        rows = messages(self._ordered(frame, key), key, self._value(columns))
+        writer = rows.write.format("kafka").option("topic", self._topic).options(**self._producer())
+        try:
+            writer.save()
+        except Exception as error:
+            raise self._explained(error) from None
+
+    def _ordered(self, frame: DataFrame, key: str) -> DataFrame:
+        if self.options.deduplicate:
+            return last_per_key(frame, key, self.options.streams)
+        return in_one_stream(frame) if self.options.streams == 1 else by_key(frame, key, self.options.streams)
+
+    def _value(self, columns: pa.Schema) -> Column:
+        if self._known is None or self._known[0] != columns:
+            self._known = columns, self._encoded(pa.schema([column for column in columns if column.name != OP]))
+        return self._known[1]
+
+    def _encoded(self, columns: pa.Schema) -> Column:
+        from pyspark.sql import functions as f
+
+        if self._registry is None:
+            return f.expr(json_value(columns))
+        assert self._schema is not None, "open first"
+        try:
+            return avro_value(encoding(self._schema.schema, columns), self._schema.id)
+        except StreamlingError as misfit:
+            latest = self._registry.latest(self._subject)
+            if latest == self._schema:
+                raise misfit.context(f"schema {latest.id} of the subject '{self._subject}'") from None
+            self._schema = latest  # someone registered what the new columns need
+            return self._encoded(columns)
+
+    def _producer(self) -> dict[str, str]:
+        options = self.options
+        linger = _LINGER if options.batch_flush_interval is None else options.batch_flush_interval
+        request = (options.batch_size or _MESSAGES_PER_REQUEST) * _BYTES_PER_MESSAGE
+        settings = {
+            **self._settings,
+            "acks": "all",
+            "compression.type": options.compression,
+            "max.request.size": str(options.message_max_bytes or _LARGEST_MESSAGE),
+            "batch.size": str(min(request, _LARGEST_REQUEST)),
+            "linger.ms": str(round(linger * 1000)),
+            # A broker that is away is told after half a minute, and tried again by us; else by the client, silently.
+            "request.timeout.ms": "15000",
+            "delivery.timeout.ms": str(30000 + round(linger * 1000)),
+            "max.block.ms": "15000",
+        }
+        return spark_options(settings)
+
+    def _explained(self, error: Exception) -> Exception:
+        """The failure in the user's terms; as it is when the rows themselves could not be computed."""
+        trouble = writing_trouble(error_text(error), self._topic)
+        if trouble is None:
+            return error
+        if trouble.retriable and self._admin is not None:
+            return self._gone() or trouble
+        return trouble
+
+    def _gone(self) -> StreamlingError | None:
+        """A topic that was deleted is never made again: what was in it would be missing."""
+        assert self._admin is not None
+        try:
+            there = self._admin.exists(self._topic)
+        except StreamlingError:
+            return None
+        if there:
+            return None
+        return StreamlingError.user(
+            f"the topic '{self._topic}' was deleted while it was written to",
+            remedy="create it again, or restart the pipeline to have it created",
+        )

@@ -1,0 +1,91 @@
+"""From rows to Kafka's messages, as one Spark plan: key, value, the header with the operation, and their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.sql.plan import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from streamling.sinks._kafka_encoding import Encoding
+
+OP = "_gs_op"
+#: begins the text of a failure of ours in what Spark says
+NULL_KEY = "streamling: no key in "
+_ORDER = "__streamling_order"
+_KEY = "__streamling_key"
+_HEADER = f"""array(named_struct('key', 'dbz.op', 'value', CASE {OP} WHEN 'u' THEN X'75' WHEN 'd' THEN X'64'
+    ELSE X'63' END))"""
+
+
+def messages(frame: DataFrame, key: str, value: Column) -> DataFrame:
+    """What Spark's Kafka writer takes."""
+    from pyspark.sql import functions as f
+
+    header = _HEADER if OP in frame.columns else "array(named_struct('key', 'dbz.op', 'value', X'63'))"
+    return frame.select(f.expr(key).alias("key"), value.alias("value"), f.expr(header).alias("headers"))
+
+
+def key_text(primary_key: Sequence[str], columns: pa.Schema) -> str:
+    """Spark SQL for the key: its columns as text, joined by colons. A key without a value has no place in a topic."""
+    parts = []
+    for name in primary_key:
+        missing = f"raise_error('{NULL_KEY}' || {_literal(name)})"
+        parts.append(f"coalesce({_text(columns.field(name).type, quoted(name))}, {missing})")
+    return f"concat_ws(':', {', '.join(parts)})"
+
+
+def _text(type_: pa.DataType, place: str) -> str:
+    if pa.types.is_binary(type_):
+        return f"lower(hex({place}))"
+    if pa.types.is_nested(type_):
+        return f"to_json({place})"
+    return f"CAST({place} AS STRING)"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def avro_value(encoding: Encoding, id: int) -> Column:
+    """A row in the registry's framing: a zero byte, four bytes of schema id, the record."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.avro.functions import to_avro
+
+    record = f.struct(*(f.expr(value).alias(name) for name, value in encoding.values.items()))
+    frame = b"\x00" + id.to_bytes(4, "big") + encoding.branch
+    return f.concat(f.lit(bytearray(frame)), to_avro(record, json.dumps(encoding.schema)))
+
+
+# ── order ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def in_one_stream(frame: DataFrame) -> DataFrame:
+    """All rows in source order, written by one task; no shuffle."""
+    return frame.coalesce(1)
+
+
+def by_key(frame: DataFrame, key: str, streams: int) -> DataFrame:
+    """Rows of one key in one of ``streams`` tasks, in source order: a shuffle alone delivers them in any."""
+    from pyspark.sql import functions as f
+
+    numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id())
+    return numbered.repartition(streams, f.expr(key)).sortWithinPartitions(_ORDER).drop(_ORDER)
+
+
+def last_per_key(frame: DataFrame, key: str, streams: int) -> DataFrame:
+    """The last row of each key, in source order."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id()).withColumn(_KEY, f.expr(key))
+    rank = f.row_number().over(Window.partitionBy(_KEY).orderBy(f.desc(_ORDER)))
+    spread = numbered.repartition(streams, _KEY).withColumn("__streamling_rank", rank)
+    return spread.where("__streamling_rank = 1").sortWithinPartitions(_ORDER).drop(_ORDER, _KEY, "__streamling_rank")
