@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 from typing import Any
 
 import pyarrow as pa
+from fastavro import parse_schema, schemaless_writer
 
 from streamling.config.sections import KafkaSource
-from streamling.dev.avro import AvroEncoder, SchemaRegistry
+from streamling.dev.avro import SchemaRegistry
 from streamling.dev.kafka import LocalKafka
 from streamling.dev.registry import LocalRegistry
 from streamling.dev.topics import Message, create_topic, produce
@@ -50,13 +52,19 @@ class Topic:
     def write(self, schema: Any, *rows: dict[str, Any], op: str | None = None, **message: Any) -> int:
         """Write rows with ``schema``; returns its id."""
         id = self.register(schema)
-        encode = AvroEncoder(schema, id)
         headers = () if op is None else (("dbz.op", op.encode()),)
-        self.send(*(Message(encode(row), headers=headers, **message) for row in rows))
+        self.send(*(Message(framed(id, schema, row), headers=headers, **message) for row in rows))
         return id
 
     def send(self, *messages: Message) -> None:
         produce(self.kafka.brokers, self.name, messages)
+
+
+def framed(id: int, schema: Any, row: Any) -> bytes:
+    """A row in the registry's framing."""
+    out = io.BytesIO()
+    schemaless_writer(out, parse_schema(schema), row)
+    return b"\0" + id.to_bytes(4, "big") + out.getvalue()
 
 
 class KafkaBench(Bench):

@@ -155,6 +155,15 @@ class Kafka(Section):
     sasl_mechanism: values.SaslMechanism | None = Field(default=None, description="SASL mechanism.")
     sasl_username: SecretStr | None = Field(default=None, description="SASL user.")
     sasl_password: SecretStr | None = Field(default=None, description="SASL password.")
+    ssl_ca_location: values.LocalPath | None = Field(
+        default=None, description="PEM file with the certificates to trust; else those Java trusts."
+    )
+    ssl_certificate_location: values.LocalPath | None = Field(
+        default=None, description="PEM file with the client's certificate, for brokers that ask for one."
+    )
+    ssl_key_location: values.LocalPath | None = Field(
+        default=None, description="PEM file with its private key (PKCS#8)."
+    )
     schema_registry_url: values.Url = Field(default="http://localhost:18081", description="Schema registry.")
     schema_registry_username: str | None = Field(default=None, description="Registry user.")
     schema_registry_password: SecretStr | None = Field(default=None, description="Registry password.")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamling.checkpoint.clock import Clock
 from streamling.engine.analysis import Analysis, Built, ContextFactory
-from streamling.engine.flow import Flow, OnMarked, PulledFlow, StreamedFlow
+from streamling.engine.flow import Flow, OnMarked, PulledFlow
 from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
 from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, OnAck, Outlet, SinkWork, Step, TransformWork
@@ -18,6 +18,7 @@ from streamling.engine.placement import Placement
 from streamling.engine.rebatch import Rebatcher
 from streamling.engine.routing import Router
 from streamling.engine.rows import Rows
+from streamling.engine.streamed_flow import StreamedFlow
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
 

@@ -1,8 +1,8 @@
 """A flow: one source and everything below it, batch after batch.
 
-What paces the batches is the only difference between sources: a `PulledFlow` asks its source, a `StreamedFlow` is
-called by Spark Structured Streaming. Both deliver a batch, note the position after it, and only then, between
-batches, send the marker of an epoch and tell the source what has been committed.
+What paces the batches is the only difference between sources: a `PulledFlow` asks its source, a `StreamedFlow`
+(`streamling.engine.streamed_flow`) is called by Spark Structured Streaming. Both deliver a batch, note the position
+after it, and only then, between batches, send the marker of an epoch and tell the source what has been committed.
 
 A flow's life: ``start`` → batches → ``pause`` (no further batch begins; markers are still answered, so that the
 terminal epoch can run) → ``close``.
@@ -10,53 +10,29 @@ terminal epoch can run) → ``close``.
 
 from __future__ import annotations
 
-import logging
-import random
-import shutil
-import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from streamling.engine.network import FrameStep, Outlet
+from streamling.engine.network import Outlet
 from streamling.engine.rows import Rows, check_columns
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import (
-    AnySource,
-    End,
-    Position,
-    Source,
-    SourceBatch,
-    SparkRead,
-    StreamAgain,
-    StreamedSource,
-    Wait,
-)
-from streamling.retry import pause_after
+from streamling.plugins.operators import AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 
 OP_COLUMN = "_gs_op"
 
 #: called with the flow's name, the epoch and the position that the epoch covers
 OnMarked = Callable[[str, int, Position], None]
-
-#: Seconds between two looks at whether a streaming query is still alive.
-_QUERY_CHECK = 1.0
-#: Seconds between two log lines about a source that is away.
-_TELL_INTERVAL = 30.0
 
 
 class Flow(ABC):
@@ -240,133 +216,6 @@ class PulledFlow(Flow):
         return Rows(self._session, batches=rows.combine_chunks().to_batches(), lineage=((self._node, self._source),))
 
 
-class StreamedFlow(Flow):
-    """Runs as a Structured Streaming query; Spark calls for every micro-batch.
-
-    SQL steps right below the source become part of the streaming plan: they are parsed and analysed once per
-    query, not once per batch. Spark's checkpoint folder is scratch: it only tells which offsets a batch ends at.
-    """
-
-    def __init__(
-        self, node: Node, source: StreamedSource[Any], session: SparkSession, outlet: Outlet, **callbacks: Any
-    ):
-        super().__init__(node, session, outlet, **callbacks)
-        self._source = source
-        #: held while a micro-batch is under way, by Spark's thread; whoever else gets it is between batches
-        self._boundary = threading.Lock()
-        #: the query is about to be stopped
-        self._refusing = False
-        #: why the running query has to be replaced by another one
-        self._again: StreamAgain | None = None
-        #: failed queries since the last batch, and when the last one was told
-        self._attempts = 0
-        self._told = 0.0
-
-    @property
-    def source(self) -> StreamedSource[Any]:
-        return self._source
-
-    def _flow(self) -> None:
-        while not self._closed.is_set() and (again := self._stream()) is not None:
-            self._before_next(again)
-
-    def _stream(self) -> StreamlingError | None:
-        """Run one query to its end. Returns why there has to be another one, None when the flow is closed."""
-        scratch = Path(tempfile.mkdtemp(prefix="streamling-query-"))
-        self._again, self._refusing = None, False
-        query = None
-        try:
-            query = self._query(scratch)
-            while not self._closed.is_set() and query.isActive and self._again is None:
-                self._idle(_QUERY_CHECK)
-            failure = query.exception()
-            if failure is not None and self._again is None and not self._closed.is_set():
-                raise Rows(self._session, lineage=((self._node, self._source),)).explained(failure)
-            return self._again
-        except StreamAgain as again:
-            return again
-        except StreamlingError as error:
-            if query is None and error.retriable:  # the source cannot begin yet
-                return error
-            raise
-        finally:
-            if query is not None:
-                with self._boundary:  # the running batch is delivered, no other begins
-                    self._refusing = True
-                # outside the lock: the stop waits for Spark's thread, which may be asking for it
-                query.stop()
-            shutil.rmtree(scratch, ignore_errors=True)
-
-    def _before_next(self, again: StreamlingError) -> None:
-        """Markers are answered while a source that is away is waited for."""
-        if not again.retriable:
-            self._attempts = 0
-            return
-        self._attempts += 1
-        pause = pause_after(self._attempts, random.random())
-        if self._attempts == 1 or time.monotonic() - self._told > _TELL_INTERVAL:
-            self._told = time.monotonic()
-            log.warning("%s; attempt %d, trying again in %.1f s", again, self._attempts, pause)
-        until = time.monotonic() + pause
-        while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
-            self._idle(left)
-        while self._paused.is_set() and not self._closed.is_set():
-            self._idle(None)
-
-    def _act(self) -> None:
-        if self._requested is not None or self._committed is not None:
-            with self._boundary:
-                super()._act()
-
-    def _query(self, scratch: Path) -> StreamingQuery:
-        _activate(self._session)
-        frame = self._with_operation(self._ask(lambda: self._source.stream(self._session, self._position)))
-        rows, outlet = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
-
-        def on_batch(frame: DataFrame, number: int) -> None:
-            self._on_batch(outlet, Rows(frame.sparkSession, frame=frame, lineage=rows.lineage), scratch, number)
-
-        return rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", str(scratch)).start()
-
-    def _fused(self, rows: Rows) -> tuple[Rows, Outlet]:
-        """Follow SQL steps that are the only consumer of their upstream."""
-        outlet, upstream = self._outlet, self.name
-        while len(outlet.steps) == 1 and isinstance(step := outlet.steps[0], FrameStep):
-            rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
-        return rows, outlet
-
-    def _on_batch(self, outlet: Outlet, rows: Rows, scratch: Path, number: int) -> None:
-        with self._boundary:
-            if self._refusing or self._paused.is_set() or self._again is not None:
-                return  # nothing of this batch is delivered and the position stays: it comes again
-            try:
-                outlet.emit(rows)
-                self._position = self._source.position_after(_end_offset(scratch, number), self._position)
-                self._went_on()
-                Flow._act(self)
-            except StreamAgain as again:
-                self._again = again
-                self._wake.set()
-            except Exception as error:
-                self._fail(error)
-
-    def _went_on(self) -> None:
-        if self._attempts:
-            log.info("%s: went on after %d failed attempts", self._node, self._attempts)
-            self._attempts = 0
-
-
 def _may_hold_rows(batch: SourceBatch) -> bool:
     """False for an empty batch, which only moves the position."""
     return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0
-
-
-def _activate(session: SparkSession) -> None:
-    """Make ``session`` the one whose settings Spark goes by on this thread: `writeStream` asks no DataFrame."""
-    jvm: Any = session._jvm
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
-
-
-def _end_offset(scratch: Path, number: int) -> str:
-    """Spark's end offset of a micro-batch: line 1 of its log is the version, 2 the metadata, 3 the only source."""
-    return (scratch / "offsets" / str(number)).read_text().splitlines()[2]

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from streamling.config.sections import Kafka
 from streamling.errors import StreamlingError
@@ -40,7 +40,10 @@ class SchemaRegistry:
     def __init__(
         self, url: str, *, username: str | None = None, password: str | None = None, timeout: float = _SECONDS
     ) -> None:
-        self._url = url.rstrip("/")
+        parts = urlsplit(url.rstrip("/"))
+        if parts.username is not None:  # urllib would take them for a part of the host's name
+            username, password = username or unquote(parts.username), password or unquote(parts.password or "")
+        self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         self._timeout = timeout
         self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE}
         if username is not None or password is not None:
@@ -108,31 +111,25 @@ class SchemaRegistry:
                 raise self._refused(error, what) from None
         except (OSError, HTTPException, ssl.SSLError) as error:
             reason = getattr(error, "reason", error)
-            raise StreamlingError.transient(f"the schema registry at {self._place} does not answer: {reason}") from None
+            raise StreamlingError.transient(f"the schema registry at {self._url} does not answer: {reason}") from None
         except ValueError:
             raise StreamlingError.transient(
-                f"the schema registry at {self._place} did not answer with JSON when asked for {what}"
+                f"the schema registry at {self._url} did not answer with JSON when asked for {what}"
             ) from None
 
     def _refused(self, error: urllib.error.HTTPError, what: str) -> StreamlingError:
         if error.code == 404:
             return _NotFoundError.user(
-                f"the schema registry at {self._place} does not know {what}",
+                f"the schema registry at {self._url} does not know {what}",
                 remedy="register the schema, or correct the topic or the registry's address",
             )
         if error.code in _NOT_ALLOWED:
             return StreamlingError.user(
-                f"the schema registry at {self._place} refused the credentials",
+                f"the schema registry at {self._url} refused the credentials",
                 remedy="check schema_registry_username and schema_registry_password",
             )
-        text = f"the schema registry at {self._place} answered {error.code} when asked for {what}: {_said(error)}"
+        text = f"the schema registry at {self._url} answered {error.code} when asked for {what}: {_said(error)}"
         return StreamlingError.transient(text) if error.code in _PASSING else StreamlingError.user(text)
-
-    @property
-    def _place(self) -> str:
-        """The address without credentials."""
-        parts = urlsplit(self._url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 class _NotFoundError(StreamlingError):

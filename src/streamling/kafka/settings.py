@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from streamling.config.sections import Kafka
 from streamling.errors import StreamlingError
@@ -24,6 +26,8 @@ def client_settings(config: Kafka, section: str) -> dict[str, str]:
         settings["client.id"] = config.client_id
     if config.security_protocol.startswith("sasl"):
         settings |= _sasl(config, section)
+    if config.security_protocol.endswith("ssl"):
+        settings |= _ssl(config, section)
     return settings
 
 
@@ -58,6 +62,39 @@ def _sasl(config: Kafka, section: str) -> dict[str, str]:
         "sasl.mechanism": mechanism,
         "sasl.jaas.config": f"{login} password={_quoted(password.get_secret_value())};",
     }
+
+
+def _ssl(config: Kafka, section: str) -> dict[str, str]:
+    """Certificates travel as text: executors on other machines do not have the files."""
+    settings = {}
+    if config.ssl_ca_location is not None:
+        settings["ssl.truststore.type"] = "PEM"
+        settings["ssl.truststore.certificates"] = _read(config.ssl_ca_location, f"{section}.ssl_ca_location")
+    certificate, key = config.ssl_certificate_location, config.ssl_key_location
+    if (certificate is None) != (key is None):
+        raise StreamlingError.user(
+            f"{section} has one of ssl_certificate_location and ssl_key_location", remedy="set both, or none"
+        )
+    if certificate is not None and key is not None:
+        chain = _read(certificate, f"{section}.ssl_certificate_location")
+        private = _read(key, f"{section}.ssl_key_location")
+        settings["ssl.keystore.type"] = "PEM"
+        settings["ssl.keystore.certificate.chain"] = _parts(chain, "CERTIFICATE")
+        settings["ssl.keystore.key"] = _parts(private, "PRIVATE KEY")
+    return settings
+
+
+def _read(path: Path, setting: str) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StreamlingError.user(f"{setting} cannot be read: {error}") from None
+
+
+def _parts(pem: str, kind: str) -> str:
+    """Those parts of a PEM text whose label ends in ``kind``: one file may hold key and certificates."""
+    found = re.finditer(r"-----BEGIN ([A-Z ]+)-----.*?-----END \1-----", pem, re.DOTALL)
+    return "\n".join(part[0] for part in found if part[1].endswith(kind))
 
 
 def _quoted(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from streamling.errors import StreamlingError
 
@@ -78,15 +78,12 @@ def literal(text: str) -> str:
 
 def find_failure(text: str, node: str) -> Failure | None:
     """The failure that `raising` put into the text of an exception, if it is one of ``node``."""
-    start = text.find(_MARK)
-    if start < 0:
-        return None
-    found: dict[str, Any]
-    try:
-        found, _ = json.JSONDecoder().raw_decode(text[start:])
-    except ValueError:
-        return None
-    if found["streamling_kafka"] != node:
-        return None
-    detail = bytes.fromhex(found["detail"]).decode(errors="replace")
-    return Failure(node, found["kind"], found["partition"], found["offset"], detail)
+    for part in text.split(_MARK)[1:]:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(_MARK + part)
+        except ValueError:
+            continue  # Spark also prints the plan, and the expression of `raising` is part of it
+        if found["streamling_kafka"] == node:
+            detail = bytes.fromhex(found["detail"]).decode(errors="replace")
+            return Failure(node, found["kind"], found["partition"], found["offset"], detail)
+    return None

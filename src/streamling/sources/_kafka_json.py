@@ -86,21 +86,21 @@ def _parsed_as(type_: pa.DataType) -> str:
 
 
 def _from_text(type_: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_timestamp(type_) or pa.types.is_date(type_) or pa.types.is_time(type_) or pa.types.is_binary(type_)
-    )
+    """Whether values are read as text first: numbers may come as strings, and times have one spelling for us."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_temporal(type_) or pa.types.is_binary(type_))
 
 
 def _conversion(type_: pa.DataType) -> str | None:
     """Spark SQL from what was parsed (``{0}``) to the column's value, NULL when it does not fit."""
+    from streamling.types.spark import to_spark_type
+
     if pa.types.is_timestamp(type_):
         return "CAST(try_cast({0} AS TIMESTAMP) AS TIMESTAMP_NTZ)"  # a zone in the text counts
-    if pa.types.is_date(type_):
-        return "try_cast({0} AS DATE)"
-    if pa.types.is_time(type_):
-        return "try_cast({0} AS TIME)"
     if pa.types.is_binary(type_):
         return "try_to_binary({0}, 'hex')"
+    if not _from_text(type_):
+        return None
+    value = f"try_cast({{0}} AS {to_spark_type(type_).simpleString()})"
     if pa.types.is_unsigned_integer(type_):
-        return f"IF({{0}} BETWEEN 0 AND {2**type_.bit_width - 1}, {{0}}, NULL)"
-    return None
+        return f"IF({value} BETWEEN 0 AND {2**type_.bit_width - 1}, {value}, NULL)"
+    return value

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from streamling.sources._kafka_failures import TOMBSTONE, TOMBSTONE_KEY, literal, raising
 from streamling.types.spark import to_spark_type
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
 #: the key of a tombstone, as text; null for every other message
 KEY = "__tombstone_key"
 
 
-def tombstone_key(node: str, primary_key: tuple[str, ...]) -> str:
+def tombstone_key(node: str) -> str:
     """Spark SQL for the column `KEY`, over Kafka's own columns."""
-    if not primary_key:
-        return f"IF(value IS NULL, {raising(node, TOMBSTONE)}, NULL)"
-    missing = raising(node, TOMBSTONE_KEY, "''")
-    return f"IF(value IS NULL, coalesce(CAST(key AS STRING), {missing}), NULL)"
+    return f"IF(value IS NULL, coalesce(CAST(key AS STRING), {raising(node, TOMBSTONE_KEY)}), NULL)"
+
+
+def without_tombstones(payload: Column, node: str) -> Column:
+    """A payload that stops the plan where there is none. It hangs on the payload because a plan that does not use a
+    column leaves it out with everything in it."""
+    from pyspark.sql import functions as f
+
+    return f.when(f.expr("value IS NULL"), f.expr(raising(node, TOMBSTONE))).otherwise(payload)
 
 
 def key_value(node: str, field: pa.Field, primary_key: tuple[str, ...]) -> str:

@@ -11,6 +11,9 @@ from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.plugins.operators import Position
 
+#: brokers that have just started may not know their topics yet: how often to look for one, and how long between
+_LOOKS, _BETWEEN_LOOKS = 4, 0.5
+
 
 class Offsets:
     """Offsets of the next message by partition, under the state keys of one node and topic."""
@@ -48,6 +51,10 @@ class Offsets:
     def start(self, admin: KafkaAdmin, position: Position, starting: str) -> dict[int, int]:
         """Where to start each partition: the stored offset, else as configured. Messages that are gone are an
         error, not a gap."""
+        for _ in range(_LOOKS):
+            if admin.exists(self.topic):
+                break
+            time.sleep(_BETWEEN_LOOKS)
         partitions = admin.partitions(self.topic)
         first, end = admin.earliest(self.topic, partitions), admin.latest(self.topic, partitions)
         stored = self.of(position)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from streamling.sources._kafka_failures import OPERATION, raising
-from streamling.sources._kafka_keys import KEY, tombstone_key, with_tombstones
+from streamling.sources._kafka_keys import KEY, tombstone_key, with_tombstones, without_tombstones
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,19 +46,23 @@ def decoded_rows(
     from streamling.types.spark import to_spark_schema
 
     has_operation = any(field.name == OP for field, _ in format.values())
+    payloads = dict(format.payloads())
+    if not primary_key:
+        payloads["payload"] = without_tombstones(payloads["payload"], node)
     lower = [
-        *(column.alias(name) for name, column in format.payloads().items()),
-        f.expr(tombstone_key(node, primary_key)).alias(KEY),
+        *(column.alias(name) for name, column in payloads.items()),
         f.expr("partition"),
         f.expr("offset"),
     ]
+    if primary_key:
+        lower.append(f.expr(tombstone_key(node)).alias(KEY))
     if not has_operation:
         lower.append(f.expr(operation(node)).alias(OP))
     wanted = {field.name for field in schema}
     lower += [f.expr(value).alias(name) for name, value in _METADATA_VALUES.items() if name in wanted]
 
     values = {field.name: with_tombstones(value, node, field, primary_key) for field, value in format.values()}
-    if has_operation:
+    if has_operation and primary_key:
         values[OP] = f"IF({KEY} IS NULL, {values[OP]}, 'd')"
     return messages.select(*lower).select(
         *(

@@ -11,10 +11,22 @@ from streamling.plugins.operators import StreamAgain
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-#: classes of the reading side; the Kafka sink has others
-_READING = ("kafka010.consumer.", "kafka010.KafkaOffsetReader", "kafka010.KafkaMicroBatchStream", "KafkaDataConsumer")
-_LOST = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "KafkaIllegalStateException")
-_GONE = ("UnknownTopicOrPartitionException", "UnknownTopicIdException")
+#: signs of the reading side; the Kafka sink has others. What fails outside of a batch is the look-up of offsets, and
+#: there Spark's text has the query instead of a Java stack.
+_READING = (
+    "kafka010.consumer.",
+    "kafka010.KafkaOffsetReader",
+    "kafka010.KafkaMicroBatchStream",
+    "KafkaDataConsumer",
+    "=== Streaming Query ===",
+)
+_MOVED = (
+    "KAFKA_DATA_LOSS",
+    "OffsetOutOfRangeException",
+    "KafkaIllegalStateException",
+    "UnknownTopicOrPartitionException",
+    "UnknownTopicIdException",
+)
 _PASSING = (
     "TimeoutException",
     "DisconnectException",
@@ -35,8 +47,7 @@ def error_text(error: BaseException) -> str:
     seen: BaseException | None = error
     while seen is not None:
         texts.append(str(seen))
-        stack = getattr(seen, "_stackTrace", None) or getattr(seen, "stackTrace", None)
-        texts.append(str(stack or ""))
+        texts.append(str(getattr(seen, "_stackTrace", None) or ""))
         seen = seen.__cause__
     return "\n".join(texts)
 
@@ -47,24 +58,26 @@ def is_undecodable(text: str) -> bool:
 
 
 def broker_trouble(text: str, topic: str) -> StreamlingError | None:
-    """A failure of the reading side: what is lost for good is an error, what may come back leads to a new query."""
+    """A failure of the reading side that a new query may get over."""
     if not any(name in text for name in _READING):
         return None
-    if any(word in text for word in _GONE):
-        return StreamAgain(f"the topic '{topic}' is not where it was")
-    if any(word in text for word in _LOST):
-        return StreamAgain(f"messages of the topic '{topic}' are not where they were")
+    if any(word in text for word in _MOVED):
+        # what is missing comes out when the next query looks for its place
+        return StreamAgain(f"messages of the topic '{topic}' are not where they were", retriable=True)
     if any(word in text for word in _PASSING):
         return StreamAgain(f"the brokers of the topic '{topic}' do not answer", retriable=True)
     return None
 
 
 def first_undecodable(spark: SparkSession, options: Mapping[str, str], is_decoded: Column) -> tuple[int, int] | None:
-    """Partition and offset of the first message from the starting offsets on that cannot be decoded."""
-    kept = {
-        k: v for k, v in options.items() if k not in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-    }
-    messages = spark.read.format("kafka").options(**kept).load()
-    bad = messages.where("value IS NOT NULL").where(~is_decoded).select("partition", "offset")
-    found = bad.orderBy("partition", "offset").limit(1).collect()
+    """Partition and offset of the first message from the starting offsets on that cannot be decoded; None when it
+    cannot be found."""
+    paced = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+    kept = {name: value for name, value in options.items() if name not in paced}
+    try:
+        messages = spark.read.format("kafka").options(**kept).load()
+        bad = messages.where("value IS NOT NULL").where(~is_decoded).select("partition", "offset")
+        found = bad.orderBy("partition", "offset").limit(1).collect()
+    except Exception:  # a search that fails must not hide what it was to explain
+        return None
     return (found[0]["partition"], found[0]["offset"]) if found else None

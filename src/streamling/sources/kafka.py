@@ -20,6 +20,7 @@ from streamling.sources._kafka_avro import AvroFormat
 from streamling.sources._kafka_failures import UNKNOWN_SCHEMA, Failure, find_failure, message_place
 from streamling.sources._kafka_filter import compiled_filter
 from streamling.sources._kafka_json import JsonFormat
+from streamling.sources._kafka_lag import LagReporter
 from streamling.sources._kafka_offsets import Offsets
 from streamling.sources._kafka_rows import METADATA, OP, decoded_rows
 from streamling.sources._kafka_trouble import broker_trouble, error_text, first_undecodable, is_undecodable
@@ -150,6 +151,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._format = self._make_format()
         self._filter: str | None = None
         self._admin: KafkaAdmin | None = None
+        self._lag: LagReporter | None = None
         self._spark: SparkSession | None = None
         #: where the running query stands
         self._position: Position = {}
@@ -195,6 +197,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def close(self) -> None:
+        if self._lag is not None:
+            self._lag.stop()
         if self._admin is not None:
             self._admin.close()
 
@@ -207,10 +211,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             self._admin = KafkaAdmin(spark, self._settings)
         offsets = self._offsets.start(self._admin, position, self.options.starting_offsets)
         self._position = self._offsets.position(offsets, position)
+        self._report_lag(self._admin, offsets)
         if not position and self.options.starting_offsets == "latest":
             for key, value in self._position.items():  # else a restart before the first batch would begin later
                 self.context.state.put(key, value)
-        spark.conf.set("spark.sql.timeType.enabled", "true")
         reader = spark.readStream.format("kafka").options(**self._reader_options(offsets))
         return self._rows(reader.load())
 
@@ -220,9 +224,11 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def commit(self, position: Position) -> None:
         """The state is the truth; the group is for people and tools that look at it."""
+        offsets = self._offsets.of(position)
+        if self._lag is not None:
+            self._lag.stored(offsets)
         if self._config.consumer_group_id is None or self._admin is None:
             return
-        offsets = self._offsets.of(position)
         moved = {partition: offset for partition, offset in offsets.items() if self._committed.get(partition) != offset}
         if not moved:
             return
@@ -245,6 +251,12 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         if is_undecodable(text):
             return self._undecodable()
         return broker_trouble(text, self._topic)
+
+    def _report_lag(self, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
+        if self._lag is None:
+            interval = self._config.lag_report_interval_ms / 1000
+            self._lag = LagReporter(admin, self._topic, self.context.metrics, interval, self.context.log)
+            self._lag.start(offsets)
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
 

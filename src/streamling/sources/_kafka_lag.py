@@ -1,0 +1,52 @@
+"""How far a source is behind its topic, told every so often."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from logging import Logger
+
+from streamling.errors import StreamlingError
+from streamling.kafka.admin import KafkaAdmin
+from streamling.plugins.context import Metrics
+
+METRIC = "kafka_consumer_messages_lag"
+
+
+class LagReporter:
+    """A thread that compares the end of each partition with the offset stored for it."""
+
+    def __init__(self, admin: KafkaAdmin, topic: str, metrics: Metrics, interval: float, log: Logger) -> None:
+        self._admin = admin
+        self._topic = topic
+        self._metrics = metrics
+        self._interval = interval
+        self._log = log
+        self._stored: Mapping[int, int] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"lag of {topic}", daemon=True)
+
+    def start(self, offsets: Mapping[int, int]) -> None:
+        """Begin from where the source starts."""
+        self._stored = dict(offsets)
+        self._thread.start()
+
+    def stored(self, offsets: Mapping[int, int]) -> None:
+        """Everything before ``offsets`` is done."""
+        self._stored = {**self._stored, **offsets}
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def report(self) -> None:
+        """Tell the lag of every partition once."""
+        stored = self._stored
+        for partition, end in self._admin.latest(self._topic, sorted(stored)).items():
+            self._metrics.gauge(METRIC, max(0, end - stored[partition]), {"partition": str(partition)})
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._interval):
+            try:
+                self.report()
+            except StreamlingError as error:
+                self._log.debug("the lag is not known: %s", error)

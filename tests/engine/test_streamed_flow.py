@@ -1,0 +1,105 @@
+"""A streamed source whose query has to be replaced by another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import NodeKind
+from streamling.plugins.operators import StreamAgain
+from tests.engine.harness import Bench, TickSource, eventually, finish
+
+pytestmark = pytest.mark.spark
+
+_PIPELINE = """
+sources: {rows: {type: breaking, per_second: 50}}
+transforms: {}
+sinks: {out: {type: memory, from: rows}}
+"""
+
+
+class BreakingSource(TickSource):
+    """Fails as often as ``failures`` says, each time with its error; a query of its own counts from 0."""
+
+    failures: list[StreamlingError]
+    refusals: list[StreamlingError]
+    starts: list[dict]
+
+    def stream(self, spark, position):
+        from pyspark.sql import functions as f
+
+        self.starts.append(dict(position))
+        if self.refusals:
+            raise self.refusals.pop(0)
+        frame = super().stream(spark, position)
+        breaks = f.raise_error(f.lit("broken")).cast("bigint")
+        return (
+            frame.withColumn("value", f.when(f.col("value") == 20, breaks).otherwise(f.col("value")))
+            if (self.failures)
+            else frame
+        )
+
+    def explain(self, error):
+        return self.failures.pop(0) if "broken" in str(error) and self.failures else None
+
+
+def _bench(spark, *failures: StreamlingError, refusals: tuple[StreamlingError, ...] = ()) -> tuple[Bench, type]:
+    class Source(BreakingSource):
+        pass
+
+    Source.failures, Source.refusals, Source.starts = list(failures), list(refusals), []
+
+    class WithSource(Bench):
+        def registry(self):
+            registry = super().registry()
+            registry.register(NodeKind.SOURCE, "breaking", Source)
+            return registry
+
+    return WithSource(spark), Source
+
+
+def _rows(run) -> int:
+    return sum(run.rows_written().values())
+
+
+def test_the_source_is_asked_again_from_the_position_reached(spark) -> None:
+    bench, source = _bench(spark, StreamAgain("outdated"))
+    run = bench.start(_PIPELINE)
+    eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
+    run.stop("enough")
+    finish(run)
+    assert source.starts[0] == {}
+
+
+def test_a_query_that_may_work_later_is_tried_again_and_told(spark, caplog) -> None:
+    bench, source = _bench(spark, StreamAgain("away", retriable=True))
+    run = bench.start(_PIPELINE)
+    eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
+    run.stop("enough")
+    finish(run)
+    assert "breaking source 'rows': away; attempt 1, trying again" in caplog.text
+
+
+def test_a_source_that_cannot_begin_yet_is_waited_for(spark) -> None:
+    bench, source = _bench(spark, refusals=(StreamlingError.transient("no answer"), StreamlingError.transient("no")))
+    run = bench.start(_PIPELINE)
+    eventually(lambda: len(source.starts) == 3 and _rows(run) > 0, 60)
+    run.stop("enough")
+    finish(run)
+
+
+def test_an_error_of_any_other_kind_ends_the_pipeline(spark) -> None:
+    bench, source = _bench(spark, StreamlingError.user("no good"))
+    run = bench.start(_PIPELINE)
+    with pytest.raises(StreamlingError, match="breaking source 'rows': no good"):
+        finish(run)
+    assert len(source.starts) == 1
+
+
+def test_a_pipeline_that_waits_for_its_source_can_be_stopped(spark) -> None:
+    bench, source = _bench(spark, refusals=tuple(StreamlingError.transient("no answer") for _ in range(1000)))
+    run = bench.start(_PIPELINE)
+    eventually(lambda: len(source.starts) >= 3, 60)
+    run.stop("enough")
+    finish(run)
+    assert _rows(run) == 0

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from streamling.config.sections import Kafka
+from streamling.errors import StreamlingError
+from streamling.kafka.registry import SchemaRegistry
+
+_SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+_WIDER = {**_SCHEMA, "fields": [*_SCHEMA["fields"], {"name": "n", "type": "int", "default": 0}]}  # type: ignore[misc]
+
+
+class _Scripted(ThreadingHTTPServer):
+    """Answers every request the same way and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.status, self.body = 200, b"{}"
+        self.asked: list[tuple[str, str | None]] = []
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Scripted
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def scripted() -> Iterator[_Scripted]:
+    server = _Scripted()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.services
+def test_schemas_are_registered_and_found(registry: Any) -> None:
+    client = SchemaRegistry(registry.url)
+    assert client.find_latest("shop orders/é-value") is None
+    first = client.register("shop orders/é-value", _SCHEMA)
+    second = client.register("shop orders/é-value", _WIDER)
+    assert client.latest("shop orders/é-value").id == second
+    assert [one.id for one in client.versions("shop orders/é-value")] == [first, second]
+    assert client.by_id(first).schema == _SCHEMA
+
+
+@pytest.mark.services
+def test_what_the_registry_does_not_know_is_a_users_error(registry: Any) -> None:
+    client = SchemaRegistry(registry.url)
+    with pytest.raises(StreamlingError, match="does not know the subject 'none-value'") as caught:
+        client.latest("none-value")
+    assert not caught.value.internal
+    with pytest.raises(StreamlingError, match="does not know the schema id 4000000"):
+        client.by_id(4_000_000)
+
+
+def test_credentials_are_sent_and_never_told(scripted: _Scripted) -> None:
+    scripted.status = 401
+    client = SchemaRegistry(scripted.url, username="alice", password="secret-1")
+    with pytest.raises(StreamlingError, match="refused the credentials") as caught:
+        client.latest("x")
+    assert scripted.asked[0][1] == "Basic " + base64.b64encode(b"alice:secret-1").decode()
+    assert "secret-1" not in str(caught.value)
+
+
+def test_credentials_may_stand_in_the_address(scripted: _Scripted) -> None:
+    scripted.body = json.dumps({"schema": json.dumps(_SCHEMA)}).encode()
+    SchemaRegistry(scripted.url.replace("//", "//alice:p%40ss@")).by_id(1)
+    assert scripted.asked[0][1] == "Basic " + base64.b64encode(b"alice:p@ss").decode()
+
+
+@pytest.mark.parametrize(("status", "retriable"), [(500, True), (503, True), (429, True), (422, False)])
+def test_answers_that_may_change_are_retriable(scripted: _Scripted, status: int, retriable: bool) -> None:
+    scripted.status, scripted.body = status, json.dumps({"message": "no luck"}).encode()
+    with pytest.raises(StreamlingError, match=f"answered {status} when asked for the schema id 1: no luck") as caught:
+        SchemaRegistry(scripted.url).by_id(1)
+    assert caught.value.retriable is retriable
+
+
+def test_a_registry_that_is_away_is_retriable(scripted: _Scripted) -> None:
+    client = SchemaRegistry("http://u:pw-2@127.0.0.1:1/", timeout=1)
+    with pytest.raises(StreamlingError, match=r"at http://127.0.0.1:1 does not answer") as caught:
+        client.by_id(1)
+    assert caught.value.retriable
+    assert "pw-2" not in str(caught.value)
+
+
+def test_something_else_than_json_is_told(scripted: _Scripted) -> None:
+    scripted.body = b"<html>"
+    with pytest.raises(StreamlingError, match="did not answer with JSON"):
+        SchemaRegistry(scripted.url).by_id(1)
+
+
+def test_a_schema_is_asked_for_once(scripted: _Scripted) -> None:
+    scripted.body = json.dumps({"schema": json.dumps(_SCHEMA)}).encode()
+    client = SchemaRegistry(scripted.url)
+    assert client.by_id(1) == client.by_id(1)
+    assert [path for path, _ in scripted.asked] == ["/schemas/ids/1"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"schema": "message x {}", "schemaType": "PROTOBUF"}, "is PROTOBUF, expected AVRO"),
+        ({"schema": json.dumps(_SCHEMA), "references": [{"name": "x"}]}, "refers to other subjects"),
+    ],
+)
+def test_schemas_of_other_kinds_are_refused(scripted: _Scripted, answer: Any, message: str) -> None:
+    scripted.body = json.dumps(answer).encode()
+    with pytest.raises(StreamlingError, match=message):
+        SchemaRegistry(scripted.url).by_id(1)
+
+
+@pytest.mark.parametrize("url", ["", "file:///etc/passwd", "localhost:8081"])
+def test_only_web_addresses_are_asked(url: str) -> None:
+    with pytest.raises(StreamlingError, match=r"kafka_source.schema_registry_url is"):
+        SchemaRegistry.of(Kafka(schema_registry_url=url), "kafka_source")

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from streamling.kafka.admin import KafkaAdmin
+from streamling.sources._kafka_lag import METRIC, LagReporter
+from tests.engine.harness import eventually
+from tests.sources.kafka_driver import ORDERS, KafkaBench
+
+pytestmark = [pytest.mark.spark, pytest.mark.services]
+
+
+class _Gauges:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, float, dict[str, str]]] = []
+
+    def gauge(self, name, value, tags=None):
+        self.seen.append((name, value, dict(tags or {})))
+
+
+def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry) -> None:
+    topic = KafkaBench(spark, kafka, registry).topic(partitions=2)
+    topic.write(ORDERS, *({"id": n} for n in range(5)), partition=1)
+    admin, gauges = KafkaAdmin(spark, {"bootstrap.servers": kafka.brokers}), _Gauges()
+    reporter = LagReporter(admin, topic.name, gauges, 0.05, logging.getLogger("test"))  # type: ignore[arg-type]
+    reporter.start({0: 0, 1: 0})
+    eventually(lambda: (METRIC, 5, {"partition": "1"}) in gauges.seen)
+    reporter.stored({1: 3})
+    eventually(lambda: (METRIC, 2, {"partition": "1"}) in gauges.seen)
+    assert (METRIC, 0, {"partition": "0"}) in gauges.seen
+    reporter.stop()
+    admin.close()
