@@ -1,5 +1,7 @@
 """Whole pipelines on a real Spark session, with operators of their own."""
 
+import threading
+
 import pytest
 
 from streamling.errors import StreamlingError
@@ -195,3 +197,51 @@ def test_a_streamed_flow_that_never_rests_can_be_stopped_at_any_moment(bench):
         eventually(lambda run=run: run.rows_written().get("out", 0) > 0, 30)
         run.stop("at some moment")
         finish(run, 20)
+
+
+ENDLESS = PLAIN.replace("rows: 100", "rows: 50, ends: false")
+
+
+def test_draining_is_the_default_and_stores_the_last_position(bench):
+    run = bench.start(ENDLESS, checkpoint_interval_sec=60)
+    eventually(lambda: run.rows_written().get("out") == 50)
+    run.stop("SIGTERM")
+    finish(run)
+    assert bench.state.get("numbers") == 50
+
+
+def test_a_fast_exit_leaves_the_tail_for_the_next_start(bench):
+    run = bench.start(ENDLESS, checkpoint_interval_sec=60, drain_policy="fast")
+    eventually(lambda: run.rows_written().get("out") == 50)
+    run.stop("SIGTERM")
+    finish(run)
+    assert bench.state.get("numbers") is None
+    bench.run(PLAIN.replace("rows: 100", "rows: 50"))
+    assert set(bench.ids("out")) == set(range(50))
+
+
+def test_a_fast_exit_is_refused_for_bounded_work(bench, caplog):
+    run = bench.start(PLAIN.replace("rows: 100", "rows: 100000, pause: 0.01"), drain_policy="fast")
+    eventually(lambda: run.rows_written().get("out"))
+    run.stop("SIGTERM")
+    finish(run)
+    assert bench.ids("out") == list(range(bench.state.get("numbers")))
+    assert "does not apply to bounded sources" in caplog.text
+
+
+def test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline(bench):
+    run = bench.prepare(ENDLESS, checkpoint_interval_sec=0.1, checkpoint_timeout_sec=1, shutdown_budget_secs=3)
+    run.start()
+    (sink,) = run._parts.operators["out"]
+    sink.flush = lambda: threading.Event().wait(6)
+    with pytest.raises(StreamlingError, match="out"):
+        finish(run)
+    assert bench.state.get("numbers") is None
+
+
+def test_a_source_that_cannot_open_is_named(bench):
+    run = bench.prepare(PLAIN)
+    run._sources["numbers"].open = lambda: (_ for _ in ()).throw(OSError("no such device"))
+    run.start()
+    with pytest.raises(StreamlingError, match="numbers source 'numbers'"):
+        finish(run)
