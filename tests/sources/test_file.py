@@ -206,6 +206,15 @@ def test_files_come_in_order_of_their_paths_in_bounded_mode_with_one_reader(spar
     assert [row["id"] for row in rows] == [number for number in range(9) for _ in range(number % 3 + 1)]
 
 
+def test_files_of_changes_are_read_one_after_the_other(spark: Any, tmp_path: Path) -> None:
+    for number, rows in enumerate((3, 400, 50)):  # Spark alone would begin with the largest
+        lines = [f"{number * 1000 + row},i" for row in range(rows)]
+        (tmp_path / f"{number}.csv").write_text("id,_gs_op\n" + "\n".join(lines))
+    ids = [row["id"] for row in read_all(spark, tmp_path)]
+    assert ids == sorted(ids)
+    assert len(ids) == 453
+
+
 def test_parallelism_limits_the_files_read_side_by_side(spark: Any, tmp_path: Path) -> None:
     for number in range(100):
         write(tmp_path / f"{number}.csv", f"id\n{number}\n")

@@ -111,7 +111,9 @@ class FileSource(Source[FileSourceOptions]):
         staging = None
         if master == "local" or master.startswith("local["):
             staging = Staging(self._storage, self.options.format)
-        parallelism = self.options.parallelism or (None if self.bounded else 1)
+        # Changes have an order: the last operation on a key wins. Plain rows can be read in any.
+        in_order = not self.bounded or "_gs_op" in self._schema.columns.names
+        parallelism = self.options.parallelism or (1 if in_order else None)
         return FileReader(
             self._storage,
             self._schema,
