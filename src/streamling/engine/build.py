@@ -54,76 +54,57 @@ class Parts:
     limits: dict[str, RowLimit] = field(default_factory=dict)
 
 
-def build(
-    analysis: Analysis,
-    session: SparkSession,
-    placement: Placement,
-    context: ContextFactory,
-    callbacks: Callbacks,
-    *,
-    clock: Clock,
-    row_limit: int | None,
-) -> Parts:
-    """Make all parts and connect them; nothing is started."""
-    builder = _Builder(analysis, session, placement, context, callbacks, clock, row_limit)
-    for node in analysis.pipeline.sources:
-        builder.add_flow(analysis.built[node.name])
-    return builder.parts
+@dataclass
+class Builder:
+    """Makes all parts of a pipeline and connects them; nothing is started."""
 
+    analysis: Analysis
+    session: SparkSession
+    placement: Placement
+    context: ContextFactory
+    callbacks: Callbacks
+    clock: Clock
+    row_limit: int | None
+    parts: Parts = field(default_factory=Parts)
+    _steps: dict[str, Step] = field(default_factory=dict)
 
-class _Builder:
-    def __init__(
-        self,
-        analysis: Analysis,
-        session: SparkSession,
-        placement: Placement,
-        context: ContextFactory,
-        callbacks: Callbacks,
-        clock: Clock,
-        row_limit: int | None,
-    ) -> None:
-        self.parts = Parts()
-        self._analysis = analysis
-        self._session = session
-        self._placement = placement
-        self._context = context
-        self._callbacks = callbacks
-        self._clock = clock
-        self._row_limit = row_limit
-        self._steps: dict[str, Step] = {}
+    def build(self) -> Parts:
+        for node in self.analysis.pipeline.sources:
+            self._add_flow(self.analysis.built[node.name])
+        return self.parts
 
-    def add_flow(self, built: Built) -> None:
+    def _add_flow(self, built: Built) -> None:
         node, source = built.node, built.operator
         callbacks = {
-            "on_marked": self._callbacks.on_marked,
-            "on_end": self._callbacks.on_end,
-            "on_failure": self._callbacks.on_failure,
+            "on_marked": self.callbacks.on_marked,
+            "on_end": self.callbacks.on_end,
+            "on_failure": self.callbacks.on_failure,
         }
         flow: Flow
         if isinstance(source, StreamedSource):
-            flow = StreamedFlow(node, source, self._session, self._outlet(node.name), **callbacks)
+            flow = StreamedFlow(node, source, self.session, self._outlet(node.name), **callbacks)
         else:
             assert isinstance(source, Source)
-            flow = PulledFlow(node, source, built.schema, self._session, self._outlet(node.name), **callbacks)
+            flow = PulledFlow(node, source, built.schema, self.session, self._outlet(node.name), **callbacks)
         self.parts.flows[node.name] = flow
         self.parts.operators[node.name] = [source]
 
     def _outlet(self, name: str) -> Outlet:
-        return Outlet(name, [self._step(node.name) for node in self._analysis.pipeline.consumers(name)])
+        return Outlet(name, [self._step(node.name) for node in self.analysis.pipeline.consumers(name)])
 
     def _step(self, name: str) -> Step:
         """The step of a node; flows that meet in a node share it."""
         if name not in self._steps:
-            self._steps[name] = self._new_step(self._analysis.built[name])
+            self._steps[name] = self._new_step(self.analysis.built[name])
         return self._steps[name]
 
     def _new_step(self, built: Built) -> Step:
-        operator = self._placement.place(built)
+        operator = self.placement.place(built)
         self.parts.operators[built.node.name] = [operator]
         match operator:
             case FrameTransform():
                 empty = {
-                    name: self._analysis.empty[name] for name in built.node.upstreams if name in self._analysis.empty
+                    name: self.analysis.empty[name] for name in built.node.upstreams if name in self.analysis.empty
                 }
                 return FrameStep(built.node, operator, empty, self._outlet(built.node.name))
             case FrameSink():
@@ -133,7 +114,7 @@ class _Builder:
         raise StreamlingError(f"{built.node}: {type(operator).__name__} is neither a transform nor a sink")
 
     def _frame_sink(self, built: Built, operator: FrameSink[Any]) -> FrameSinkStep:
-        step = FrameSinkStep(built.node, operator, self._limit(built, None), self._callbacks.on_ack)
+        step = FrameSinkStep(built.node, operator, self._limit(built, None), self.callbacks.on_ack)
         self.parts.frame_sinks.append(step)
         self.parts.sinks.append(built.node.name)
         return step
@@ -147,7 +128,7 @@ class _Builder:
             operator = first if number == 0 else self._instance(built, first, number)
             name = node.name if instances == 1 else f"{node.name}[{number}]"
             if isinstance(operator, Sink):
-                work: Any = SinkWork(name, node, operator, limit, self._callbacks.on_ack)
+                work: Any = SinkWork(name, node, operator, limit, self.callbacks.on_ack)
                 self.parts.sinks.append(name)
             else:
                 work = TransformWork(name, operator, built.schema, outlet, self._rows)
@@ -156,7 +137,7 @@ class _Builder:
         return LaneStep(node, lanes, Router(instances, node.primary_key))
 
     def _instance(self, built: Built, first: Operator[Any], number: int) -> Any:
-        operator = type(first)(self._context(built.node, built.input_schema, number, built.node.options.streams))
+        operator = type(first)(self.context(built.node, built.input_schema, number, built.node.options.streams))
         self.parts.operators[built.node.name].append(operator)
         return operator
 
@@ -165,14 +146,14 @@ class _Builder:
             f"{built.node.type} {built.node.kind} '{name}'",
             work,
             rebatcher=Rebatcher(*built.operator.batching()),
-            clock=self._clock,
-            on_failure=self._callbacks.on_failure,
+            clock=self.clock,
+            on_failure=self.callbacks.on_failure,
         )
 
     def _limit(self, built: Built, own: int | None) -> RowLimit:
-        limit = RowLimit(own or self._row_limit, self._callbacks.on_limit, self._callbacks.on_first_rows)
+        limit = RowLimit(own or self.row_limit, self.callbacks.on_limit, self.callbacks.on_first_rows)
         self.parts.limits[built.node.name] = limit
         return limit
 
     def _rows(self, batch: pa.RecordBatch) -> Rows:
-        return Rows(self._session, batches=[batch])
+        return Rows(self.session, batches=[batch])

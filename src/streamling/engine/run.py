@@ -22,7 +22,7 @@ from streamling.checkpoint.clock import Clock, RealClock
 from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.engine import analysis
-from streamling.engine.build import Callbacks, Parts, build
+from streamling.engine.build import Builder, Callbacks, Parts
 from streamling.engine.network import FrameSinkStep
 from streamling.engine.placement import placement_for
 from streamling.errors import StreamlingError
@@ -135,15 +135,15 @@ class PipelineRun:
             on_limit=self.stop,
             on_first_rows=self._on_first_rows,
         )
-        self._parts = build(
+        self._parts = Builder(
             self.analysis,
             self._session,
             placement_for(self._config.spark.master),
             self.context,
             callbacks,
-            clock=self._clock,
-            row_limit=self._config.num_records_before_stop,
-        )
+            self._clock,
+            self._config.num_records_before_stop,
+        ).build()
         self._running = set(self._parts.flows)
         self._checkpointer = Checkpointer(
             flows=self._parts.flows,
