@@ -98,6 +98,10 @@ class AvroFormat:
             return {"payload": self._decoded("FAILFAST", self.record.reader)}
         return {f"payload{id}": self._alone(id) for id in sorted(self._writers)} | {"payload": self._checked()}
 
+    def checks(self) -> dict[str, str]:
+        """None: the decoder itself fails."""
+        return {}
+
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         """Each column and Spark SQL for its value over the columns of `payloads`."""
         if self._skips_resolution:

@@ -64,13 +64,15 @@ class JsonFormat:
             )
         }
 
-    def values(self) -> Sequence[tuple[pa.Field, str]]:
+    def checks(self) -> dict[str, str]:
         bad = raising(self._node, JSON_TEXT, f"left(payload.{_CORRUPT}, {_SHOWN})")
-        # one check per row: it hangs on the first column, which every plan over the rows may leave out otherwise
-        return [(field, f"IF(payload.{_CORRUPT} IS NULL, {self._value(field)}, {bad})") for field in self._schema]
+        return {"checked": f"IF(payload.{_CORRUPT} IS NULL, payload, {bad})"}
+
+    def values(self) -> Sequence[tuple[pa.Field, str]]:
+        return [(field, self._value(field)) for field in self._schema]
 
     def _value(self, field: pa.Field) -> str:
-        place = f"payload.{quoted(field.name)}"
+        place = f"checked.{quoted(field.name)}"
         conversion = _conversion(field.type)
         if conversion is None:
             return place
