@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +13,13 @@ from streamling.config.sections import KafkaSink
 from streamling.dev.avro import SchemaRegistry, decode
 from streamling.dev.kafka import LocalKafka
 from streamling.dev.registry import LocalRegistry
-from streamling.dev.topics import Message, consume
+from streamling.dev.topics import Message, consume, create_topic, partition_count
 from streamling.engine.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
 from streamling.plugins.testing.nodes import GivenSource
+from streamling.state.memory import MemoryState
 from tests.engine.harness import Bench, finish
 
 _numbers = itertools.count(1)
@@ -35,10 +36,13 @@ class KafkaSinkBench(Bench):
         self.schemas = SchemaRegistry(registry.url)
         self.settings: dict[str, Any] = {}
         self.batches: Sequence[pa.RecordBatch] = ()
+        #: called with the number of the batch that is about to be read
+        self.between: Callable[[int], object] = lambda number: None
+        self.runs: list[PipelineRun] = []
 
     def registry(self) -> Registry:
         registry = super().registry()
-        given = {"batches": self.batches, "asked": lambda number: None}
+        given = {"batches": self.batches, "asked": lambda number: self.between(number)}
         registry.register(NodeKind.SOURCE, "given", type("Given", (GivenSource,), given))
         return registry
 
@@ -55,11 +59,14 @@ class KafkaSinkBench(Bench):
     def begin(self, topic: str, *batches: pa.RecordBatch, sql: str | None = None, **options: Any) -> PipelineRun:
         self.batches = batches
         config = KafkaSink(**{"brokers": self.kafka.brokers, "schema_registry_url": self.url, **self.settings})
-        return self.start(self.text(topic, sql, **options), kafka_sink=config)
+        run = self.prepare(self.text(topic, sql, **options), kafka_sink=config)
+        self.runs.append(run)
+        run.start()
+        return run
 
     def write(self, topic: str, *batches: pa.RecordBatch, **options: Any) -> None:
-        """Run to the end."""
-        self.state.clear() if hasattr(self.state, "clear") else None
+        """Run from the first row to the end."""
+        self.state = MemoryState()
         finish(self.begin(topic, *batches, **options))
 
     def failure(self, topic: str, *batches: pa.RecordBatch, **options: Any) -> StreamlingError:
@@ -69,6 +76,24 @@ class KafkaSinkBench(Bench):
         except StreamlingError as error:
             return error
         raise AssertionError("the pipeline ended well")
+
+    def create(self, topic: str, *, schema: Any = None, **how: Any) -> str:
+        """A topic that is there before the pipeline, and a schema for its messages."""
+        create_topic(self.kafka.brokers, topic, **how)
+        if schema is not None:
+            self.schemas.register(f"{topic}-value", schema)
+        return topic
+
+    def partitions(self, topic: str) -> int:
+        return partition_count(self.kafka.brokers, topic)
+
+    def configuration(self, topic: str) -> dict[str, str]:
+        """All settings of a topic."""
+        from confluent_kafka.admin import AdminClient, ConfigResource
+
+        admin = AdminClient({"bootstrap.servers": self.kafka.brokers})  # lives until all is answered
+        (answer,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
+        return {name: entry.value for name, entry in answer.result(30).items()}
 
     def messages(self, topic: str) -> list[Message]:
         return list(consume(self.kafka.brokers, topic))
@@ -82,6 +107,14 @@ class KafkaSinkBench(Bench):
         json_text = message.value[:1] == b"{"
         value = json.loads(message.value) if json_text else decode(self.schemas, message.value)
         return {**value, "_gs_op": _OPERATIONS[message.header("dbz.op")]}
+
+
+def record(*fields: Any, **extra: Any) -> dict[str, Any]:
+    """A record schema with these fields: pairs of name and type, or triples with a default."""
+    made = [
+        {"name": name, "type": type_, **dict(zip(["default"], more, strict=False))} for name, type_, *more in fields
+    ]
+    return {"type": "record", "name": "row", "fields": made, **extra}
 
 
 def people(*rows: tuple[Any, ...]) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +24,8 @@ from streamling.plugins.operators import FrameSink, FrameTransform, Sink, Transf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+T = TypeVar("T")
 
 #: called with the name of the acknowledging sink instance and the epoch
 OnAck = Callable[[str, int], None]
@@ -136,7 +138,7 @@ class FrameSinkStep:
 
     def _take(self, rows: Rows) -> int:
         try:
-            if rows.in_python and self.operator.write_arrow(rows.batches()):
+            if rows.in_python and self._told(lambda: self.operator.write_arrow(rows.batches())):
                 return sum(batch.num_rows for batch in rows.batches())
             return rows.run(lambda: self._write(rows.frame()), f"{self.node}: writing")
         except StreamlingError:
@@ -146,15 +148,25 @@ class FrameSinkStep:
 
     def _write(self, frame: DataFrame) -> int:
         if not self._limit.counts:
-            self.operator.write_frame(frame)
+            self._told(lambda: self.operator.write_frame(frame))
             return 0
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
 
         # only when someone counts: observing costs a pass through an extra operator
         observation = Observation()
-        self.operator.write_frame(frame.observe(observation, f.count(f.lit(1)).alias("rows")))
+        observed = frame.observe(observation, f.count(f.lit(1)).alias("rows"))
+        self._told(lambda: self.operator.write_frame(observed))
         return int(observation.get["rows"])
+
+    def _told(self, write: Callable[[], T]) -> T:
+        """What the sink itself says went wrong is told with its name; other errors are about the plan above it."""
+        try:
+            return write()
+        except StreamlingError as error:
+            if str(self.node) not in str(error):
+                error.context(str(self.node))
+            raise
 
     def ports(self) -> Sequence[Port]:
         return (self,)
