@@ -61,3 +61,12 @@ def test_every_row_comes_out_once_and_in_order(size):
         out += ids(rebatcher.add(rows(*range(start, start + 5)), now=0))
     out += ids(rebatcher.drain())
     assert [one for batch in out for one in batch] == list(range(50))
+
+
+def test_batches_of_other_columns_are_not_joined():
+    rebatcher = Rebatcher(3, None)
+    assert ids(rebatcher.add(rows(1, 2), now=0)) == []
+    wider = rows(3).append_column("name", pa.array(["c"]))
+    assert ids(rebatcher.add(wider, now=0)) == [[1, 2]]
+    (last,) = rebatcher.drain()
+    assert last.to_pylist() == [{"id": 3, "name": "c"}]

@@ -166,3 +166,22 @@ def test_update_where_a_missing_column_is_a_mistake_in_the_file(pg: Driver) -> N
     with pytest.raises(StreamlingError, match="postgres sink 'out': `update_where` names the column 'nope'"):
         run(pg, in_batches([("i", 1, "v")], 1), {"out": sink})
     assert pg.types() == {}
+
+
+def test_columns_that_come_and_go_while_the_sink_runs(pg: Driver) -> None:
+    wider, narrower = batch(("i", 2, "b", "x"), names=("id", "v", "w")), batch(("i", 1, "c"), names=("id", "w"))
+    pg.write(batch(("i", 1, "a")), wider, narrower, evolve="add_columns")
+    assert pg.rows("id, v, w") == [(1, "a", "c"), (2, "b", "x")]
+
+
+def test_a_type_that_changes_while_the_sink_runs_is_compared_with_the_table(pg: Driver) -> None:
+    numbers = batch(("i", 2, 5), types=(pa.int64(), pa.int64()))
+    with pytest.raises(StreamlingError, match=r"column 'v' .* text, expected BIGINT"):
+        pg.write(batch(("i", 1, "a")), batch(("i", 1, "b")), numbers)
+    assert pg.rows() == [(1, "b")]
+
+
+def test_a_key_that_goes_while_the_sink_runs_ends_the_pipeline(pg: Driver) -> None:
+    keyless = batch(("i", "b"), names=("v",), types=(pa.string(),))
+    with pytest.raises(StreamlingError, match="`primary_key` names the column 'id', which is not among"):
+        pg.write(batch(("i", 1, "a")), keyless)

@@ -27,6 +27,8 @@ class Rebatcher:
         if self._rows is None and self._interval is None:
             yield batch
             return
+        if self._waiting and not batch.schema.equals(self._waiting[0].schema):
+            yield from self.drain()  # a source may gain columns while it runs: batches of both kinds cannot be joined
         if not self._waiting:
             self._oldest = now
         self._waiting.append(batch)

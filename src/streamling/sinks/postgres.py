@@ -60,8 +60,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         self._name = TableName(options.schema_, options.table)
         self._fields = [field for field in context.input_schema if field.name != _OP]
         self._key = context.primary_key
-        check_names(self._name, self._fields)
-        self._check_update_where()
+        self._check_fields()
         server = Server(
             settings.host,
             settings.port,
@@ -82,6 +81,8 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         )
         self._failures = Failures(self._name, server)
         self._columns: dict[str, Column] = {}
+        #: of the last batch
+        self._arriving: pa.Schema | None = None
         self._skipped_deletes = 0
 
     def labels(self) -> Mapping[str, str]:
@@ -100,10 +101,28 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     def open(self) -> None:
         try:
-            columns = self._durably(self._prepare)
+            self._take_aim()
         except BaseException:
             self._session.close()
             raise
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._arriving is None or not batch.schema.equals(self._arriving):
+            self._follow(batch.schema)
+        deleted = _deleted(batch)
+        if self._key:
+            self._merge(batch, deleted)
+        else:
+            self._append(batch if deleted is None else self._without_deletes(batch, deleted))
+
+    def close(self) -> None:
+        self._session.close()
+
+    # ── the columns ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_aim(self) -> None:
+        """Make the table fit the columns, and the statements fit the table."""
+        columns = self._durably(self._prepare)
         self._columns = {field.name: columns[field.name] for field in self._fields}
         timeout_ms = int(self._statement_timeout * 1000)
         self._appending = Appending(self._name, list(self._columns.values()), timeout_ms)
@@ -120,15 +139,21 @@ class PostgresSink(Sink[PostgresSinkOptions]):
             for with_steps in (False, True)
         }
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        deleted = _deleted(batch)
-        if self._key:
-            self._merge(batch, deleted)
-        else:
-            self._append(batch if deleted is None else self._without_deletes(batch, deleted))
-
-    def close(self) -> None:
-        self._session.close()
+    def _follow(self, schema: pa.Schema) -> None:
+        """Columns may come, go and change while a source runs. What was declared counts as long as nothing changed:
+        some types, such as times, come out of Spark as others."""
+        declared = {field.name: field for field in self._fields}
+        before = {} if self._arriving is None else {field.name: field.type for field in self._arriving}
+        fields = [
+            field if before.get(field.name, field.type) != field.type else declared.get(field.name, field)
+            for field in schema
+            if field.name != _OP
+        ]
+        self._arriving = schema
+        if fields != self._fields:
+            self._fields = fields
+            self._check_fields()
+            self._take_aim()
 
     # ── one transaction ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -185,18 +210,18 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _plan(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> Plan:
-        keys = pa.table({f"k{n}": _comparable(self._column(batch, name)) for n, name in enumerate(self._key)})
+        fields = {field.name: field for field in self._fields}
+        keys = pa.table({f"k{n}": _comparable(self._column(batch, fields[name])) for n, name in enumerate(self._key)})
         compares = bool(self.options.update_where) and self.options.on_conflict == "update"
         if compares or not self.options.deduplicate:
             return in_rounds(keys, deleted)
         return first_wins(keys, deleted) if self.options.on_conflict == "nothing" else last_wins(keys, deleted)
 
     def _printable(self, batch: pa.RecordBatch) -> pa.Table:
-        return pa.table({field.name: self._column(batch, field.name) for field in self._fields})
+        return pa.table({field.name: self._column(batch, field) for field in self._fields})
 
-    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        field = self.context.input_schema.field(name)
-        return printable(batch.column(name), field, self._columns[name].internal)
+    def _column(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+        return printable(batch.column(field.name), field, self._columns[field.name].internal)
 
     def _without_deletes(self, batch: pa.RecordBatch, deleted: pa.Array) -> pa.RecordBatch:
         if not self._skipped_deletes:
@@ -205,12 +230,14 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         self._skipped_deletes += batch.num_rows - kept.num_rows
         return kept
 
-    def _check_update_where(self) -> None:
+    def _check_fields(self) -> None:
+        check_names(self._name, self._fields)
         names = [field.name for field in self._fields]
-        for column in self.options.update_where:
+        asked = {**dict.fromkeys(self._key, "primary_key"), **dict.fromkeys(self.options.update_where, "update_where")}
+        for column, option in asked.items():
             if column not in names:
                 raise StreamlingError.user(
-                    f"postgres sink '{self.context.name}': `update_where` names the column '{column}', which is not"
+                    f"postgres sink '{self.context.name}': `{option}` names the column '{column}', which is not"
                     f" among ({', '.join(names)})"
                 )
 
