@@ -121,13 +121,17 @@ class FrameSinkStep:
 
     def open(self) -> None:
         try:
-            self.operator.open()
+            self._told(self.operator.open)
+        except StreamlingError:
+            raise
         except Exception as error:
             raise StreamlingError.wrap(error, str(self.node)) from error
 
     def close(self) -> None:
         try:
-            self.operator.close()
+            self._told(self.operator.close)
+        except StreamlingError:
+            raise
         except Exception as error:
             raise StreamlingError.wrap(error, f"{self.node}: closing") from error
 
@@ -159,10 +163,10 @@ class FrameSinkStep:
         self._told(lambda: self.operator.write_frame(observed))
         return int(observation.get["rows"])
 
-    def _told(self, write: Callable[[], T]) -> T:
+    def _told(self, call: Callable[[], T]) -> T:
         """What the sink itself says went wrong is told with its name; other errors are about the plan above it."""
         try:
-            return write()
+            return call()
         except StreamlingError as error:
             if str(self.node) not in str(error):
                 error.context(str(self.node))

@@ -89,7 +89,11 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
     def open(self) -> None:
         """Waits for brokers and registry that are away."""
-        retried(self._prepare, stopping=self.context.stopping, log=self.context.log)
+        try:
+            retried(self._prepare, stopping=self.context.stopping, log=self.context.log)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         if self._admin is not None:
