@@ -76,7 +76,9 @@ class StreamlingError(Exception):
     def causes(self) -> Iterator[str]:
         """One line per cause, outermost first."""
         error: BaseException | None = self.__cause__
-        while error is not None:
+        told: set[int] = {id(self)}  # `raise error from error` makes an error its own cause
+        while error is not None and id(error) not in told:
+            told.add(id(error))
             if sentence := _sentence(error):
                 yield sentence
             error = error.__cause__
