@@ -120,7 +120,7 @@ def test_a_built_archive_is_one_that_java_accepts(tmp_path: Path) -> None:
     seen: list[tuple[str, float]] = []
     built = build_archive(cache_dir=tmp_path, progress=lambda doing, done: seen.append((doing, done)))
     assert Archive.for_settings(cache_dir=tmp_path).path == built
-    assert [doing for doing, _ in seen][:2] == ["starting Spark", "learning: files"]
+    assert [doing for doing, _ in seen][:2] == ["starting Spark", "learning: csv"]
     assert [done for _, done in seen] == sorted(done for _, done in seen)
     # With this flag Java refuses to start rather than go on without the archive.
     strict = "-XX:AOTMode=on" if find_java(os.environ).major >= 25 else "-Xshare:on"

@@ -20,7 +20,8 @@ from tests.sources.kafka_driver import Topic, framed
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
-KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "30"))
+#: enough for every run of the suite; STREAMLING_TEST_KILLS=30 for a longer look
+KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "10"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 SCHEMA = {
     "type": "record",
