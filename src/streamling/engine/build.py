@@ -128,7 +128,7 @@ class Builder:
             operator = first if number == 0 else self._instance(built, first, number)
             name = node.name if instances == 1 else f"{node.name}[{number}]"
             if isinstance(operator, Sink):
-                work: Any = SinkWork(name, node, operator, limit, self.callbacks.on_ack)
+                work: Any = SinkWork(name, operator, limit, self.callbacks.on_ack)
                 self.parts.sinks.append(name)
             else:
                 work = TransformWork(name, operator, built.schema, outlet, self._rows)

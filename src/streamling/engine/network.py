@@ -216,9 +216,8 @@ class LaneStep:
 class SinkWork:
     """What the lane of a sink does."""
 
-    def __init__(self, lane: str, node: Node, sink: Sink[Any], limit: RowLimit, on_ack: OnAck) -> None:
+    def __init__(self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck) -> None:
         self._lane = lane
-        self._node = node
         self._sink = sink
         self._limit = limit
         self._on_ack = on_ack

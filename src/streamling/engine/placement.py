@@ -18,6 +18,7 @@ import pyarrow as pa
 from streamling.engine.analysis import Built
 from streamling.engine.arrow_map import map_in_arrow
 from streamling.engine.rows import check_columns
+from streamling.engine.settings import is_local
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext, ignore_stop
 from streamling.plugins.loader import FILE_MODULE
@@ -61,7 +62,7 @@ class ClusterPlacement:
 
 def placement_for(master: str) -> Placement:
     """Local masters share this machine with us; any other is a cluster."""
-    return LocalPlacement() if master == "local" or master.startswith("local[") else ClusterPlacement()
+    return LocalPlacement() if is_local(master) else ClusterPlacement()
 
 
 class ExecutorTransform(FrameTransform[Any]):

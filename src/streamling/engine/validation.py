@@ -12,9 +12,9 @@ from streamling.engine.run import PipelineRun
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.keys import check_key_columns
 from streamling.pipeline.model import Node, NodeKind
+from streamling.pipeline.references import sql_problem
 from streamling.plugins.operators import FrameTransform, Transform
 from streamling.plugins.registry import Registry
-from streamling.sql.problems import SqlProblem
 
 
 def check_without_spark(run: PipelineRun, registry: Registry) -> Mapping[str, pa.Schema | None]:
@@ -68,18 +68,10 @@ class _StaticWalk:
     ) -> pa.Schema | None:
         operator = kind(self._run.context(node, pa.schema([]), 0, 1))
         problems, schema = operator.static_check(inputs)
-        self.problems += [_in_file(problem, node) for problem in problems]
+        self.problems += [sql_problem(problem, str(node), node.text_of("sql")) for problem in problems]
         return schema
 
 
 def fully_known(schema: pa.Schema) -> bool:
     """False when a column's type is one that only Spark can tell."""
     return not any((field.metadata or {}).get(b"streamling.type") == b"unknown" for field in schema)
-
-
-def _in_file(problem: SqlProblem, node: Node) -> Problem:
-    """A mistake in a SQL text at its place in the pipeline file."""
-    text = node.text_of("sql")
-    line = text.line + max(0, problem.line - 1)
-    column = text.column + max(0, problem.column - 1)
-    return Problem(f"{node}: {problem.message}", text.file, line, column, problem.remedy, problem.excerpt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.graph import canonical, find_cycle, resolve, topological_order
@@ -10,6 +11,9 @@ from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind, Place
 from streamling.pipeline.nodes import Draft
 from streamling.pipeline.suggest import did_you_mean, listing
+
+if TYPE_CHECKING:
+    from streamling.sql.problems import SqlProblem
 
 
 def link(drafts: Sequence[Draft], problems: list[Problem]) -> list[Node]:
@@ -73,17 +77,14 @@ def sql_problems(error: StreamlingError, node: str, text: Place) -> list[Problem
     inner = getattr(error, "problems", None)
     if not inner:
         return [place_problem(f"{node}: {error}", text, error.remedy)]
-    return [
-        Problem(
-            f"{node}: {each.message}",
-            text.file,
-            text.line + max(each.line - 1, 0),
-            text.column + max(each.column - 1, 0),
-            each.remedy,
-            each.excerpt,
-        )
-        for each in inner
-    ]
+    return [sql_problem(each, node, text) for each in inner]
+
+
+def sql_problem(problem: SqlProblem, node: str, text: Place) -> Problem:
+    """A mistake in a SQL text that begins at ``text``, at its place in the file."""
+    line = text.line + max(problem.line - 1, 0)
+    column = text.column + max(problem.column - 1, 0)
+    return Problem(f"{node}: {problem.message}", text.file, line, column, problem.remedy, problem.excerpt)
 
 
 def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
