@@ -371,7 +371,6 @@ def test_all_problems_are_reported_together(case: Case) -> None:
             "1:39: postgres_sink.batch_flush_interval is '5', "
             "which is no duration (write a number and a unit, such as 500ms, 1s, 1m 30s or 2h)",
         ),
-        ("spark: {driver_memory: lots}", "1:24: spark.driver_memory is 'lots', expected text such as 1g"),
         ("spark: {conf: {spark.a: [1]}}", "1:25: spark.conf.spark.a cannot be used, expected a mapping"),
         (
             "clickhouse_source: {url: 'http://me:hunter2@h', page_size: x}",

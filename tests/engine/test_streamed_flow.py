@@ -6,7 +6,8 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
-from streamling.plugins.operators import StreamAgain
+from streamling.pipeline.options import SinkOptions
+from streamling.plugins.operators import FrameSink, StreamAgain
 from tests.engine.harness import Bench, TickSource, eventually, finish
 
 pytestmark = pytest.mark.spark
@@ -103,3 +104,67 @@ def test_a_pipeline_that_waits_for_its_source_can_be_stopped(spark) -> None:
     run.stop("enough")
     finish(run)
     assert _rows(run) == 0
+
+
+class PreparingSink(FrameSink[SinkOptions]):
+    """Notes how often it is asked for its part of the plan, and what it is given to write."""
+
+    Options = SinkOptions
+    prepared: list[str]
+    written: list[list[str]]
+
+    def prepare(self, frame):
+        self.prepared.append(self.context.name)
+        return frame.withColumn("seen", frame.value + 1)
+
+    def write_frame(self, frame):
+        self.written.append(frame.columns)
+        assert all(row.seen == row.value + 1 for row in frame.collect())
+
+
+def _preparing(spark) -> tuple[Bench, type]:
+    class Sink(PreparingSink):
+        prepared, written = [], []
+
+    class WithSink(Bench):
+        def registry(self):
+            registry = super().registry()
+            registry.register(NodeKind.SINK, "preparing", Sink)
+            return registry
+
+    return WithSink(spark), Sink
+
+
+def test_what_a_sink_does_to_its_rows_is_part_of_the_stream_when_it_is_alone(spark) -> None:
+    bench, sink = _preparing(spark)
+    run = bench.start("""
+        sources: {rows: {type: flood}}
+        transforms: {more: {type: sql, primary_key: value, sql: SELECT value FROM rows}}
+        sinks: {out: {type: preparing, from: more}}
+    """)
+    eventually(lambda: len(sink.written) > 3, 60)
+    run.stop("enough")
+    finish(run)
+    assert sink.prepared == ["out"]
+    assert sink.written[0] == ["value", "_gs_op", "seen"]
+
+
+def test_what_sinks_do_to_rows_they_share_happens_to_each_batch(spark) -> None:
+    bench, sink = _preparing(spark)
+    run = bench.start("""
+        sources: {rows: {type: flood}}
+        transforms: {}
+        sinks: {one: {type: preparing, from: rows}, two: {type: preparing, from: rows}}
+    """)
+    eventually(lambda: len(sink.written) >= 4, 60)
+    run.stop("enough")
+    finish(run)
+    assert sink.prepared[:4] == ["one", "two", "one", "two"]
+
+
+def test_a_blackhole_computes_every_row_of_a_stream(spark) -> None:
+    bench, source = _bench(spark, StreamlingError.user("no good"))
+    run = bench.start(_PIPELINE.replace("memory", "blackhole"))
+    with pytest.raises(StreamlingError, match="breaking source 'rows': no good"):
+        finish(run)
+    assert len(source.starts) == 1

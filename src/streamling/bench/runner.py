@@ -59,8 +59,10 @@ def measure_all(
 
 
 def _environment(environ: Mapping[str, str], cache_dir: Path) -> dict[str, str]:
-    """The user's, without what would change a pipeline or show up in its output."""
-    kept = {name: value for name, value in environ.items() if not name.startswith(("STREAMLING__", "SPARK_"))}
+    """The user's, without what would change a pipeline or show up in its output. Bytecode is kept, as an installed
+    package has it: otherwise a start would measure the compiler of Python."""
+    left_out = ("STREAMLING__", "SPARK_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in environ.items() if not name.startswith(left_out)}
     return {**kept, "STREAMLING__CACHE_DIR": str(cache_dir)}
 
 

@@ -315,9 +315,6 @@ class Spark(Section):
     """The Spark underneath."""
 
     master: str = Field(default="local[*]", description="Spark master: this machine, or any cluster.")
-    driver_memory: str = Field(
-        default="1g", pattern=r"^\d+[kmgKMG]$", examples=["1g"], description="Heap of the driver's JVM."
-    )
     conf: values.PlainMap = Field(default={}, description="Spark settings; in the environment `k=v,k=v` or JSON.")
 
 

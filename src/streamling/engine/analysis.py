@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.engine.flow import OP_COLUMN
 from streamling.engine.rows import Rows
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.keys import check_key_columns, with_primary_keys
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import AnySource, FrameTransform, Operator, Transform
+from streamling.plugins.operators import OP_COLUMN, AnySource, FrameTransform, Operator, Transform
 from streamling.plugins.registry import Registry
 
 if TYPE_CHECKING:

@@ -22,14 +22,12 @@ from streamling.engine.network import Outlet
 from streamling.engine.rows import Rows, check_columns
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
+from streamling.plugins.operators import OP_COLUMN, AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
-
-OP_COLUMN = "_gs_op"
 
 #: called with the flow's name, the epoch and the position that the epoch covers
 OnMarked = Callable[[str, int, Position], None]

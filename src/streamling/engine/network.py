@@ -136,21 +136,36 @@ class FrameSinkStep:
             raise StreamlingError.wrap(error, f"{self.node}: closing") from error
 
     def accept(self, upstream: str, rows: Rows) -> None:
-        with self._lock:
-            count = self._take(rows)
-        self._limit.take(count)
+        self._deliver(lambda: self._take(rows))
 
-    def _take(self, rows: Rows) -> int:
+    def prepare(self, rows: Rows) -> Rows:
+        """The sink's own part of the plan."""
+        frame = rows.run(lambda: self._told(lambda: self.operator.prepare(rows.frame())))
+        return Rows(rows.session, frame=frame, lineage=rows.lineage)
+
+    def accept_prepared(self, rows: Rows) -> None:
+        """Take rows that went through `prepare` before."""
+        self._deliver(lambda: self._write(rows))
+
+    def _deliver(self, take: Callable[[], int]) -> None:
         try:
-            if rows.in_python and self._told(lambda: self.operator.write_arrow(rows.batches())):
-                return sum(batch.num_rows for batch in rows.batches())
-            return rows.run(lambda: self._write(rows.frame()), f"{self.node}: writing")
+            with self._lock:
+                count = take()
         except StreamlingError:
             raise
         except Exception as error:
             raise StreamlingError.wrap(error, str(self.node)) from error
+        self._limit.take(count)
 
-    def _write(self, frame: DataFrame) -> int:
+    def _take(self, rows: Rows) -> int:
+        if rows.in_python and self._told(lambda: self.operator.write_arrow(rows.batches())):
+            return sum(batch.num_rows for batch in rows.batches())
+        return self._write(self.prepare(rows))
+
+    def _write(self, rows: Rows) -> int:
+        return rows.run(lambda: self._write_frame(rows.frame()), f"{self.node}: writing")
+
+    def _write_frame(self, frame: DataFrame) -> int:
         if not self._limit.counts:
             self._told(lambda: self.operator.write_frame(frame))
             return 0

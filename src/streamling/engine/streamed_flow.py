@@ -12,11 +12,12 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamling.engine.flow import Flow
-from streamling.engine.network import FrameStep, Outlet
+from streamling.engine.network import FrameSinkStep, FrameStep, Outlet
 from streamling.engine.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
@@ -38,8 +39,9 @@ _TELL_INTERVAL = 30.0
 class StreamedFlow(Flow):
     """Runs as a Structured Streaming query; Spark calls for every micro-batch.
 
-    SQL steps right below the source become part of the streaming plan: they are parsed and analysed once per
-    query, not once per batch. Spark's checkpoint folder is scratch: it only tells which offsets a batch ends at.
+    SQL steps right below the source, and what a sink of Spark's does to its rows, become part of the streaming
+    plan: they are parsed and analysed once per query, not once per batch. Spark's checkpoint folder is scratch: it
+    only tells which offsets a batch ends at.
     """
 
     def __init__(
@@ -114,26 +116,30 @@ class StreamedFlow(Flow):
     def _query(self, scratch: Path) -> StreamingQuery:
         _activate(self._session)
         frame = self._with_operation(self._ask(lambda: self._source.stream(self._session, self._position)))
-        rows, outlet = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
+        rows, deliver = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
 
         def on_batch(frame: DataFrame, number: int) -> None:
-            self._on_batch(outlet, Rows(frame.sparkSession, frame=frame, lineage=rows.lineage), scratch, number)
+            batch = Rows(frame.sparkSession, frame=frame, lineage=rows.lineage)
+            self._on_batch(lambda: deliver(batch), scratch, number)
 
         return rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", str(scratch)).start()
 
-    def _fused(self, rows: Rows) -> tuple[Rows, Outlet]:
-        """Follow SQL steps that are the only consumer of their upstream."""
+    def _fused(self, rows: Rows) -> tuple[Rows, Callable[[Rows], None]]:
+        """Follow SQL steps, and a sink that Spark writes, as long as they are the only consumer of their upstream.
+        Returns the plan up to there, and who takes its batches."""
         outlet, upstream = self._outlet, self.name
         while len(outlet.steps) == 1 and isinstance(step := outlet.steps[0], FrameStep):
             rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
-        return rows, outlet
+        if len(outlet.steps) == 1 and isinstance(sink := outlet.steps[0], FrameSinkStep):
+            return sink.prepare(rows), sink.accept_prepared
+        return rows, outlet.emit
 
-    def _on_batch(self, outlet: Outlet, rows: Rows, scratch: Path, number: int) -> None:
+    def _on_batch(self, deliver: Callable[[], None], scratch: Path, number: int) -> None:
         with self._boundary:
             if self._refusing or self._paused.is_set() or self._again is not None:
                 return  # nothing of this batch is delivered and the position stays: it comes again
             try:
-                outlet.emit(rows)
+                deliver()
                 self._position = self._source.position_after(_end_offset(scratch, number), self._position)
                 self._went_on()
                 Flow._act(self)

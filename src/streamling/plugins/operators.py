@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 #: The source alone gives it a meaning; equal positions mean the same place.
 Position = Mapping[str, Any]
 
+#: what happened to a row: ``i`` inserted, ``u`` updated, ``d`` deleted; every batch has this column
+OP_COLUMN: Final = "_gs_op"
+
 OptionsT = TypeVar("OptionsT", bound=NodeOptions)
 
 
@@ -266,6 +269,11 @@ class FrameSink(Operator[OptionsT]):
         """Take rows that are in Python already, durably; False: not here, hand them over as a DataFrame."""
         return False
 
+    def prepare(self, frame: DataFrame) -> DataFrame:
+        """What the sink changes about the rows (columns it drops or makes), as a plan. Called once per batch, or
+        once per query where a stream has no other consumer, so that it runs in the same pass as the SQL."""
+        return frame
+
     @abstractmethod
     def write_frame(self, frame: DataFrame) -> None:
-        """Write all rows durably before returning. Called once per batch."""
+        """Write all rows of a prepared frame durably before returning. Called once per batch."""

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from streamling.pipeline.options import Parallel, SinkOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import Sink
+from streamling.plugins.operators import OP_COLUMN, Sink
 
 
 class MemorySinkOptions(Parallel, SinkOptions):
@@ -26,8 +26,8 @@ class MemorySink(Sink[MemorySinkOptions]):
         self._batches: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self.options.exclude_gs_op and "_gs_op" in batch.schema.names:
-            batch = batch.drop_columns(["_gs_op"])
+        if self.options.exclude_gs_op and OP_COLUMN in batch.schema.names:
+            batch = batch.drop_columns([OP_COLUMN])
         self._batches.append(batch)
 
     def table(self) -> pa.Table:
@@ -37,5 +37,5 @@ class MemorySink(Sink[MemorySinkOptions]):
 
     def _empty(self) -> pa.Table:
         schema = self.context.input_schema
-        names = [name for name in schema.names if not (self.options.exclude_gs_op and name == "_gs_op")]
+        names = [name for name in schema.names if not (self.options.exclude_gs_op and name == OP_COLUMN)]
         return schema.empty_table().select(names)

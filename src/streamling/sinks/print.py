@@ -11,7 +11,7 @@ from pydantic import Field
 
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import Sink
+from streamling.plugins.operators import OP_COLUMN, Sink
 from streamling.types.json import json_rows
 
 #: row kind before the row, on a terminal only: a pipe into jq must see nothing but JSON
@@ -53,9 +53,9 @@ class PrintSink(Sink[PrintSinkOptions]):
         self._emit(b"".join(lines))
 
     def _prefix(self, batch: pa.RecordBatch, row: int) -> bytes:
-        if not self._kinds or "_gs_op" not in batch.schema.names:
+        if not self._kinds or OP_COLUMN not in batch.schema.names:
             return b""
-        return self._kinds.get(batch.column("_gs_op")[row].as_py(), b"")
+        return self._kinds.get(batch.column(OP_COLUMN)[row].as_py(), b"")
 
     def _emit(self, text: bytes) -> None:
         try:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from streamling.plugins.operators import OP_COLUMN
 from streamling.sources import _file_csv, _file_json
-from streamling.sources._file_schema import OP_COLUMN, FileSchema
+from streamling.sources._file_schema import FileSchema
 from streamling.types.spark import to_spark_schema
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from types import ModuleType
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.plugins.operators import OP_COLUMN
 from streamling.sources import _file_avro, _file_csv, _file_json, _file_parquet
 from streamling.sources import _file_text as text
 from streamling.sources._file_sample import Sample
 from streamling.sources._file_storage import File, Storage
 
-OP_COLUMN = "_gs_op"
 #: how much is looked at: all of a small data set, the beginnings of spread-out files of a large one
 SAMPLE_FILES = 64
 SAMPLE_BYTES = {"csv": 16 << 20, "json": 4 << 20}

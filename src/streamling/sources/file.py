@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import Options, Parallel, SourceOptions
 from streamling.pipeline.scalars import Duration
-from streamling.plugins.operators import END, End, Position, Progress, Source, SourceBatch, Wait
+from streamling.plugins.operators import END, OP_COLUMN, End, Position, Progress, Source, SourceBatch, Wait
 from streamling.sources._file_buckets import BucketStorage
 from streamling.sources._file_progress import Ledger, Ranges, Tracker
 from streamling.sources._file_reader import BATCH_FILES, FileReader, weight
@@ -112,7 +112,7 @@ class FileSource(Source[FileSourceOptions]):
         if master == "local" or master.startswith("local["):
             staging = Staging(self._storage, self.options.format)
         # Changes have an order: the last operation on a key wins. Plain rows can be read in any.
-        in_order = not self.bounded or "_gs_op" in self._schema.columns.names
+        in_order = not self.bounded or OP_COLUMN in self._schema.columns.names
         parallelism = self.options.parallelism or (1 if in_order else None)
         return FileReader(
             self._storage,
