@@ -10,6 +10,8 @@ import streamling.plugins.testing
 def test_the_public_names():
     assert streamling.plugins.__all__ == [
         "END",
+        "ByColumns",
+        "ByPrimaryKey",
         "Downstream",
         "End",
         "FrameSink",
@@ -19,9 +21,11 @@ def test_the_public_names():
         "NodeContext",
         "NodeState",
         "Parallel",
+        "Partitions",
         "Position",
         "Progress",
         "Rebatched",
+        "RoundRobin",
         "Sink",
         "SinkOptions",
         "Source",

@@ -174,7 +174,7 @@ def _where(node: NodeDescription) -> Iterator[str]:
     several = f"{node.instances} " if node.instances > 1 else ""
     match node.place.value:
         case "pulled":
-            yield "bounded" if node.bounded else "continuous"
+            yield ("bounded" if node.bounded else "continuous") + (f", {several}instances" if several else "")
         case "streamed":
             yield "bounded stream" if node.bounded else "continuous stream"
         case "spark":

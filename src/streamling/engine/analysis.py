@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamling.engine.instances import instances_of, router_of
 from streamling.engine.rows import Rows
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.keys import check_key_columns, with_primary_keys
@@ -39,6 +40,10 @@ class Built:
     operator: Operator[Any]
     input_schema: pa.Schema
     schema: pa.Schema
+
+    @property
+    def instances(self) -> int:
+        return self.operator.context.instances
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory
     sources, problems = {}, []
     for node in pipeline.sources:
         try:
-            operator = operator_class(node, registry)(context(node, pa.schema([]), 0, node.options.streams))
+            kind = operator_class(node, registry)
+            operator = kind(context(node, pa.schema([]), 0, instances_of(node, kind)))
         except StreamlingError as error:
             if error.internal:
                 raise
@@ -148,7 +154,9 @@ class _Walk:
 
     def _build(self, node: Node) -> Built:
         input_schema = self.built[node.upstreams[0]].schema
-        operator = operator_class(node, self._registry)(self._context(node, input_schema, 0, node.options.streams))
+        kind = operator_class(node, self._registry)
+        operator = kind(self._context(node, input_schema, 0, instances_of(node, kind)))
+        router_of(node, kind, input_schema)  # tells when rows cannot be placed
         if isinstance(operator, FrameTransform):
             schema = self._frame_schema(node, operator)
         elif isinstance(operator, Transform):

@@ -11,12 +11,12 @@ import pyarrow as pa
 from streamling.checkpoint.clock import Clock
 from streamling.engine.analysis import Analysis, Built, ContextFactory
 from streamling.engine.flow import Flow, OnMarked, PulledFlow
+from streamling.engine.instances import router_of
 from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
 from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, OnAck, Outlet, SinkWork, Step, TransformWork
 from streamling.engine.placement import Placement
 from streamling.engine.rebatch import Rebatcher
-from streamling.engine.routing import Router
 from streamling.engine.rows import Rows
 from streamling.engine.streamed_flow import StreamedFlow
 from streamling.errors import StreamlingError
@@ -74,20 +74,23 @@ class Builder:
         return self.parts
 
     def _add_flow(self, built: Built) -> None:
-        node, source = built.node, built.operator
+        self.parts.operators[built.node.name] = [built.operator]
+        for number in range(built.instances):
+            source = built.operator if number == 0 else self._instance(built, built.operator, number)
+            name = _instance_name(built, number)
+            self.parts.flows[name] = self._flow(built, source, name)
+
+    def _flow(self, built: Built, source: Operator[Any], name: str) -> Flow:
+        node, outlet = built.node, self._outlet(built.node.name)
         callbacks = {
             "on_marked": self.callbacks.on_marked,
             "on_end": self.callbacks.on_end,
             "on_failure": self.callbacks.on_failure,
         }
-        flow: Flow
         if isinstance(source, StreamedSource):
-            flow = StreamedFlow(node, source, self.session, self._outlet(node.name), **callbacks)
-        else:
-            assert isinstance(source, Source)
-            flow = PulledFlow(node, source, built.schema, self.session, self._outlet(node.name), **callbacks)
-        self.parts.flows[node.name] = flow
-        self.parts.operators[node.name] = [source]
+            return StreamedFlow(name, node, source, self.session, outlet, **callbacks)
+        assert isinstance(source, Source)
+        return PulledFlow(name, node, source, built.schema, self.session, outlet, **callbacks)
 
     def _outlet(self, name: str) -> Outlet:
         return Outlet(name, [self._step(node.name) for node in self.analysis.pipeline.consumers(name)])
@@ -120,13 +123,13 @@ class Builder:
         return step
 
     def _lanes(self, built: Built, first: Transform[Any] | Sink[Any]) -> LaneStep:
-        node, instances = built.node, built.node.options.streams
+        node, instances = built.node, built.instances
         outlet = self._outlet(node.name)
         limit = self._limit(built, first.row_limit if isinstance(first, Sink) else None)
         lanes = []
         for number in range(instances):
             operator = first if number == 0 else self._instance(built, first, number)
-            name = node.name if instances == 1 else f"{node.name}[{number}]"
+            name = _instance_name(built, number)
             if isinstance(operator, Sink):
                 work: Any = SinkWork(name, operator, limit, self.callbacks.on_ack)
                 self.parts.sinks.append(name)
@@ -134,10 +137,10 @@ class Builder:
                 work = TransformWork(name, operator, built.schema, outlet, self._rows)
             lanes.append(self._lane(built, name, work))
         self.parts.lanes.extend(lanes)
-        return LaneStep(node, lanes, Router(instances, node.primary_key))
+        return LaneStep(node, lanes, router_of(node, type(first), built.input_schema))
 
     def _instance(self, built: Built, first: Operator[Any], number: int) -> Any:
-        operator = type(first)(self.context(built.node, built.input_schema, number, built.node.options.streams))
+        operator = type(first)(self.context(built.node, built.input_schema, number, built.instances))
         self.parts.operators[built.node.name].append(operator)
         return operator
 
@@ -157,3 +160,7 @@ class Builder:
 
     def _rows(self, batch: pa.RecordBatch) -> Rows:
         return Rows(self.session, batches=[batch])
+
+
+def _instance_name(built: Built, number: int) -> str:
+    return built.node.name if built.instances == 1 else f"{built.node.name}[{number}]"

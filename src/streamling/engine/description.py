@@ -16,6 +16,7 @@ import pyarrow as pa
 from streamling.config import AppConfig
 from streamling.config.values import mask_map, mask_url
 from streamling.engine.analysis import Analysis, Described, empty_frame, operator_class
+from streamling.engine.instances import instances_of
 from streamling.engine.placement import LocalPlacement, placement_for
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import dump
@@ -103,7 +104,15 @@ def describe_plan(
     segments = _segments(pipeline, places)
     number_of = {name: segment.number for segment in segments for name in segment.nodes}
     nodes = {
-        node.name: _node(node, places[node.name], number_of.get(node.name), sources.get(node.name), schemas)
+        node.name: _node(
+            node,
+            places[node.name],
+            number_of.get(node.name),
+            sources.get(node.name),
+            schemas,
+            # a source that Spark divides by itself runs as one operator with several streams
+            max(instances_of(node, operator_class(node, registry)), node.options.streams),
+        )
         for node in pipeline
     }
     return PlanDescription(
@@ -158,6 +167,7 @@ def _node(
     segment: int | None,
     source: AnySource[Any] | None,
     schemas: Mapping[str, pa.Schema | None],
+    instances: int,
 ) -> NodeDescription:
     # a sink takes what its upstream gives; its own entry is empty when a type is not known yet
     schema = schemas.get(node.upstreams[0] if node.kind is NodeKind.SINK else node.name)
@@ -170,7 +180,7 @@ def _node(
         upstreams=node.upstreams,
         primary_key=node.primary_key,
         columns=None if schema is None else tuple(map(_column, schema)),
-        instances=node.options.streams,
+        instances=instances,
         batch_size=node.options.rows_per_batch,
         flush_interval=node.options.flush_interval,
         bounded=None if source is None else source.bounded,

@@ -38,6 +38,7 @@ class Flow(ABC):
 
     def __init__(
         self,
+        name: str,
         node: Node,
         session: SparkSession,
         outlet: Outlet,
@@ -46,7 +47,7 @@ class Flow(ABC):
         on_end: Callable[[str], None],
         on_failure: Callable[[StreamlingError], None],
     ) -> None:
-        self.name = node.name
+        self.name = name
         self._node = node
         self._session = session
         self._outlet = outlet
@@ -60,7 +61,7 @@ class Flow(ABC):
         self._position: Position = {}
         self._requested: int | None = None
         self._committed: tuple[int, Position] | None = None
-        self._thread = threading.Thread(target=self._run, name=f"flow {node.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"flow {name}", daemon=True)
         for port in self._ports:
             port.add_feeder(self.name)
 
@@ -166,6 +167,7 @@ class PulledFlow(Flow):
 
     def __init__(
         self,
+        name: str,
         node: Node,
         source: Source[Any],
         schema: pa.Schema,
@@ -173,7 +175,7 @@ class PulledFlow(Flow):
         outlet: Outlet,
         **callbacks: Any,
     ):
-        super().__init__(node, session, outlet, **callbacks)
+        super().__init__(name, node, session, outlet, **callbacks)
         self._source = source
         self._schema = schema
 

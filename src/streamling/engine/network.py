@@ -248,7 +248,9 @@ class SinkWork:
             self._sink.write(batch.slice(0, allowed))
 
     def mark(self, epoch: int) -> None:
-        self._sink.flush()
+        self._sink.marker(epoch, lambda: self._acknowledge(epoch))
+
+    def _acknowledge(self, epoch: int) -> None:
         if not self._refused:  # a position behind rows that reached nobody must never be stored
             self._on_ack(self._lane, epoch)
 

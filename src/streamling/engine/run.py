@@ -197,7 +197,9 @@ class PipelineRun:
 
     def progress(self) -> Progress | None:
         """Progress over all bounded sources that know theirs."""
-        known = [progress for source in self._sources.values() if (progress := source.progress())]
+        flows = self._parts.flows.values()
+        sources = [flow.source for flow in flows] or self._sources.values()
+        known = [progress for source in sources if (progress := source.progress())]
         if not known:
             return None
         return Progress(sum(one.done for one in known), sum(one.total for one in known), known[0].unit)

@@ -45,9 +45,15 @@ class StreamedFlow(Flow):
     """
 
     def __init__(
-        self, node: Node, source: StreamedSource[Any], session: SparkSession, outlet: Outlet, **callbacks: Any
+        self,
+        name: str,
+        node: Node,
+        source: StreamedSource[Any],
+        session: SparkSession,
+        outlet: Outlet,
+        **callbacks: Any,
     ):
-        super().__init__(node, session, outlet, **callbacks)
+        super().__init__(name, node, session, outlet, **callbacks)
         self._source = source
         #: held while a micro-batch is under way, by Spark's thread; whoever else gets it is between batches
         self._boundary = threading.Lock()
@@ -127,7 +133,7 @@ class StreamedFlow(Flow):
     def _fused(self, rows: Rows) -> tuple[Rows, Callable[[Rows], None]]:
         """Follow SQL steps, and a sink that Spark writes, as long as they are the only consumer of their upstream.
         Returns the plan up to there, and who takes its batches."""
-        outlet, upstream = self._outlet, self.name
+        outlet, upstream = self._outlet, self._node.name
         while len(outlet.steps) == 1 and isinstance(step := outlet.steps[0], FrameStep):
             rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
         if len(outlet.steps) == 1 and isinstance(sink := outlet.steps[0], FrameSinkStep):

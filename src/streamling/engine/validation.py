@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.engine.analysis import Described, operator_class, problem_of
+from streamling.engine.instances import instances_of, router_of
 from streamling.engine.run import PipelineRun
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.keys import check_key_columns
@@ -60,7 +61,8 @@ class _StaticWalk:
         first = inputs[node.upstreams[0]]
         if first is None or not fully_known(first):
             return None
-        operator = kind(self._run.context(node, first, 0, node.options.streams))
+        operator = kind(self._run.context(node, first, 0, instances_of(node, kind)))
+        router_of(node, kind, first)
         return operator.output_schema() if isinstance(operator, Transform) else first
 
     def _frame(

@@ -31,9 +31,12 @@ from streamling.plugins.operators import (
     Transform,
     Wait,
 )
+from streamling.plugins.partitions import ByColumns, ByPrimaryKey, Partitions, RoundRobin
 
 __all__ = [
     "END",
+    "ByColumns",
+    "ByPrimaryKey",
     "Downstream",
     "End",
     "FrameSink",
@@ -43,9 +46,11 @@ __all__ = [
     "NodeContext",
     "NodeState",
     "Parallel",
+    "Partitions",
     "Position",
     "Progress",
     "Rebatched",
+    "RoundRobin",
     "Sink",
     "SinkOptions",
     "Source",

@@ -77,5 +77,16 @@ class NodeContext(Generic[OptionsT]):
     request_stop: Callable[[str, bool], None] = ignore_stop
 
     @property
+    def state_key(self) -> str:
+        """Under which a source keeps its position: the node's name, with the number of the instance when there are
+        several."""
+        return self.state_keys[self.instance]
+
+    @property
+    def state_keys(self) -> tuple[str, ...]:
+        """The `state_key` of every instance."""
+        return (self.name,) if self.instances == 1 else tuple(f"{self.name}:{i}" for i in range(self.instances))
+
+    @property
     def log(self) -> logging.Logger:
         return logging.getLogger(f"streamling.node.{self.name}")

@@ -35,6 +35,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import NodeOptions
+from streamling.plugins.partitions import Partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +64,12 @@ class Operator(ABC, Generic[OptionsT]):
     def __init__(self, context: NodeContext[OptionsT]) -> None:
         self.context = context
         self.options: OptionsT = context.options
+
+    @classmethod
+    def partitions(cls, options: OptionsT) -> Partitions | None:
+        """How many instances may run side by side and which rows each gets; asked before any is made. None: a
+        source runs once, a transform or sink as often as `parallelism` says, divided by primary key."""
+        return None
 
     def open(self) -> None:
         """Connect, allocate, create tables. Called once, on the thread that makes the data calls."""
@@ -151,14 +158,14 @@ class AnySource(Operator[OptionsT]):
 
     def restore(self) -> Position:
         """The stored position (read with ``context.state``), or the configured start. Called once after
-        ``open``, before the first batch. The default reads the entry under the node's own name."""
-        stored = self.context.state.get(self.context.name)
-        return {} if stored is None else {self.context.name: stored}
+        ``open``, before the first batch. The default reads the entry under `NodeContext.state_key`."""
+        stored = self.context.state.get(self.context.state_key)
+        return {} if stored is None else {self.context.state_key: stored}
 
     def state_keys(self) -> Sequence[str]:
         """Keys that the position consists of, for people who look at a plan; ``*`` stands for what only the data
         can tell."""
-        return (self.context.name,)
+        return self.context.state_keys
 
     def commit(self, position: Position) -> None:
         """Everything up to ``position`` is durable in all sinks and the position is stored. Tell the outside
@@ -258,6 +265,13 @@ class Sink(Operator[OptionsT]):
 
     def flush(self) -> None:
         """Make everything written so far durable, or raise. Called before each acknowledgement."""
+
+    def marker(self, epoch: int, acknowledge: Callable[[], None]) -> None:
+        """All rows of ``epoch`` have been written. Call ``acknowledge`` once they are durable: now, as the default
+        does after `flush`, or later and from any thread. An epoch that is never acknowledged fails the pipeline
+        after `checkpoint_timeout_sec`."""
+        self.flush()
+        acknowledge()
 
 
 class FrameSink(Operator[OptionsT]):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streamling.plugins.operators import Operator
+from streamling.plugins.operators import Operator, Sink
 
 #: everything the engine may call once data is about to flow
 METHODS = (
@@ -131,7 +131,10 @@ class Journal:
 
 def recorded(operator: T, journal: Journal) -> T:
     """``operator`` with every call of the engine passing through ``journal``."""
-    overrides = {name: _recorded(getattr(operator, name), name, journal) for name in METHODS if hasattr(operator, name)}
+    # the marker of a sink is not: what counts is the flush inside it
+    methods = set(METHODS) - ({"marker"} if issubclass(operator, Sink) else set())
+    methods = {name for name in methods if hasattr(operator, name)}
+    overrides = {name: _recorded(getattr(operator, name), name, journal) for name in methods}
     made: Any = type(operator.__name__, (operator,), {**overrides, "__module__": operator.__module__})
     kind: T = made
     return kind
