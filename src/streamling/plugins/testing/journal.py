@@ -131,9 +131,9 @@ class Journal:
 
 def recorded(operator: T, journal: Journal) -> T:
     """``operator`` with every call of the engine passing through ``journal``."""
-    # the marker of a sink is not: what counts is the flush inside it
-    methods = set(METHODS) - ({"marker"} if issubclass(operator, Sink) else set())
-    methods = {name for name in methods if hasattr(operator, name)}
+    # what the default marker of a sink does is flush, and that is written down
+    flushes = getattr(operator, "marker", None) is Sink.marker
+    methods = [name for name in METHODS if hasattr(operator, name) and not (name == "marker" and flushes)]
     overrides = {name: _recorded(getattr(operator, name), name, journal) for name in methods}
     made: Any = type(operator.__name__, (operator,), {**overrides, "__module__": operator.__module__})
     kind: T = made

@@ -68,7 +68,7 @@ class SinkContract(OperatorContract):
 
         def check(entries: Mapping[str, Any]) -> None:
             flushed = written = 0
-            for call in bench.journal.of("write", "flush"):
+            for call in bench.journal.of("write", *_SETTLES):
                 if call.method == "write":
                     written += call.arguments[0].num_rows
                 else:
@@ -104,7 +104,7 @@ class SinkContract(OperatorContract):
         if not self._flushes:
             return  # what Spark writes is durable when the call returns
         bench = self.bench()
-        bench.journal.fail("flush")
+        bench.journal.fail(*_SETTLES)
         self.check_named(bench.failure(self.given(), interval=0.005))
         assert not bench.position, "a position was stored although its rows are not durable"
         assert not bench.journal.count("finalized"), "an epoch was finalized although its flush failed"
@@ -188,3 +188,5 @@ class SinkContract(OperatorContract):
 
 
 _WRITES = ("write", "write_arrow", "write_frame")
+#: what makes rows durable: `flush`, or the `marker` of a sink that acknowledges by itself
+_SETTLES = ("flush", "marker")

@@ -1,0 +1,221 @@
+"""The message level: an operator as one function, from a message to the messages that answer it.
+
+For those whose sink learns later than `flush` that rows are durable, who forward everything to another process, or
+who bring a plugin along that was written in messages. All others are better served by `Source`, `Transform` and `Sink`;
+these classes are written on them.
+
+==========================  =================================================  ==================================
+ message                     to whom, when                                      answers
+==========================  =================================================  ==================================
+ `Init`                      all, once, before anything else                    `Error`
+ `Pull`                      sources, when there is room for a batch            `NextBatch`, `Terminate`, nothing
+ `NextBatch`                 transforms and sinks, with rows                    transforms: `NextBatch`
+ `CheckpointMarker`          transforms and sinks, behind the rows of an epoch  sinks: `CheckpointAck`, or later
+ `CheckpointFinalizer`       all, when an epoch is complete; may come twice
+ `Terminate`                 all, once, at the end
+==========================  =================================================  ==================================
+
+`Error` may answer any message and fails the pipeline. A sink may also `emit` its answers later, from any thread.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import END, End, OptionsT, Position, Sink, Source, SourceBatch, Transform, Wait
+
+#: seconds until a source that had nothing is asked again
+_PAUSE = 0.1
+
+
+@dataclass(frozen=True)
+class Init:
+    """The node's options, and the columns that will arrive (none for a source)."""
+
+    options: Mapping[str, Any]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What comes after ``position``?"""
+
+    position: Position
+
+
+@dataclass(frozen=True)
+class NextBatch:
+    """Some rows; from a source also where it stands after them."""
+
+    rows: pa.RecordBatch
+    position: Position = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckpointMarker:
+    """All rows of the epoch have been sent."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class CheckpointAck:
+    """All rows of the epoch are durable."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class CheckpointFinalizer:
+    """The positions of the epoch are stored."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Terminate:
+    """The end: of the pipeline, or, from a source, of its rows."""
+
+
+@dataclass(frozen=True)
+class Error:
+    """What went wrong; ``retriable`` when it may work later."""
+
+    message: str
+    retriable: bool = False
+
+    def raised(self) -> StreamlingError:
+        return StreamlingError.transient(self.message) if self.retriable else StreamlingError(self.message)
+
+
+Message = Init | Pull | NextBatch | CheckpointMarker | CheckpointAck | CheckpointFinalizer | Terminate | Error
+
+
+class MessageSource(Source[OptionsT]):
+    """A source in messages."""
+
+    @abstractmethod
+    def handle(self, message: Message) -> Iterable[Message]:
+        """Answer one message. A `Pull` is answered by at most one batch, without blocking for long."""
+
+    def open(self) -> None:
+        _nothing(self, self.handle(_init(self.context)))
+
+    def read(self, position: Position) -> SourceBatch | Wait | End:
+        for answer in self.handle(Pull(position)):
+            match answer:
+                case NextBatch(rows, reached):
+                    return SourceBatch(rows, reached)
+                case Terminate():
+                    return END
+                case _:
+                    raise _unexpected(self, answer)
+        return Wait(_PAUSE)
+
+    def finalized(self, epoch: int) -> None:
+        _nothing(self, self.handle(CheckpointFinalizer(epoch)))
+
+    def close(self) -> None:
+        _nothing(self, self.handle(Terminate()))
+
+
+class MessageTransform(Transform[OptionsT]):
+    """A transform in messages."""
+
+    @abstractmethod
+    def handle(self, message: Message) -> Iterable[Message]:
+        """Answer one message. All that becomes of a batch has to be in the answer to it."""
+
+    def open(self) -> None:
+        _nothing(self, self.handle(_init(self.context)))
+
+    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        parts = []
+        for answer in self.handle(NextBatch(batch)):
+            if not isinstance(answer, NextBatch):
+                raise _unexpected(self, answer)
+            parts.append(answer.rows)
+        return pa.concat_batches(parts) if parts else pa.RecordBatch.from_pylist([], schema=self.output_schema())
+
+    def marker(self, epoch: int) -> None:
+        _nothing(self, self.handle(CheckpointMarker(epoch)))
+
+    def finalized(self, epoch: int) -> None:
+        _nothing(self, self.handle(CheckpointFinalizer(epoch)))
+
+    def close(self) -> None:
+        _nothing(self, self.handle(Terminate()))
+
+
+class MessageSink(Sink[OptionsT]):
+    """A sink in messages."""
+
+    def __init__(self, context: NodeContext[OptionsT]) -> None:
+        super().__init__(context)
+        self._lock = Lock()
+        self._waiting: dict[int, Callable[[], None]] = {}
+        self._failure: StreamlingError | None = None
+
+    @abstractmethod
+    def handle(self, message: Message) -> Iterable[Message]:
+        """Answer one message; a `CheckpointMarker` may be answered later, with `emit`."""
+
+    def emit(self, message: Message) -> None:
+        """Say something without being asked, on any thread. An `Error` is raised at the next message."""
+        match message:
+            case CheckpointAck(epoch):
+                with self._lock:
+                    acknowledge = self._waiting.pop(epoch, None)
+                if acknowledge is not None:  # an epoch is acknowledged once, and not before its marker
+                    acknowledge()
+            case Error():
+                self._failure = message.raised()
+            case _:
+                raise _unexpected(self, message)
+
+    def open(self) -> None:
+        self._send(_init(self.context))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._send(NextBatch(batch))
+
+    def marker(self, epoch: int, acknowledge: Callable[[], None]) -> None:
+        with self._lock:
+            self._waiting[epoch] = acknowledge
+        self._send(CheckpointMarker(epoch))
+
+    def finalized(self, epoch: int) -> None:
+        self._send(CheckpointFinalizer(epoch))
+
+    def close(self) -> None:
+        self._send(Terminate())
+
+    def _send(self, message: Message) -> None:
+        for answer in self.handle(message):
+            self.emit(answer)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+
+def _init(context: NodeContext[Any]) -> Init:
+    return Init(context.options.model_dump(exclude_unset=True), context.input_schema)
+
+
+def _nothing(operator: object, answers: Iterable[Message]) -> None:
+    for answer in answers:
+        raise _unexpected(operator, answer)
+
+
+def _unexpected(operator: object, answer: Message) -> StreamlingError:
+    if isinstance(answer, Error):
+        return answer.raised()
+    return StreamlingError(f"{type(operator).__name__} answered with {type(answer).__name__}, which has no place here")
