@@ -1,6 +1,6 @@
 import pytest
 
-from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.errors import InvalidPipeline, Problem, StreamlingError, told_as
 
 
 def test_context_is_added_outermost_first_and_flags_stay():
@@ -28,6 +28,19 @@ def test_wrapping_one_of_ours_adds_context_only():
     inner = StreamlingError.user("wrong")
     assert StreamlingError.wrap(inner, "doing") is inner
     assert str(inner) == "doing: wrong"
+
+
+def test_what_is_raised_inside_says_what_it_was_about_once_and_is_never_its_own_cause():
+    ours = StreamlingError.user("wrong")
+    with pytest.raises(StreamlingError) as raised, told_as("sink 'a'"), told_as("sink 'a'"):
+        raise ours
+    assert raised.value is ours
+    assert (str(ours), ours.__cause__) == ("sink 'a': wrong", None)
+
+    with pytest.raises(StreamlingError, match="sink 'a'") as raised, told_as("sink 'a'"):
+        raise TimeoutError("late")
+    assert raised.value.retriable
+    assert list(raised.value.causes()) == ["TimeoutError: late"]
 
 
 def test_causes_are_told_outermost_first_and_never_twice():

@@ -10,6 +10,7 @@ Every failure that reaches the top is a `StreamlingError`. Two flags travel with
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -82,6 +83,20 @@ class StreamlingError(Exception):
             if sentence := _sentence(error):
                 yield sentence
             error = error.__cause__
+
+
+@contextmanager
+def told_as(what: str) -> Iterator[None]:
+    """Whatever is raised inside comes out as a `StreamlingError` that says ``what`` it was about, once."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, StreamlingError) and what in str(error):
+            raise
+        wrapped = StreamlingError.wrap(error, what)
+        if wrapped is error:
+            raise  # `from error` would make it its own cause
+        raise wrapped from error
 
 
 def _sentence(error: BaseException) -> str:

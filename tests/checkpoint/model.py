@@ -170,6 +170,7 @@ class Life:
         self.lanes = {sink: Lane(sink, world.feeders(sink)) for sink in world.durable}
         self.transit: list[Event] = []
         self.storing: Store | None = None
+        self.store_away_until = 0.0
         self.draining_since: float | None = None
         self.coordinator = self.coordinator_class(
             flows=world.totals, sinks=world.durable, interval=INTERVAL, timeout=TIMEOUT, now=self.now
@@ -242,10 +243,13 @@ class Life:
         action, self.storing = self.storing, None
         if action is None:
             return
-        if self.rng.random() < self.faults.store_fails:
+        if self.now >= self.store_away_until and self.rng.random() < self.faults.store_fails:
+            self.store_away_until = self.now + self.rng.choice([0.0, 1.0, 3 * TIMEOUT])
             if self.rng.random() < 0.5:  # it was written, only the answer got lost
                 self.world.store(dict(action.entries))
-            self.tell(StoreFailed(action.epoch, StreamlingError.transient("the state backend is away")))
+            self.store_is_away(action)
+        elif self.now < self.store_away_until:
+            self.store_is_away(action)
         elif self.rng.random() < self.faults.store_breaks:
             self.tell(StoreFailed(action.epoch, StreamlingError("the state backend is full")))
         else:
@@ -253,6 +257,9 @@ class Life:
             if self.rng.random() < self.faults.crash * 20:
                 raise LifeOver("crash between storing and telling")
             self.tell(Stored(action.epoch))
+
+    def store_is_away(self, action: Store) -> None:
+        self.tell(StoreFailed(action.epoch, StreamlingError.transient("the state backend is away")))
 
     # ── data ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.checkpoint.coordinator import Coordinator, terminal_wait
+from streamling.checkpoint.coordinator import WARN_EVERY, Coordinator, terminal_wait
 from streamling.checkpoint.messages import (
     Ack,
     Failure,
@@ -20,9 +20,11 @@ from streamling.checkpoint.messages import (
 )
 from streamling.errors import StreamlingError
 
+TIMEOUT = 300.0
+
 
 def coordinator(*, flows: tuple[str, ...] = ("a",), sinks: tuple[str, ...] = ("s",)) -> Coordinator:
-    return Coordinator(flows=flows, sinks=sinks, interval=5, timeout=300, now=0)
+    return Coordinator(flows=flows, sinks=sinks, interval=5, timeout=TIMEOUT, now=0)
 
 
 def begun(**options: tuple[str, ...]) -> Coordinator:
@@ -248,6 +250,10 @@ def test_the_terminal_epoch_has_the_patience_of_who_waits_for_it() -> None:
 # ── the state backend fails ─────────────────────────────────────────────────────────────────────────────────
 
 
+def away() -> StreamlingError:
+    return StreamlingError.transient("away")
+
+
 def storing() -> Coordinator:
     made = begun()
     made.handle(Marked("a", 1, {"a": 1}), 6)
@@ -255,21 +261,28 @@ def storing() -> Coordinator:
     return made
 
 
-def test_storing_is_tried_again_with_growing_pauses() -> None:
-    made, now, pauses = storing(), 6.0, []
-    for _ in range(3):
-        [warning] = made.handle(StoreFailed(1, StreamlingError.transient("away")), now)
-        assert isinstance(warning, Warn)
-        due = made.wake_at()
-        assert due is not None
-        pauses.append(round(due - now, 3))
-        now = due
-        assert made.handle(Tick(), now) == [Store(1, {"a": 1})]
+def test_storing_is_tried_again_with_growing_pauses_until_the_time_of_a_checkpoint_is_up() -> None:
+    made, now, pauses, told = storing(), 6.0, [], []
+    while now - 6.0 < TIMEOUT:
+        told += [action.message for action in made.handle(StoreFailed(1, away()), now) if isinstance(action, Warn)]
+        tried, failed_at = False, now
+        while not tried:
+            due = made.wake_at()
+            assert due is not None
+            now = due
+            for action in made.handle(Tick(), now):
+                tried |= action == Store(1, {"a": 1})
+                told += [action.message] if isinstance(action, Warn) else []
+        pauses.append(round(now - failed_at, 3))
 
-    assert pauses == [0.1, 0.5, 2.5]
-    [failure] = made.handle(StoreFailed(1, StreamlingError.transient("still away")), now)
+    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
+    assert max(pauses) == 30
+    assert told[0] == "checkpoint 1: storing the positions failed, trying again in 0.1 s: away"
+    assert "waiting for the state backend, attempt 7: away" in told[1]
+    assert len(told) <= (now - 6.0) / WARN_EVERY + 1
+    [failure] = made.handle(StoreFailed(1, away()), now)
     assert isinstance(failure, Failure)
-    assert str(failure.error) == "checkpoint 1: storing the positions: still away"
+    assert str(failure.error) == "checkpoint 1: storing the positions: away"
 
 
 def test_a_permanent_failure_of_the_state_backend_is_not_tried_again() -> None:
@@ -283,7 +296,9 @@ def test_a_store_that_succeeds_at_the_second_attempt_finalizes_the_epoch() -> No
     made.handle(StoreFailed(1, StreamlingError.transient("away")), 6)
     made.handle(Tick(), 6.1)
 
-    assert [type(action) for action in made.handle(Stored(1), 7)] == [Finalizer]
+    told, finalizer = made.handle(Stored(1), 7)
+    assert told == Warn("checkpoint 1: the positions are stored, at attempt 2")
+    assert isinstance(finalizer, Finalizer)
 
 
 def test_a_store_that_hangs_between_attempts_does_not_keep_the_coordinator_busy() -> None:

@@ -16,7 +16,7 @@ from tests.engine.test_java import fake_java
 DISTRIBUTED = """
 import os, sys
 from pathlib import Path
-from streamling.engine.arrow_map import map_in_arrow
+from streamling.spark.arrow_map import map_in_arrow
 from streamling.engine.session import SparkRuntime
 
 def where(batches):

@@ -105,7 +105,7 @@ hostile = {hostile!r}
 runtime = start(conf={{"spark.sql.session.timeZone": "Asia/Tokyo"}})
 session = runtime.session()
 assert session.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
-from streamling.engine.arrow_map import map_in_arrow
+from streamling.spark.arrow_map import map_in_arrow
 assert map_in_arrow(session.range(3).toDF("a.b"), lambda batches: batches, "`a.b` bigint").toArrow().num_rows == 3
 runtime.stop()
 assert {{name: os.environ[name] for name in hostile}} == hostile

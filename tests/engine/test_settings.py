@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.engine.settings import jvm_environment, local_cores, spark_settings
+from streamling.engine.settings import jvm_environment, spark_settings
 
 SCRATCH = Path("/scratch")
 
@@ -38,13 +38,6 @@ def test_a_real_cluster_chooses_its_own_addresses() -> None:
     settings = spark_settings("spark://host:7077", {}, SCRATCH)
     assert not {"spark.driver.host", "spark.driver.bindAddress", "spark.authenticate"} & settings.keys()
     assert "spark.sql.shuffle.partitions" not in settings
-
-
-@pytest.mark.parametrize(
-    ("master", "cores"), [("local", 1), ("local[3]", 3), ("local[*]", 8), ("local[2,4]", 2), ("local[*,2]", 8)]
-)
-def test_a_local_master_says_how_many_cores_it_takes(master: str, cores: int) -> None:
-    assert local_cores(master, available=8) == cores
 
 
 def test_variables_that_steer_spark_s_scripts_do_not_reach_the_jvm() -> None:

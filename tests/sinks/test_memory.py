@@ -38,6 +38,19 @@ def test_the_table_holds_the_rows_of_all_instances():
     assert sorted(found.column("id").to_pylist()) == list(range(20))
 
 
+def test_batches_may_differ_in_their_columns():
+    wider = pa.record_batch({"id": [2], "extra": ["x"], "_gs_op": ["i"]})
+    bench = Bench(MemorySink, {})
+    bench.finish([given(1)])
+    assert bench.run is not None
+    (sink,) = bench.run._parts.operators[NAME]
+    sink.write(wider)
+    assert sink.table().to_pylist() == [
+        {"id": 1, "_gs_op": "u", "extra": None},
+        {"id": 2, "_gs_op": "i", "extra": "x"},
+    ]
+
+
 def test_rows_are_visible_while_the_pipeline_runs():
     bench = Bench(MemorySink, {})
     seen: list[int] = []

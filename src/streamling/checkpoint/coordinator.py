@@ -29,14 +29,13 @@ from streamling.checkpoint.messages import (
     Warn,
 )
 from streamling.errors import StreamlingError
+from streamling.retry import pause_after
 
 if TYPE_CHECKING:
     from streamling.plugins.operators import Position
 
 #: Seconds between two warnings about an epoch that is not getting on.
 WARN_EVERY: Final = 10.0
-#: Pauses before the state backend is asked again, in seconds.
-STORE_RETRIES: Final = (0.1, 0.5, 2.5)
 
 _ABSENT: Final = object()
 
@@ -55,7 +54,10 @@ class _Epoch:
     marked: dict[str, Position] = field(default_factory=dict)
     acked: set[str] = field(default_factory=set)
     entries: dict[str, Any] | None = None
+    #: when the state backend was first asked, how often it has failed since, with what, and when it is asked again
+    stored_from: float = 0.0
     failures: int = 0
+    trouble: StreamlingError | None = None
     retry_at: float | None = None
 
     @property
@@ -101,7 +103,7 @@ class Coordinator:
         return min(moment for moment in moments if moment is not None)
 
     def _deadline(self, epoch: _Epoch) -> float | None:
-        # the terminal epoch has the patience of whoever waits for it; storing has its own limit of attempts
+        # the terminal epoch has the patience of whoever waits for it; storing is given up when it fails too late
         return None if epoch.terminal or epoch.storing else epoch.started + self._timeout
 
     def missing(self) -> str:
@@ -199,7 +201,7 @@ class Coordinator:
             return []
         if self._flows - epoch.marked.keys() or self._expected - epoch.acked:
             return []
-        epoch.entries = self._changes(epoch.marked)
+        epoch.entries, epoch.stored_from = self._changes(epoch.marked), now
         return [Store(epoch.number, epoch.entries)] if epoch.entries else self._finalize(now)
 
     def _changes(self, positions: Mapping[str, Position]) -> dict[str, Any]:
@@ -217,6 +219,9 @@ class Coordinator:
         self._stored.update(epoch.entries or {})
         self._next_start = max(epoch.started + self._interval, now)
         done: list[Action] = [Finalizer(epoch.number, epoch.marked, epoch.terminal, now - epoch.started)]
+        if epoch.failures:
+            attempt = epoch.failures + 1
+            done.insert(0, Warn(f"checkpoint {epoch.number}: the positions are stored, at attempt {attempt}"))
         if epoch.terminal:
             self._over = True
         elif self._terminal_wanted:
@@ -226,11 +231,16 @@ class Coordinator:
     def _store_failed(self, event: StoreFailed, now: float) -> list[Action]:
         epoch = self._epoch
         assert epoch is not None
-        if not event.error.retriable or epoch.failures >= len(STORE_RETRIES):
+        too_late = not epoch.terminal and now - epoch.stored_from >= self._timeout
+        if not event.error.retriable or too_late:
             return self._fail(event.error.context(f"checkpoint {epoch.number}: storing the positions"))
-        pause = STORE_RETRIES[epoch.failures]
         epoch.failures += 1
+        epoch.trouble = event.error
+        pause = pause_after(epoch.failures, 0.0)
         epoch.retry_at = now + pause
+        if epoch.failures > 1:
+            return []  # told every `WARN_EVERY` seconds
+        epoch.warn_at = now + WARN_EVERY
         failed = f"checkpoint {epoch.number}: storing the positions failed"
         return [Warn(f"{failed}, trying again in {pause:g} s: {event.error}")]
 
@@ -254,7 +264,7 @@ class Coordinator:
         stage = "storing" if epoch.storing else "marking" if self._flows - epoch.marked.keys() else "flushing"
         return (
             f"checkpoint {epoch.number} ({stage}) is not complete after {now - epoch.started:.0f} s: "
-            f"waiting for {self.missing()}"
+            f"waiting for {self.missing()}{f', attempt {epoch.failures}: {epoch.trouble}' if epoch.trouble else ''}"
         )
 
     def _stuck(self, epoch: _Epoch, now: float) -> StreamlingError:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from streamling.engine.instances import instances_of, router_of
 from streamling.engine.rows import Rows
-from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.errors import InvalidPipeline, Problem, StreamlingError, told_as
 from streamling.pipeline.keys import check_key_columns, with_primary_keys
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.plugins.context import NodeContext
@@ -188,10 +188,8 @@ def empty_frame(session: SparkSession, schema: pa.Schema) -> DataFrame:
 
 
 def _described(node: Node, source: AnySource[Any]) -> Built:
-    try:
+    with told_as(str(node)):
         schema = source.schema()
-    except Exception as error:
-        raise StreamlingError.wrap(error, str(node)) from error
     if OP_COLUMN not in schema.names:
         schema = schema.append(pa.field(OP_COLUMN, pa.string(), nullable=False))
     return Built(node, source, pa.schema([]), schema)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from streamling.engine.network import Outlet
 from streamling.engine.rows import Rows, check_columns
-from streamling.errors import StreamlingError
+from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import OP_COLUMN, AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
 
@@ -141,14 +141,8 @@ class Flow(ABC):
 
     def _ask(self, call: Callable[[], T]) -> T:
         """Call the source; what goes wrong in there is told with its name."""
-        try:
+        with told_as(str(self._node)):
             return call()
-        except StreamlingError as error:
-            if str(self._node) not in str(error):
-                error.context(str(self._node))
-            raise
-        except Exception as error:
-            raise StreamlingError.wrap(error, str(self._node)) from error
 
     def _fail(self, error: Exception) -> None:
         self.pause()

@@ -18,7 +18,7 @@ from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
 from streamling.engine.routing import Router
 from streamling.engine.rows import Rows, check_columns
-from streamling.errors import StreamlingError
+from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameSink, FrameTransform, Sink, Transform
 
@@ -120,20 +120,12 @@ class FrameSinkStep:
         self._lock = threading.Lock()  # flows that share the sink take turns
 
     def open(self) -> None:
-        try:
-            self._told(self.operator.open)
-        except StreamlingError:
-            raise
-        except Exception as error:
-            raise StreamlingError.wrap(error, str(self.node)) from error
+        with told_as(str(self.node)):
+            self.operator.open()
 
     def close(self) -> None:
-        try:
-            self._told(self.operator.close)
-        except StreamlingError:
-            raise
-        except Exception as error:
-            raise StreamlingError.wrap(error, f"{self.node}: closing") from error
+        with told_as(f"{self.node}: closing"):
+            self.operator.close()
 
     def accept(self, upstream: str, rows: Rows) -> None:
         self._deliver(lambda: self._take(rows))
@@ -148,18 +140,16 @@ class FrameSinkStep:
         self._deliver(lambda: self._write(rows))
 
     def _deliver(self, take: Callable[[], int]) -> None:
-        try:
-            with self._lock:
-                count = take()
-        except StreamlingError:
-            raise
-        except Exception as error:
-            raise StreamlingError.wrap(error, str(self.node)) from error
+        with self._lock:
+            count = take()
         self._limit.take(count)
 
     def _take(self, rows: Rows) -> int:
-        if rows.in_python and self._told(lambda: self.operator.write_arrow(rows.batches())):
-            return sum(batch.num_rows for batch in rows.batches())
+        if rows.in_python:
+            with told_as(str(self.node)):
+                taken = self.operator.write_arrow(rows.batches())
+            if taken:
+                return sum(batch.num_rows for batch in rows.batches())
         return self._write(self.prepare(rows))
 
     def _write(self, rows: Rows) -> int:

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from streamling.engine.analysis import Built
-from streamling.engine.arrow_map import map_in_arrow
 from streamling.engine.rows import check_columns
-from streamling.engine.settings import is_local
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext, ignore_stop
 from streamling.plugins.loader import FILE_MODULE
 from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
+from streamling.spark.arrow_map import map_in_arrow
+from streamling.spark.master import is_local
 from streamling.sql.plan import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamling.engine.arrow_map import ArrowMap
+    from streamling.spark.arrow_map import ArrowMap
 
 
 #: carries the place of a row through a shuffle

@@ -20,10 +20,11 @@ from streamling.engine.connectors import fetch_connectors
 from streamling.engine.executors import executor_environment
 from streamling.engine.java import find_java
 from streamling.engine.jvm import Gateway, Jvm
-from streamling.engine.scratch import Scratch, sweep
-from streamling.engine.settings import is_local, jvm_environment, spark_settings
+from streamling.engine.settings import jvm_environment, spark_settings
 from streamling.engine.timings import Timings
 from streamling.errors import StreamlingError
+from streamling.spark.master import is_local
+from streamling.spark.scratch import Scratch, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from streamling.spark.master import is_local, local_cores, on_this_machine
 
 _LOOPBACK = "127.0.0.1"
 
@@ -44,24 +45,6 @@ _ALWAYS = {
 
 #: the shortest limit of a unix socket's path (macOS), and what Spark's names take of it
 _SOCKET_PATH, _SOCKET_NAME = 103, len("/.00000000-0000-0000-0000-000000000000.sock")
-
-
-def is_local(master: str) -> bool:
-    """Driver and executor are one process."""
-    return bool(re.fullmatch(r"local(\[.*\])?", master))
-
-
-def on_this_machine(master: str) -> bool:
-    """Nothing outside this machine needs to reach the driver."""
-    return master.startswith("local")
-
-
-def local_cores(master: str, available: int) -> int:
-    """How many tasks a local master runs at a time."""
-    written = re.fullmatch(r"local\[(\d+|\*)(?:,\d+)?\]", master)
-    if not written:
-        return 1
-    return available if written[1] == "*" else int(written[1])
 
 
 def spark_settings(master: str, conf: Mapping[str, str], scratch: Path) -> dict[str, str]:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamling.engine.archive import Archive
-from streamling.engine.arrow_map import map_in_arrow
 from streamling.engine.session import SparkRuntime
 from streamling.errors import StreamlingError
+from streamling.spark.arrow_map import map_in_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Protocol
 
-from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.errors import InvalidPipeline, Problem, told_as
 from streamling.pipeline.checks import job_problems, label_problems, orphan_problems
 from streamling.pipeline.keys import keyless, with_known_keys
 from streamling.pipeline.mistakes import place_problem
@@ -111,10 +111,8 @@ def _preprocess(text: str | bytes, preprocessors: Sequence[Preprocessor], file: 
     before = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     after = before
     for preprocessor in preprocessors:
-        try:
+        with told_as("preprocessing the pipeline file"):
             after = preprocessor(after)
-        except Exception as error:
-            raise StreamlingError.wrap(error, "preprocessing the pipeline file") from error
     return load_yaml(after, file if after == before else f"{file} (preprocessed)")
 
 

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
+from streamling.kafka.errors import error_text
 from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Parallel, SinkOptions
@@ -21,7 +22,6 @@ from streamling.sinks._kafka_json import json_value
 from streamling.sinks._kafka_messages import OP, avro_value, by_key, in_one_stream, key_text, last_per_key, messages
 from streamling.sinks._kafka_schema import value_schema
 from streamling.sinks._kafka_trouble import writing_trouble
-from streamling.sources._kafka_trouble import error_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

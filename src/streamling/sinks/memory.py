@@ -31,9 +31,11 @@ class MemorySink(Sink[MemorySinkOptions]):
         self._batches.append(batch)
 
     def table(self) -> pa.Table:
-        """Everything written so far."""
+        """Everything written so far, with all columns that any batch had."""
         batches = list(self._batches)  # the lane goes on writing
-        return pa.Table.from_batches(batches) if batches else self._empty()
+        if not batches:
+            return self._empty()
+        return pa.concat_tables(map(pa.table, batches), promote_options="permissive")
 
     def _empty(self) -> pa.Table:
         schema = self.context.input_schema

@@ -18,6 +18,7 @@ from streamling.sources._file_frames import output_column, quoted
 from streamling.sources._file_pieces import cut
 from streamling.sources._file_schema import FileSchema
 from streamling.sources._file_storage import File, Storage, decompressed
+from streamling.spark.arrow_map import map_in_arrow
 from streamling.types.spark import carrier, to_spark_schema
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ class ExecutorReading:
 
     def frame(self, spark: SparkSession, files: Sequence[File]) -> DataFrame:
         """All rows of the files; in the order given when ``parallelism`` is 1."""
-        from streamling.engine.arrow_map import map_in_arrow
-
         entries = [(file.path, json.dumps([value for _, value in file.partitions])) for file in files]
         paths = spark.createDataFrame(entries, "path string, partitions string")
         tasks = min(self.parallelism or spark.sparkContext.defaultParallelism, len(files))

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from streamling.errors import StreamlingError
 from streamling.sources._file_pieces import Piece, cut
 from streamling.sources._file_storage import ENDINGS, File, Storage
+from streamling.spark.scratch import Scratch
 
 #: downloads side by side: waiting for a bucket costs no core
 _DOWNLOADS = 16
@@ -33,8 +34,6 @@ class Staging:
     """Numbered files in a scratch folder, emptied before each batch: the one before has been read by then."""
 
     def __init__(self, storage: Storage, format: str) -> None:
-        from streamling.engine.scratch import Scratch
-
         self._storage = storage
         self._format = format
         self._scratch = Scratch()

@@ -41,17 +41,6 @@ _PASSING = (
 )
 
 
-def error_text(error: BaseException) -> str:
-    """All that an exception and its causes say, the Java stack included."""
-    texts: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None:
-        texts.append(str(seen))
-        texts.append(str(getattr(seen, "_stackTrace", None) or ""))
-        seen = seen.__cause__
-    return "\n".join(texts)
-
-
 def is_undecodable(text: str) -> bool:
     """Whether Spark's Avro decoder gave up on a message."""
     return "AvroDataToCatalyst" in text or "MALFORMED_AVRO_MESSAGE" in text

@@ -20,6 +20,7 @@ from streamling.sources._file_reader import BATCH_FILES, FileReader, weight
 from streamling.sources._file_schema import FileSchema, infer
 from streamling.sources._file_staging import Staging
 from streamling.sources._file_storage import File, LocalStorage, Storage
+from streamling.spark.master import is_local
 
 if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
@@ -107,10 +108,8 @@ class FileSource(Source[FileSourceOptions]):
 
     @cached_property
     def _reader(self) -> FileReader:
-        master = self.context.config.spark.master
-        staging = None
-        if master == "local" or master.startswith("local["):
-            staging = Staging(self._storage, self.options.format)
+        local = is_local(self.context.config.spark.master)
+        staging = Staging(self._storage, self.options.format) if local else None
         # Changes have an order: the last operation on a key wins. Plain rows can be read in any.
         in_order = not self.bounded or OP_COLUMN in self._schema.columns.names
         parallelism = self.options.parallelism or (1 if in_order else None)

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
+from streamling.kafka.errors import error_text
 from streamling.kafka.registry import SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Options, Parallel, SourceOptions
@@ -23,7 +24,7 @@ from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
 from streamling.sources._kafka_offsets import Offsets
 from streamling.sources._kafka_rows import METADATA, OP, decoded_rows
-from streamling.sources._kafka_trouble import broker_trouble, error_text, first_undecodable, is_undecodable
+from streamling.sources._kafka_trouble import broker_trouble, first_undecodable, is_undecodable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

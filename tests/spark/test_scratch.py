@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamling.engine.scratch import Scratch, sweep
+from streamling.spark.scratch import Scratch, sweep
 from tests.engine.script import run_python
 
 
@@ -29,7 +29,7 @@ def test_the_folder_of_a_killed_process_is_swept(tmp_path: Path) -> None:
         f"""
         import os, signal
         from pathlib import Path
-        from streamling.engine.scratch import Scratch
+        from streamling.spark.scratch import Scratch
         print(Scratch(Path({str(tmp_path)!r})).path, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
         """,

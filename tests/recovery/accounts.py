@@ -1,0 +1,166 @@
+"""Accounts that are opened, changed and closed in a topic, the pipeline that keeps tables of them, and what those
+tables must hold by what is in the topic."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from streamling.dev.avro import decode
+from streamling.dev.topics import Message, consume, produce
+from streamling.errors import StreamlingError
+from tests.sources.kafka_driver import Topic, framed
+
+SCHEMA = {
+    "type": "record",
+    "name": "account",
+    "fields": [{"name": "id", "type": "long"}, {"name": "owner", "type": "string"}, {"name": "cents", "type": "long"}],
+}
+#: the same with one field more
+WIDER = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
+SQL = "SELECT id, upper(owner) AS owner, cents + 1 AS cents FROM accounts"
+
+Table = dict[int, tuple[str, int]]
+
+
+class Load:
+    """Writes inserts, updates and deletes of a few hundred keys until it is stopped."""
+
+    def __init__(self, topic: Topic, chance: random.Random) -> None:
+        self._topic = topic
+        self._chance = chance
+        self._schema: Any = SCHEMA
+        self._id = topic.register(SCHEMA)
+        self._open: set[int] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def widen(self, id: int) -> None:
+        """From now on write with the schema ``id``, which is `WIDER`."""
+        self._schema, self._id = WIDER, id
+
+    def _write(self) -> None:
+        while not self._stop.wait(0.05):
+            messages = [self._operation() for _ in range(self._chance.randrange(1, 400))]
+            try:
+                produce(self._topic.kafka.brokers, self._topic.name, messages)
+            except StreamlingError:
+                continue  # the broker is away; what of it has arrived the topic tells
+
+    def _operation(self) -> Message:
+        key = self._chance.randrange(300)
+        row = {"id": key, "owner": f"o{self._chance.randrange(1000)}", "cents": self._chance.randrange(10**12)}
+        if key in self._open and self._chance.random() < 0.3:
+            self._open.discard(key)
+            op = b"d"
+        else:
+            op = b"u" if key in self._open else b"c"
+            self._open.add(key)
+        return Message(framed(self._id, self._schema, row), headers=(("dbz.op", op),))
+
+
+def expected(topic: Topic) -> Table:
+    """What a table of the topic's accounts holds after `SQL`, computed from the messages that are in it."""
+    table: Table = {}
+    for message in consume(topic.kafka.brokers, topic.name):
+        assert message.value is not None
+        row = decode(topic.registry, message.value)
+        if message.header("dbz.op") == b"d":
+            table.pop(row["id"], None)
+        else:
+            table[row["id"]] = (row["owner"].upper(), row["cents"] + 1)
+    return table
+
+
+def written(topic: Topic, name: str) -> Table:
+    """What a table of the messages that a Kafka sink wrote to the topic ``name`` holds."""
+    table: Table = {}
+    for message in consume(topic.kafka.brokers, name):
+        assert message.value is not None
+        row = decode(topic.registry, message.value)
+        if message.header("dbz.op") == b"d":
+            table.pop(row["id"], None)
+        else:
+            table[row["id"]] = (row["owner"], row["cents"])
+    return table
+
+
+def stored(dsn: str, schema: str) -> Table:
+    """The rows in Postgres; none when there is no table yet."""
+    with psycopg.connect(dsn) as connection:
+        try:
+            rows = connection.execute(f"SELECT id, owner, cents FROM {schema}.accounts".encode()).fetchall()
+        except psycopg.errors.UndefinedTable:
+            return {}
+    return {key: (owner, cents) for key, owner, cents in rows}
+
+
+class Command:
+    """``streamling run`` in a folder of its own."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._env = {**os.environ, **env}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def write(self, topic: Topic, sinks: Mapping[str, Any]) -> None:
+        nodes = {
+            "sources": {"accounts": {"type": "kafka", "topic": topic.name, "primary_key": "id"}},
+            "transforms": {"shaped": {"type": "sql", "primary_key": "id", "sql": SQL}},
+            "sinks": {name: {"from": "shaped", **sink} for name, sink in sinks.items()},
+        }
+        (self._folder / "pipeline.yaml").write_text(json.dumps(nodes))
+
+    def start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "streamling", "run", "pipeline.yaml"]
+        with (self._folder / "log.txt").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self._folder, env=self._env, stdout=subprocess.DEVNULL, stderr=log
+            )
+        return self._process
+
+    def log(self) -> str:
+        return (self._folder / "log.txt").read_text()
+
+    def eventually(self, condition: Callable[[], bool], seconds: float = 120) -> None:
+        """Wait for what the running pipeline does."""
+        assert self._process is not None
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert self._process.poll() is None, self.log()[-3000:]
+            assert time.monotonic() < deadline, self.log()[-3000:]
+            time.sleep(0.1)
+
+    def drain(self) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        assert self._process.wait(40) == 0, self.log()[-3000:]
+
+    def kill(self) -> None:
+        """With -9, while it runs."""
+        assert self._process is not None
+        assert self._process.poll() is None, self.log()[-3000:]
+        self.end()
+
+    def end(self) -> None:
+        """Leave nothing behind, whatever happened."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,120 @@
+"""Broker, registry and Postgres killed with -9 and started again under a running Kafka → SQL → Postgres and Kafka
+pipeline: it waits, says so now and then, goes on, and in the end the tables are what the topic says."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamling.dev.service import LocalService
+from streamling.errors import StreamlingError
+from tests.recovery.accounts import WIDER, Command, Load, expected, stored, written
+from tests.sources.kafka_driver import Topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
+
+SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
+#: seconds that a service is away; above 30 the Kafka sink's producer gives up and is called again
+AWAY = float(os.environ.get("STREAMLING_TEST_OUTAGE", "8"))
+
+
+class Pipeline(Command):
+    """A pipeline under load whose services go away one after the other."""
+
+    def __init__(self, folder: Path, env: dict[str, str], topic: Topic, dsn: str) -> None:
+        super().__init__(folder, env)
+        self.topic = topic
+        self.out = f"{topic.name}-out"
+        self._dsn = dsn
+        kafka = {"type": "kafka", "topic": self.out, "data_format": "avro"}
+        self.write(topic, {"table": {"type": "postgres", "schema": "outages", "table": "accounts"}, "topic": kafka})
+
+    def rows(self) -> Any:
+        return stored(self._dsn, "outages")
+
+    @contextmanager
+    def without(self, service: LocalService) -> Iterator[None]:
+        """An outage; ends when rows arrive again."""
+        service.kill()
+        try:
+            yield
+            time.sleep(AWAY)
+        finally:
+            start_again(service)
+        before = self.rows()
+        self.eventually(lambda: self.rows() != before)
+
+    def told(self, do: Callable[[], None]) -> list[str]:
+        """What is logged as trouble meanwhile."""
+        before = len(self.log())
+        do()
+        return re.findall(r"(?:WARN |ERROR) (.*)", self.log()[before:])
+
+
+def start_again(service: LocalService) -> None:
+    """The orphans of a killed Postgres need a moment to notice and to let go of its memory."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return service.start()
+        except StreamlingError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
+def test_a_running_pipeline_outlives_its_services(tmp_path, kafka, registry, postgres) -> None:
+    print(f"seed {SEED}")
+    env = {**kafka.variables(), **registry.variables(), **postgres.variables()}
+    env |= {"STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.3", "STREAMLING__STATE_BACKEND__BACKEND_TYPE": "Postgres"}
+    topic = Topic(kafka, registry, name="outage-accounts")
+    load = Load(topic, random.Random(SEED))
+    pipeline = Pipeline(tmp_path, env, topic, postgres.dsn)
+    pipeline.start()
+    load.start()
+    try:
+        pipeline.eventually(lambda: bool(pipeline.rows()))
+
+        def broker() -> None:
+            with pipeline.without(kafka):
+                pass
+
+        def registry_with_new_schema() -> None:
+            id = topic.register(WIDER)
+            with pipeline.without(registry):
+                load.widen(id)
+
+        def database() -> None:
+            with pipeline.without(postgres):
+                pass
+
+        for outage in (broker, registry_with_new_schema, database):
+            said = pipeline.told(outage)
+            print(outage.__name__, *said, sep="\n  ")
+            assert said
+            assert only_now_and_then(said)
+        load.stop()
+        wanted = expected(topic)
+        pipeline.eventually(lambda: pipeline.rows() == wanted)
+        pipeline.drain()
+    finally:
+        load.stop()
+        pipeline.end()
+    assert pipeline.rows() == written(topic, pipeline.out) == wanted
+
+
+def only_now_and_then(said: list[str]) -> bool:
+    """Whether each node told fewer times of its trouble than it tried, where it tried more than twice."""
+    attempts: dict[str, list[int]] = {}
+    for line in said:
+        if found := re.search(r"^(.*?): .*attempt (\d+), trying again", line):
+            attempts.setdefault(found[1], []).append(int(found[2]))
+    return all(len(told) < max(told) for told in attempts.values() if max(told) > 2)
