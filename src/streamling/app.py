@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from streamling.config import AppConfig, load_config
 from streamling.engine.run import PipelineRun
 from streamling.engine.validation import check_without_spark
+from streamling.errors import told_as
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.loader import load_plugins
+from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
 from streamling.state import StateBackend, open_state
 from streamling.state.memory import MemoryState
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,19 @@ class App:
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the one that the configuration names."""
         path = file or self.config.pipeline_definition_location
-        return load_pipeline(path, registry=self.registry, config=self.config)
+        return load_pipeline(
+            path, registry=self.registry, config=self.config, preprocessors=list(self._preprocessors())
+        )
+
+    def _preprocessors(self) -> Iterator[Callable[[str], str]]:
+        """Those that the configuration names; one that is not there is left out, as the file may do without."""
+        settings = self.config.plugin
+        for id in settings.preprocessor_ids:
+            kind = self.registry.preprocessors.get(id)
+            if kind is None:
+                log.warning("there is no preprocessor '%s' (plugin.preprocessor_ids): skipped", id)
+            else:
+                yield partial(_rewrite, id, kind, settings.preprocessor_options)
 
     def run(self, pipeline: Pipeline, state: StateBackend) -> PipelineRun:
         """One run of ``pipeline``; nothing has been asked of the outside yet."""
@@ -59,3 +78,8 @@ class App:
             yield backend
         finally:
             backend.close()
+
+
+def _rewrite(id: str, kind: type[Preprocessor], options: Mapping[str, Any], text: str) -> str:
+    with told_as(f"preprocessor '{id}'"):
+        return kind(options).rewrite(text)

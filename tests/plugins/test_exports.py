@@ -23,6 +23,7 @@ def test_the_public_names():
         "Parallel",
         "Partitions",
         "Position",
+        "Preprocessor",
         "Progress",
         "Rebatched",
         "RoundRobin",

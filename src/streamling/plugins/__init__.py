@@ -32,6 +32,7 @@ from streamling.plugins.operators import (
     Wait,
 )
 from streamling.plugins.partitions import ByColumns, ByPrimaryKey, Partitions, RoundRobin
+from streamling.plugins.preprocessor import Preprocessor
 
 __all__ = [
     "END",
@@ -48,6 +49,7 @@ __all__ = [
     "Parallel",
     "Partitions",
     "Position",
+    "Preprocessor",
     "Progress",
     "Rebatched",
     "RoundRobin",

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, Transform
+from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
 
 GROUP = "streamling.plugins"
@@ -37,15 +38,15 @@ _KINDS: tuple[tuple[tuple[type, ...], NodeKind], ...] = (
     ((Sink, FrameSink), NodeKind.SINK),
 )
 
-C = TypeVar("C", bound=type[Operator[Any]])
+C = TypeVar("C", bound=type[Operator[Any]] | type[Preprocessor])
 
 
 def plugin(id: str) -> Callable[[C], C]:
-    """Make an operator class of a plugin file available as ``type: id``."""
+    """Make a class of a plugin file available under ``id``: an operator as ``type: id``."""
 
-    def mark(operator: C) -> C:
-        setattr(operator, _ID, id)
-        return operator
+    def mark(kind: C) -> C:
+        setattr(kind, _ID, id)
+        return kind
 
     return mark
 
@@ -104,10 +105,12 @@ class _Loading:
 
     def _register(self, id: str, operator: Any, origin: Problem) -> None:
         try:
-            kind = kind_of(operator)
-            if missing := sorted(operator.__abstractmethods__):
+            if missing := sorted(getattr(operator, "__abstractmethods__", ())):
                 raise StreamlingError.user(f"{operator.__name__} lacks {', '.join(missing)}", remedy="implement it")
-            self._registry.register(kind, id, operator)
+            if isinstance(operator, type) and issubclass(operator, Preprocessor):
+                self._registry.register_preprocessor(id, operator)
+            else:
+                self._registry.register(kind_of(operator), id, operator)
         except StreamlingError as error:
             self.problems.append(replace(origin, message=f"{origin.message}: {error}", remedy=error.remedy))
 

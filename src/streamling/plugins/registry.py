@@ -14,6 +14,7 @@ from streamling.pipeline.options import Downstream, FreeForm, NodeOptions, Paral
 
 if TYPE_CHECKING:
     from streamling.plugins.operators import Operator
+    from streamling.plugins.preprocessor import Preprocessor
 
 #: id → ``module:class``; an operator class, or the options class of a type whose run-time is still to come
 _SOURCES = {
@@ -70,11 +71,12 @@ class NodeType:
 
 
 class Registry:
-    """Node types by kind and id."""
+    """Node types by kind and id, and preprocessors by id."""
 
     def __init__(self, builtins: Mapping[NodeKind, Mapping[str, str]]) -> None:
         self._builtins = builtins
         self._types: dict[tuple[NodeKind, str], NodeType] = {}
+        self._preprocessors: dict[str, type[Preprocessor]] = {}
 
     @classmethod
     def builtin(cls) -> Registry:
@@ -98,6 +100,16 @@ class Registry:
         if id in self.ids(kind):
             raise StreamlingError.user(f"there is already a {kind} '{id}'", remedy="give the plugin another id")
         self._types[kind, id] = NodeType(id, kind, _plugin_options(kind, id, operator), operator, plugin=True)
+
+    @property
+    def preprocessors(self) -> Mapping[str, type[Preprocessor]]:
+        return self._preprocessors
+
+    def register_preprocessor(self, id: str, preprocessor: type[Preprocessor]) -> None:
+        """Make a plugin's class available in `plugin.preprocessor_ids`."""
+        if id in self._preprocessors:
+            raise StreamlingError.user(f"there is already a preprocessor '{id}'", remedy="give the plugin another id")
+        self._preprocessors[id] = preprocessor
 
 
 def _load(kind: NodeKind, id: str, path: str) -> NodeType:
