@@ -1,6 +1,11 @@
 """`plugins list`: which node types there are and where they come from."""
 
 import json
+import re
+import subprocess
+import sys
+
+import pytest
 
 from tests.cli.test_plan import SECRETIVE
 
@@ -35,3 +40,35 @@ def test_a_plugin_that_cannot_be_loaded_is_a_bad_configuration(project, monkeypa
     assert result.code == 78
     assert "nothing_of_that_name" in result.err
     assert "Traceback" not in result.err
+
+
+def test_a_new_plugin_runs_passes_its_tests_and_is_listed(project, tmp_path, monkeypatch):
+    result = project.call("plugins", "new", "acme-orders", "--dir", str(tmp_path / "made"))
+    assert result.code == 0
+    folder = tmp_path / "made"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        ".gitignore",
+        "README.md",
+        "acme_orders.py",
+        "config.yaml",
+        "pipeline.yaml",
+        "pyproject.toml",
+        "test_acme_orders.py",
+    ]
+    assert not [path for path in folder.iterdir() if "NAME" in path.read_text() or "DIST" in path.read_text()]
+    monkeypatch.chdir(folder)
+    listed = json.loads(project.call("plugins", "list", "--json").out)
+    assert {"acme_orders.numbers", "acme_orders.times", "acme_orders.lines"} <= {entry["id"] for entry in listed}
+    assert project.call("validate", "pipeline.yaml", "--static").code == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^\d{2} passed", done.stdout, re.MULTILINE), done.stdout
+
+
+@pytest.mark.parametrize("name", ["Acme", "1st", "a b", "json", "streamling", "../x"])
+def test_a_name_that_no_module_can_have_is_refused(project, name):
+    result = project.call("plugins", "new", name)
+    assert result.code == 2
+    assert f"'{name}' cannot be the name of a module" in result.err.replace("\n", " ")

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import click
 
 from streamling.cli.errors import ExitCode
-
-#: files that would act on our own repository under their real names
-_RENAMED = {"gitignore": ".gitignore"}
 
 
 @click.command()
@@ -34,28 +28,7 @@ def new(folder: Path) -> int:
       1   the folder could not be written
       2   wrong usage, such as a folder that is not empty
     """
-    from streamling.errors import StreamlingError
+    from streamling.cli.template import write_template
 
-    if folder.is_dir() and any(folder.iterdir()):
-        raise click.UsageError(f"{folder} is not empty; name a new folder")
-    try:
-        written = _copy(files("streamling") / "templates" / "first", folder)
-    except OSError as error:
-        raise StreamlingError.user(f"{folder} cannot be written: {error.strerror or error}") from None
-    click.echo("\n".join(f"wrote {path}" for path in written))
-    enter = "" if folder.resolve() == Path.cwd() else f"  cd {shlex.quote(str(folder))}\n"
-    click.echo(f"\nNext:\n{enter}  streamling run pipeline.yaml\n  streamling plan pipeline.yaml")
+    write_template("first", folder, {}, ["streamling run pipeline.yaml", "streamling plan pipeline.yaml"])
     return ExitCode.OK
-
-
-def _copy(template: Traversable, folder: Path) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    for entry in sorted(template.iterdir(), key=lambda entry: entry.name):
-        target = folder / _RENAMED.get(entry.name, entry.name)
-        if entry.is_dir():
-            written += _copy(entry, target)
-        else:
-            target.write_bytes(entry.read_bytes())
-            written.append(target)
-    return written

@@ -1,11 +1,13 @@
-"""`plugins list`: which node types there are."""
+"""`plugins list`: which node types there are; `plugins new`: a plugin to start from."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,15 +23,43 @@ if TYPE_CHECKING:
 
 @click.group(cls=Suggesting, epilog=EXIT_CODES)
 def plugins() -> None:
-    """List the node types a pipeline file can use.
+    """List the node types a pipeline file can use, or write a new one.
 
     Built-ins come with Streamling. A plugin is a Python class, from an installed package (entry point
     `streamling.plugins`) or from a file on `plugin.path` of the configuration.
 
     \b
-    Example:
+    Examples:
       streamling plugins list
+      streamling plugins new acme
     """
+
+
+@plugins.command("new", epilog=EXIT_CODES)
+@click.argument("name")
+@click.option("--dir", "folder", type=click.Path(file_okay=False, path_type=Path), help="Where to; default: NAME.")
+def new(name: str, folder: Path | None) -> int:
+    """Write a plugin project: a source, a transform and a sink, their tests, a pipeline, and what a package needs.
+
+    NAME is the name of the Python module and the first part of the ids.
+
+    \b
+    Example:
+      streamling plugins new acme
+      cd acme
+      streamling run pipeline.yaml
+    """
+    from streamling.cli.template import write_template
+
+    module = name.replace("-", "_")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", module) or module in (*sys.stdlib_module_names, "streamling"):
+        raise click.UsageError(
+            f"'{name}' cannot be the name of a module; use lower-case letters, digits and _, such as acme_orders"
+        )
+    words = {"DIST": module.replace("_", "-"), "NAME": module}
+    steps = ["streamling run pipeline.yaml", "streamling plugins list", "pytest"]
+    write_template("plugin", folder or Path(name), words, steps)
+    return ExitCode.OK
 
 
 @plugins.command("list", epilog=EXIT_CODES)
