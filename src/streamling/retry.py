@@ -23,6 +23,35 @@ _WHILE_STOPPING: Final = 3
 _LOG_INTERVAL: Final = 10.0
 
 
+class Trouble:
+    """What goes wrong again and again, told once in a while. One object for all that fails for the same reason."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._logged = float("-inf")
+        self._told = self._as_error = False
+
+    def failed(self, error: StreamlingError, attempt: int, pause: float) -> None:
+        """``error`` ended the ``attempt``-th attempt, the next one comes after ``pause`` seconds."""
+        now, serious = time.monotonic(), attempt >= _ERROR_FROM
+        if now - self._logged > _LOG_INTERVAL or (serious and not self._as_error):
+            self._logged, self._told, self._as_error = now, True, serious
+            level = logging.ERROR if serious else logging.WARNING
+            self._log.log(level, "%s; attempt %d, trying again in %.1f s", error, attempt, pause)
+
+    def over(self, attempts: int, seconds: float) -> None:
+        """It worked after that many failures."""
+        if self._told:
+            self._log.info("went on after %d failed attempts in %.1f s", attempts, seconds)
+        self._told = self._as_error = False
+
+
+def gives_up(error: StreamlingError, attempt: int, stopping: Stopping) -> bool:
+    """Whether the ``attempt``-th failure is the last one: it will not pass, or the pipeline is to stop. A drain is not
+    given up for a connection that died while it was idle."""
+    return not error.retriable or (stopping.is_set() and attempt > _WHILE_STOPPING)
+
+
 def retried(
     work: Callable[[], ResultT],
     *,
@@ -35,27 +64,23 @@ def retried(
     The pauses double from 100 ms to 30 s, each with up to half as much again by chance, so that the instances of a
     pipeline do not all come back at once.
     """
-    started, logged, attempt = time.monotonic(), float("-inf"), 0
+    started, attempt, trouble = time.monotonic(), 0, Trouble(log)
     while True:
         try:
             result = work()
         except StreamlingError as error:
             attempt += 1
-            # a drain is not given up for a connection that died while it was idle
-            if not error.retriable or (stopping.is_set() and attempt > _WHILE_STOPPING):
+            if gives_up(error, attempt, stopping):
                 raise
             pause = pause_after(attempt, randomly())
-            if attempt == _ERROR_FROM or time.monotonic() - logged > _LOG_INTERVAL:
-                logged = time.monotonic()
-                level = logging.ERROR if attempt >= _ERROR_FROM else logging.WARNING
-                log.log(level, "%s; attempt %d, trying again in %.1f s", error, attempt, pause)
+            trouble.failed(error, attempt, pause)
             if stopping.is_set():
                 time.sleep(pause)
             else:
                 stopping.wait(pause)
             continue
         if attempt:
-            log.info("went on after %d failed attempts in %.1f s", attempt, time.monotonic() - started)
+            trouble.over(attempt, time.monotonic() - started)
         return result
 
 

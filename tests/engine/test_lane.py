@@ -27,8 +27,11 @@ class Recorder:
         if what == self._fail_on:
             raise ValueError(f"cannot {what}")
 
-    def open(self):
+    def open(self, wake):
         self._note("open")
+
+    def proceed(self):
+        pass
 
     def process(self, batch):
         self._note(batch.column("id").to_pylist())

@@ -7,7 +7,6 @@ from pydantic import SecretStr
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.http import HttpCall, resolve_secret, secret_key
-from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.options import dump
 from streamling.sinks.webhook import WebhookSinkOptions
 
@@ -25,7 +24,7 @@ def webhook(**fields: object) -> WebhookSinkOptions:
 
 
 def resolve(options: HttpCall, config: Secrets) -> tuple[str, SecretStr] | None:
-    return resolve_secret(Node("hook", NodeKind.SINK, options), options, config)
+    return resolve_secret(options, config)
 
 
 CONFIGURED = Secrets({"my_api_key": "X-Api-Key"}, {"my_api_key": SecretStr("hunter2")})
@@ -49,7 +48,7 @@ def test_without_secret_name_there_is_none() -> None:
 
 
 def test_missing_header_name_says_which_variable_to_set() -> None:
-    with pytest.raises(StreamlingError, match="webhook sink 'hook': the header name of the secret 'other'") as raised:
+    with pytest.raises(StreamlingError, match="the header name of the secret 'other'") as raised:
         resolve(webhook(secret_name="other"), CONFIGURED)
     assert raised.value.remedy == "set the environment variable STREAMLING__HTTP_SECRET_HEADER__OTHER"
     assert not raised.value.internal

@@ -114,11 +114,15 @@ class DynamicTableBackend(Section):
 
 
 class HttpHandler(Section):
-    """HTTP enrichment."""
+    """Handlers and webhooks."""
 
     trigger_max_count: int = Field(default=2000, ge=1, description="Rows per request at most.")
-    operator_timeout_sec: float = Field(default=300, gt=0, description="Longest wait for the answers to one batch.")
-    buffer_size: int = Field(default=25, ge=1, description="Requests under way at once.")
+    operator_timeout_sec: float = Field(default=300, gt=0, description="Longest wait for one answer.")
+    buffer_size: int = Field(default=25, ge=1, description="Requests under way at once, per instance of a node.")
+    max_request_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=1, description="Longest request; a batch is cut accordingly."
+    )
+    max_response_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Longest answer.")
 
 
 class WasmScript(Section):

@@ -30,9 +30,13 @@ _POLL = 0.2
 class Work(Protocol):
     """What a lane does with what comes through it. All calls come from the lane's thread."""
 
-    def open(self) -> None: ...
+    def open(self, wake: Callable[[], None]) -> None:
+        """``wake`` may be called from any thread and leads to a call of `proceed`."""
 
     def process(self, batch: pa.RecordBatch) -> None: ...
+
+    def proceed(self) -> None:
+        """Pass on what has become ready meanwhile; called after each item that came through the lane."""
 
     def mark(self, epoch: int) -> None:
         """Everything of ``epoch`` has been processed; flush, pass on, acknowledge."""
@@ -105,16 +109,19 @@ class Lane:
     def notify_finalized(self, epoch: int) -> None:
         """Tell the operator that ``epoch`` is complete, on its own thread, at its next free moment."""
         self._finalized = epoch
-        try:
-            self._queue.put_nowait(_Wake())
-        except queue.Full:
-            return  # it is busy and looks at ``_finalized`` after the item in hand
+        self._wake()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the end; True when the lane has ended."""
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    def _wake(self) -> None:
+        try:
+            self._queue.put_nowait(_Wake())
+        except queue.Full:
+            return  # it is busy and looks around after the item in hand
 
     def _put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
         while not self._failed.is_set():
@@ -129,7 +136,7 @@ class Lane:
     def _run(self) -> None:
         opened = False
         try:
-            self._work.open()
+            self._work.open(self._wake)
             opened = True
             self._loop()
         except Exception as error:
@@ -157,6 +164,7 @@ class Lane:
                     self._work.process(batch)
             elif isinstance(item, _Mark):
                 self._on_mark(item)
+            self._work.proceed()
             self._tell_finalized()
 
     def _next(self) -> pa.RecordBatch | _Mark | _End | _Wake:

@@ -9,13 +9,14 @@ rows can reach, after the rows.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
+from streamling.engine.results import Results
 from streamling.engine.routing import Router
 from streamling.engine.rows import Rows, check_columns
 from streamling.errors import StreamlingError, told_as
@@ -228,7 +229,7 @@ class SinkWork:
         self._on_ack = on_ack
         self._refused = False
 
-    def open(self) -> None:
+    def open(self, wake: Callable[[], None]) -> None:
         self._sink.open()
 
     def process(self, batch: pa.RecordBatch) -> None:
@@ -236,6 +237,9 @@ class SinkWork:
         self._refused |= allowed < batch.num_rows
         if allowed:
             self._sink.write(batch.slice(0, allowed))
+
+    def proceed(self) -> None:
+        """A sink hands nothing on."""
 
     def mark(self, epoch: int) -> None:
         self._sink.marker(epoch, lambda: self._acknowledge(epoch))
@@ -271,16 +275,18 @@ class TransformWork:
         for port in self._ports:
             port.add_feeder(lane)
 
-    def open(self) -> None:
+    def open(self, wake: Callable[[], None]) -> None:
+        self._results = Results(self._transform.process, wake)
         self._transform.open()
 
     def process(self, batch: pa.RecordBatch) -> None:
-        result = self._transform.process(batch)
-        check_columns(result.schema, self._schema)
-        if result.num_rows:
-            self._outlet.emit(self._rows(result))
+        self._emit(self._results.add(batch))
+
+    def proceed(self) -> None:
+        self._emit(self._results.ready())
 
     def mark(self, epoch: int) -> None:
+        self._emit(self._results.rest())
         self._transform.marker(epoch)
         for port in self._ports:
             port.mark(self._lane, epoch)
@@ -290,3 +296,9 @@ class TransformWork:
 
     def close(self) -> None:
         self._transform.close()
+
+    def _emit(self, results: Iterable[pa.RecordBatch]) -> None:
+        for result in results:
+            check_columns(result.schema, self._schema)
+            if result.num_rows:
+                self._outlet.emit(self._rows(result))

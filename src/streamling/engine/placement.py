@@ -11,17 +11,20 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from streamling.engine.analysis import Built
+from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext, ignore_stop
 from streamling.plugins.loader import FILE_MODULE
 from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
+from streamling.plugins.shared import Shared
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.master import is_local
 from streamling.sql.plan import quoted
@@ -149,6 +152,7 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
         context,
         state=NoState(f"{context.name}: state is not available on executors"),
         metrics=NoMetrics(),
+        shared=Shared(),
         stopping=NeverStopping(),
         request_stop=ignore_stop,
     )
@@ -159,17 +163,20 @@ def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: i
         operator = kind(context)
         operator.open()
         try:
-            schema = operator.output_schema()
-            for batch in batches:
-                for part in _slices(batch, rows):
-                    result = operator.process(part)
-                    check_columns(result.schema, schema)
-                    if result.num_rows:
-                        yield result
+            yield from _results(operator, (part for batch in batches for part in _slices(batch, rows)))
         finally:
             operator.close()
 
     return run
+
+
+def _results(operator: Transform[Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema, results = operator.output_schema(), Results(operator.process)
+    made = (result for batch in batches for result in results.add(batch))
+    for result in chain(made, results.rest()):
+        check_columns(result.schema, schema)
+        if result.num_rows:
+            yield result
 
 
 def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:

@@ -31,6 +31,7 @@ from streamling.plugins.context import NodeContext
 from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.operators import Position, Progress
 from streamling.plugins.registry import Registry
+from streamling.plugins.shared import Shared
 from streamling.state.backend import StateBackend
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class PipelineRun:
         self._registry = registry
         self._state = state
         self._clock = clock or RealClock()
+        self._shared = Shared()
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._failure: StreamlingError | None = None
@@ -118,6 +120,7 @@ class PipelineRun:
             collected=analysis.is_collected(self.pipeline, node, self._registry),
             instance=instance,
             instances=instances,
+            shared=self._shared,
             stopping=self._stopping,
             request_stop=self.stop,
         )
@@ -178,11 +181,12 @@ class PipelineRun:
         """Wait for the end and clean up. Raises what made the pipeline fail."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure or self.stop_reason or not self._running)
-        self._stopping.set()
         for flow in self._parts.flows.values():
             flow.pause()
         if self._failure is None:
+            # work that ended by itself is not about to stop: its last rows may wait for a sink that is away
             self._last_checkpoint()
+        self._stopping.set()
         self._close()
         if self._failure is not None:
             raise self._failure

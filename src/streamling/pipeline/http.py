@@ -9,7 +9,6 @@ from typing import Annotated, Literal, Protocol
 from pydantic import AfterValidator, Field, SecretStr
 
 from streamling.errors import StreamlingError
-from streamling.pipeline.model import Node
 from streamling.pipeline.options import NodeOptions
 from streamling.pipeline.scalars import BadValueError, HttpUrl, Secret
 
@@ -69,27 +68,27 @@ def secret_key(secret_name: str) -> str:
     return re.sub(r"[^a-z0-9]", "_", secret_name.lower())
 
 
-def resolve_secret(node: Node, options: HttpCall, config: HttpSecrets) -> tuple[str, SecretStr] | None:
+def resolve_secret(options: HttpCall, config: HttpSecrets) -> tuple[str, SecretStr] | None:
     """The header that ``secret_name`` stands for; None when the node has none. Not called in a dry run."""
     if options.secret_name is None:
         return None
     key = secret_key(options.secret_name)
     header, value = config.http_secret_header.get(key), config.http_secret_value.get(key)
     if header is None:
-        raise _not_configured(node, options.secret_name, "header name", "HEADER")
+        raise _not_configured(options.secret_name, "header name", "HEADER")
     if value is None:
-        raise _not_configured(node, options.secret_name, "value", "VALUE")
+        raise _not_configured(options.secret_name, "value", "VALUE")
     if header.lower() in (name.lower() for name in options.headers):
         raise StreamlingError.user(
-            f"{node}: the header '{header}' comes from both 'secret_name' and 'headers'",
+            f"the header '{header}' comes from both 'secret_name' and 'headers'",
             remedy="keep one of the two",
         )
     return header, value
 
 
-def _not_configured(node: Node, secret: str, what: str, part: str) -> StreamlingError:
+def _not_configured(secret: str, what: str, part: str) -> StreamlingError:
     variable = f"STREAMLING__HTTP_SECRET_{part}__{secret_key(secret).upper()}"
     return StreamlingError.user(
-        f"{node}: the {what} of the secret '{secret}' is not configured",
+        f"the {what} of the secret '{secret}' is not configured",
         remedy=f"set the environment variable {variable}",
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamling.config import AppConfig
 from streamling.plugins.operators import OptionsT
+from streamling.plugins.shared import Shared
 
 
 class NodeState(Protocol):
@@ -70,6 +71,8 @@ class NodeContext(Generic[OptionsT]):
     #: this instance's number and how many there are (``parallelism``)
     instance: int = 0
     instances: int = 1
+    #: what all operators of the pipeline use together, such as a client with its connections
+    shared: Shared = field(default_factory=Shared)
     #: set when the pipeline is about to stop: long waits should end
     stopping: Stopping = field(default_factory=threading.Event)
     #: ask the pipeline to stop cleanly, as on SIGTERM, giving a reason; with True as second argument the

@@ -27,7 +27,8 @@ pipeline as an internal error. The engine adds the node's name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
@@ -212,6 +213,21 @@ class StreamedSource(AnySource[OptionsT]):
 # ── transforms ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True)
+class Calls(Generic[AnswerT]):
+    """A result that depends on answers from elsewhere. The engine starts the calls, those of several batches side by
+    side, and passes the results on in the order of the batches; a marker waits for all calls before it."""
+
+    #: each starts one call when it is called, once fewer than ``at_once`` calls of this instance are under way
+    starts: Iterator[Callable[[], Future[AnswerT]]]
+    #: makes the rows out of all answers, in the order of the calls
+    result: Callable[[Sequence[AnswerT]], pa.RecordBatch]
+    at_once: int
+
+
 class Transform(Operator[OptionsT]):
     """Rows in, rows out, as Arrow."""
 
@@ -222,9 +238,10 @@ class Transform(Operator[OptionsT]):
         """Columns of what `process` returns, known from the options and ``context.input_schema``."""
 
     @abstractmethod
-    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Called once per batch, never with an empty one; may return any number of rows. A stateless function
-        of its argument: after a crash the same rows come again, cut into other batches."""
+    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch | Calls[Any]:
+        """Called once per batch, never with an empty one; may return any number of rows, or the calls that they
+        depend on. A stateless function of its argument: after a crash the same rows come again, cut into other
+        batches."""
 
     def marker(self, epoch: int) -> None:
         """All rows of ``epoch`` have been processed by this instance."""

@@ -25,7 +25,7 @@ _SOURCES = {
 }
 _TRANSFORMS = {
     "dynamic_table": "streamling.transforms.dynamic_table:DynamicTableTransformOptions",
-    "handler": "streamling.transforms.handler:HandlerTransformOptions",
+    "handler": "streamling.transforms.handler:HandlerTransform",
     "script": "streamling.transforms.script:ScriptTransformOptions",
     "sql": "streamling.transforms.sql:SqlTransform",
 }
@@ -37,7 +37,7 @@ _SINKS = {
     "postgres": "streamling.sinks.postgres:PostgresSink",
     "postgres_aggregate": "streamling.sinks.postgres_aggregate:PostgresAggregateSinkOptions",
     "print": "streamling.sinks.print:PrintSink",
-    "webhook": "streamling.sinks.webhook:WebhookSinkOptions",
+    "webhook": "streamling.sinks.webhook:WebhookSink",
 }
 _BUILTINS: Mapping[NodeKind, Mapping[str, str]] = MappingProxyType(
     {NodeKind.SOURCE: _SOURCES, NodeKind.TRANSFORM: _TRANSFORMS, NodeKind.SINK: _SINKS}

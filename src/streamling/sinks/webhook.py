@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from concurrent.futures import Future, wait
+from typing import Any, ClassVar
 
+import pyarrow as pa
 from pydantic import Field
 
 from streamling.pipeline.http import HttpCall
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.pipeline.scalars import redact_url
+from streamling.plugins.operators import Sink
 
 
 class WebhookSinkOptions(HttpCall, Parallel, Rebatched, SinkOptions):
@@ -18,3 +23,57 @@ class WebhookSinkOptions(HttpCall, Parallel, Rebatched, SinkOptions):
     skip_on_error: bool = Field(
         default=False, description="Count rows as delivered when the endpoint answers with an error."
     )
+
+
+class WebhookSink(Sink[WebhookSinkOptions]):
+    """Many requests are under way at once; those that share a key are sent one after the other."""
+
+    Options = WebhookSinkOptions
+    distributable = True
+
+    def labels(self) -> Mapping[str, str]:
+        return {"url": redact_url(self.options.url)}
+
+    def open(self) -> None:
+        from streamling.http.endpoint import Endpoint
+        from streamling.http.payload import Payload
+
+        settings = self.context.config.external_http_handler
+        self._at_once = settings.buffer_size
+        self._payload = Payload.of(self.options, settings)
+        self._latest = _LatestPerKey()
+        self._endpoint = Endpoint(self.context, skip_refusals=self.options.skip_on_error)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        keys = self._keys(batch)
+        for body in self._payload.bodies(batch):
+            share = keys[body.start : body.stop]
+            self._latest.wait_for(share)
+            self._endpoint.in_flight.wait(fewer_than=self._at_once)
+            self._latest.remember(share, self._endpoint.start(body))
+
+    def flush(self) -> None:
+        self._endpoint.in_flight.wait()
+        self._latest = _LatestPerKey()
+        self._endpoint.tell_skipped()
+
+    def close(self) -> None:
+        self._endpoint.close()
+
+    def _keys(self, batch: pa.RecordBatch) -> list[Any]:
+        """The key of each row; rows without a key have nothing in common."""
+        columns = [batch.column(name).to_pylist() for name in self.context.primary_key]
+        return list(map(repr, zip(*columns, strict=True))) if columns else []
+
+
+class _LatestPerKey:
+    """The last request that each key was in, so that a later one does not overtake it."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Future[Any]] = {}
+
+    def wait_for(self, keys: list[str]) -> None:
+        wait({call for key in keys if (call := self._calls.get(key)) is not None and not call.done()})
+
+    def remember(self, keys: list[str], call: Future[Any]) -> None:
+        self._calls.update(dict.fromkeys(keys, call))

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 from pydantic import Field
 
+from streamling.errors import StreamlingError
 from streamling.pipeline.http import HttpCall
 from streamling.pipeline.options import Downstream, Parallel, Rebatched, TransformOptions
-from streamling.pipeline.scalars import PrimaryKey
-from streamling.pipeline.typenames import TypeName
+from streamling.pipeline.scalars import PrimaryKey, redact_url
+from streamling.pipeline.typenames import TypeName, parse_type
+from streamling.plugins.operators import Calls, Transform
+
+if TYPE_CHECKING:
+    from streamling.http.payload import Body
+
+_OP = "_gs_op"
 
 
 class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Downstream, TransformOptions):
@@ -17,3 +30,67 @@ class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Downstream, Transfo
     schema_override: dict[str, TypeName | None] = Field(
         default={}, description="Columns that the answer adds or changes, with their type; null removes one."
     )
+
+
+class HandlerTransform(Transform[HandlerTransformOptions]):
+    """A batch is one or more requests; its answers together are the batch that goes on."""
+
+    Options = HandlerTransformOptions
+
+    def labels(self) -> Mapping[str, str]:
+        return {"url": redact_url(self.options.url)}
+
+    def output_schema(self) -> pa.Schema:
+        """The input's columns with `schema_override`: new ones stand at the end, before the row kind."""
+        override, incoming = self.options.schema_override, self.context.input_schema
+        if _OP in override:
+            raise StreamlingError.user(f"schema_override names '{_OP}', which every row has", remedy="leave it out")
+        unknown = [name for name, kind in override.items() if kind is None and name not in incoming.names]
+        if unknown:
+            raise StreamlingError.user(
+                f"schema_override removes '{unknown[0]}', which is no column of '{self.options.from_}'",
+                remedy=f"its columns are {', '.join(incoming.names)}",
+            )
+        kept = [field for field in incoming if field.name not in override and field.name != _OP]
+        types = {name: parse_type(kind) for name, kind in override.items() if kind is not None}
+        fields = [
+            pa.field(field.name, types.pop(field.name)) if field.name in types else field
+            for field in incoming
+            if field in kept or field.name in types
+        ]
+        added = [pa.field(name, kind) for name, kind in types.items()]
+        return pa.schema([*fields, *added, pa.field(_OP, pa.string(), nullable=False)])
+
+    def open(self) -> None:
+        from streamling.http.endpoint import Endpoint
+        from streamling.http.payload import Payload
+
+        self._schema = self.output_schema()
+        self._payload = Payload.of(self.options, self.context.config.external_http_handler)
+        self._endpoint = Endpoint(self.context)
+
+    def process(self, batch: pa.RecordBatch) -> Calls[bytes | None]:
+        sent: list[Body] = []
+        return Calls(
+            self._starts(batch, sent),
+            lambda answers: self._answered(batch, sent, answers),
+            at_once=self.context.config.external_http_handler.buffer_size,
+        )
+
+    def close(self) -> None:
+        self._endpoint.close()
+
+    def _starts(self, batch: pa.RecordBatch, sent: list[Body]) -> Iterator[Callable[[], Future[bytes | None]]]:
+        for body in self._payload.bodies(batch):
+            sent.append(body)
+            yield partial(self._endpoint.start, body)
+
+    def _answered(self, batch: pa.RecordBatch, sent: Sequence[Body], texts: Sequence[bytes | None]) -> pa.RecordBatch:
+        from streamling.http.answers import Answers
+        from streamling.http.payload import operations
+
+        kinds = operations(batch)
+        answers = Answers(self._schema, version=self.options.payload_version, key=self.context.primary_key)
+        for body, text in zip(sent, texts, strict=True):
+            answers.add(text or b"", kinds[body.start : body.stop])
+        return answers.batch()

@@ -63,6 +63,10 @@ class Bench:
         self.pending: list[dict[str, Any]] = []
         self.schemas: list[pa.Schema] = []
         self.options = options
+        #: settings of the application that differ from the defaults
+        self.config: Mapping[str, Any] = {}
+        #: False: the given source waits for more instead of ending, and the run has to be stopped
+        self.ends = True
         self.before_write: Callable[[int], object] = lambda rows: None
         self.before_flush: Callable[[int], object] = lambda rows: None
         self.asked: Callable[[int], object] = lambda number: None
@@ -73,7 +77,7 @@ class Bench:
     def registry(self, batches: Sequence[pa.RecordBatch] = ()) -> Registry:
         registry = Registry.builtin()
         registry.register(self.kind, TYPE, recorded(self._operator, self.journal))
-        given = {"batches": batches, "asked": lambda number: self.asked(number)}
+        given = {"batches": batches, "asked": lambda number: self.asked(number), "bounded": self.ends}
         registry.register(NodeKind.SOURCE, "contract.given", type("Given", (GivenSource,), given))
         ledger = {
             "book": self.book,
@@ -103,7 +107,7 @@ class Bench:
     def prepare(self, batches: Sequence[pa.RecordBatch] = (), *, interval: float = 0.05, **more: Any) -> PipelineRun:
         """A run that is analysed and not started, as under ``--dry-run``."""
         registry = self.registry(batches)
-        config = AppConfig(checkpoint_interval_sec=interval)
+        config = AppConfig.model_validate({**self.config, "checkpoint_interval_sec": interval})
         run = PipelineRun(self.pipeline(registry, **more), config=config, registry=registry, state=self.state)
         run.analyse(self._session)
         self.run = run

@@ -30,7 +30,7 @@ class GivenSource(Source[GivenOptions]):
     def read(self, position: Position) -> SourceBatch | Wait | End:
         at = position.get(self.context.name, 0)
         if at >= len(self.batches):
-            return END
+            return END if self.bounded else Wait(0.02)
         type(self).asked(at)
         return SourceBatch(self.batches[at], {self.context.name: at + 1})
 

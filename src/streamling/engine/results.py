@@ -1,0 +1,100 @@
+"""Results of a transform in the order of its batches, whether they are there at once or depend on calls."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.plugins.in_flight import InFlight
+from streamling.plugins.operators import Calls
+
+
+class Results:
+    """All methods are called on the operator's thread; ``wake`` is called on any other when `ready` has something."""
+
+    def __init__(
+        self,
+        process: Callable[[pa.RecordBatch], pa.RecordBatch | Calls[Any]],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._process = process
+        self._wake = wake
+        self._in_flight = InFlight()
+        self._pending: deque[_Pending] = deque()
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Begin with ``batch``; yields what is complete meanwhile, waits while too much is under way."""
+        made = self._process(batch)
+        if isinstance(made, Calls):
+            yield from self._begin(made)
+        else:
+            yield from self.rest()
+            yield made
+
+    def ready(self) -> Iterator[pa.RecordBatch]:
+        """What is complete, up to the first batch that is not."""
+        self._in_flight.check()
+        while self._pending and self._pending[0].complete:
+            yield self._pending.popleft().result()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Everything; waits for it."""
+        while self._pending:
+            yield from self._first()
+
+    def _begin(self, calls: Calls[Any]) -> Iterator[pa.RecordBatch]:
+        while len(self._pending) >= calls.at_once:  # or answers behind a late one would pile up
+            yield from self._first()
+        pending = _Pending(calls.result)
+        self._pending.append(pending)
+        for start in calls.starts:
+            self._in_flight.wait(fewer_than=calls.at_once)
+            call = start()
+            pending.add(call)
+            self._in_flight.add(call)
+            call.add_done_callback(lambda done: self._answered(pending, done))
+            yield from self.ready()
+        pending.all_started = True
+        yield from self.ready()
+
+    def _first(self) -> Iterator[pa.RecordBatch]:
+        """The batch at the head, and those that are complete behind it."""
+        pending = self._pending[0]
+        self._in_flight.wait_until(lambda: pending.complete)
+        yield from self.ready()
+
+    def _answered(self, pending: _Pending, call: Future[Any]) -> None:
+        """On the thread that got the answer."""
+        at_head = bool(self._pending) and self._pending[0] is pending
+        if (at_head and pending.complete) or (not call.cancelled() and call.exception() is not None):
+            self._wake()
+
+
+class _Pending:
+    """One batch whose calls are under way."""
+
+    def __init__(self, result: Callable[[Sequence[Any]], pa.RecordBatch]) -> None:
+        self._result = result
+        self._calls: list[Future[Any]] = []
+        self._answered = 0
+        self.all_started = False
+
+    def add(self, call: Future[Any]) -> None:
+        self._calls.append(call)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all answers are there. Asked after each of them, so it goes on where it was the last time; that
+        another thread may set it back a little does no harm."""
+        answered = self._answered
+        while answered < len(self._calls) and self._calls[answered].done():
+            answered += 1
+        self._answered = answered
+        return self.all_started and answered == len(self._calls)
+
+    def result(self) -> pa.RecordBatch:
+        return self._result([call.result() for call in self._calls])

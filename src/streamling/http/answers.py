@@ -1,0 +1,100 @@
+"""Answers of an endpoint as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.http.payload import OP
+from streamling.types.from_json import UnfitValue, arrow_column, parse_json
+
+_KINDS: Final = ("i", "u", "d")
+_KIND_NAMES: Final = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
+
+
+class Answers:
+    """Collects the answers to one batch. Rows of an answer take the place of those that were sent."""
+
+    def __init__(self, schema: pa.Schema, *, version: int, key: Sequence[str]) -> None:
+        self._schema = schema
+        self._version = version
+        self._key = key
+        self._rows: list[dict[str, Any]] = []
+        self._kinds: list[str] = []
+
+    def add(self, text: bytes, sent: Sequence[str]) -> None:
+        """The answer ``text`` to rows of the kinds ``sent``. Empty or null: no rows."""
+        rows = self._parsed(text)
+        for number, row in enumerate(rows):
+            data = self._data(row, number)
+            self._kinds.append(self._kind(row, data, number, len(rows), sent))
+            self._rows.append(data)
+
+    def batch(self) -> pa.RecordBatch:
+        columns = [self._column(field) for field in self._schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _parsed(self, text: bytes) -> list[Any]:
+        if not text.strip():
+            return []
+        try:
+            value = parse_json(text)
+        except ValueError as error:
+            raise _broken(f"is no JSON ({error})") from None
+        if value is None:
+            return []
+        rows = value if isinstance(value, list) else [value]
+        return [row for row in rows if row is not None]
+
+    def _data(self, row: Any, number: int) -> dict[str, Any]:
+        if not isinstance(row, dict):
+            raise _broken(f"has {_kind_of(row)} where row {number + 1} should be an object")
+        data = row if self._version == 0 else row.get("data")
+        if not isinstance(data, dict):
+            raise _broken(f"has no object 'data' in row {number + 1}, as payload_version 1 demands")
+        for name in self._key:
+            if name not in data:
+                raise _broken(f"lacks the key column '{name}' in row {number + 1}")
+        return data
+
+    def _kind(self, row: dict[str, Any], data: dict[str, Any], number: int, count: int, sent: Sequence[str]) -> str:
+        """What the answer says; else that of the row which was sent, when there is no doubt which one it was."""
+        metadata = row.get("metadata") if self._version == 1 else None
+        said = metadata.get("op") if isinstance(metadata, dict) else None
+        kind = said if said is not None else data.get(OP)
+        if kind is None and count == len(sent):
+            kind = sent[number]
+        elif kind is None and len(set(sent)) == 1:
+            kind = sent[0]
+        if kind is None:
+            raise _broken(
+                f"has {count} rows for {len(sent)} that were sent, of different kinds, and row {number + 1} has no "
+                f"'{OP}'"
+            )
+        if kind not in _KINDS:
+            raise _broken(f"has the row kind {kind!r} in row {number + 1}, expected i, u or d")
+        return str(kind)
+
+    def _column(self, field: pa.Field) -> pa.Array:
+        if field.name == OP:
+            return pa.array(self._kinds, field.type)
+        try:
+            return arrow_column([row.get(field.name) for row in self._rows], field.type)
+        except UnfitValue as error:
+            raise StreamlingError.user(
+                f"the endpoint answered {error.shown} for column '{field.name}', expected {field.type}",
+                remedy="let the endpoint answer in that type, or declare another one in schema_override",
+            ) from None
+
+
+def _broken(what: str) -> StreamlingError:
+    return StreamlingError.user(
+        f"the endpoint's answer {what}", remedy="let it answer with rows in the form of the request"
+    )
+
+
+def _kind_of(value: Any) -> str:
+    return _KIND_NAMES.get(type(value), "a number")

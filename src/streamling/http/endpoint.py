@@ -1,0 +1,166 @@
+"""One endpoint as one node calls it: its headers, what is tried again, what is fatal, what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from base64 import b64encode
+from concurrent.futures import Future
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from streamling.errors import StreamlingError
+from streamling.http.client import Answer, HttpClient, Post
+from streamling.http.payload import Body
+from streamling.pipeline.http import HttpCall, resolve_secret
+from streamling.pipeline.scalars import REDACTED
+from streamling.plugins.context import NodeContext
+from streamling.plugins.in_flight import InFlight
+from streamling.retry import Trouble, gives_up, pause_after
+
+#: answers that may be others later; so may all of 500 and above
+_PASSING: Final = frozenset({408, 429})
+#: seconds between two looks at whether the pipeline is to stop
+_POLL: Final = 0.2
+_LONGEST_RETRY_AFTER: Final = 60.0
+#: how much of an answer an error shows
+_SHOWN: Final = 200
+
+
+def secrets_in(url: str) -> set[str]:
+    """What must not be shown of an address: user, password, the header they become, and values of the query."""
+    parts = urlsplit(url)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    basic = b64encode(f"{user}:{password}".encode()).decode() if parts.username else ""
+    return {text for text in (user, password, basic, *(value for _, value in parse_qsl(parts.query))) if text}
+
+
+class Refusal(StreamlingError):
+    """The endpoint answered, and the answer is an error."""
+
+    retry_after: float = 0.0
+
+
+class Endpoint:
+    """Made when the node opens, closed with it. `start` and `close` are called on the node's thread."""
+
+    def __init__(self, context: NodeContext[Any], *, skip_refusals: bool = False) -> None:
+        options: HttpCall = context.options
+        settings = context.config.external_http_handler
+        self._url = options.url
+        self._seconds = settings.operator_timeout_sec
+        self._most_bytes = settings.max_response_bytes
+        self._skip_refusals = skip_refusals
+        self._headers = {name: value.get_secret_value() for name, value in options.headers.items()}
+        secret = resolve_secret(options, context.config)
+        if secret is not None:
+            self._headers[secret[0]] = secret[1].get_secret_value()
+        self._secrets = sorted({*filter(None, self._headers.values()), *secrets_in(options.url)}, key=len, reverse=True)
+        if "content-type" not in map(str.lower, self._headers):
+            self._headers["Content-Type"] = "application/json"
+        self._context = context
+        self._trouble = Trouble(context.log)
+        self._skipped_rows, self._last_refusal = 0, ""
+        self.in_flight = InFlight()
+        deny_private = context.config.network.deny_private
+        self._client = context.shared.take(HttpClient, lambda: HttpClient(deny_private=deny_private))
+
+    def start(self, body: Body) -> Future[bytes | None]:
+        """Send ``body`` until it is answered: the body of the answer, None when it is an error that is skipped."""
+        call = self._client.run(self._answered(body))
+        self.in_flight.add(call)
+        return call
+
+    def tell_skipped(self) -> None:
+        """Log what was skipped since the last time; when no call is under way."""
+        if self._skipped_rows:
+            self._context.log.warning(
+                "skipped %d rows that were answered with an error (skip_on_error); the last one: %s",
+                self._skipped_rows,
+                self._last_refusal,
+            )
+            self._skipped_rows = 0
+
+    def close(self) -> None:
+        self.in_flight.cancel()
+        self._context.shared.give_back(HttpClient)
+
+    # ── on the client's thread ───────────────────────────────────────────────────────────────────────────────
+
+    async def _answered(self, body: Body) -> bytes | None:
+        post = Post(self._url, body.text, self._headers, self._seconds, self._most_bytes)
+        started, attempt = time.monotonic(), 0
+        while True:
+            try:
+                answer = await self._once(post)
+            except Refusal as refusal:
+                if self._skip_refusals:
+                    self._skipped_rows += body.stop - body.start
+                    self._last_refusal = str(refusal)
+                    return None
+                attempt += 1
+                await self._pause(refusal, attempt, refusal.retry_after)
+            except StreamlingError as error:
+                attempt += 1
+                await self._pause(error, attempt)
+            else:
+                if attempt:
+                    self._trouble.over(attempt, time.monotonic() - started)
+                return answer
+
+    async def _once(self, post: Post) -> bytes:
+        metrics, began = self._context.metrics, time.monotonic()
+        status = "none"
+        try:
+            answer = await self._client.post(post)
+            status = f"{answer.status // 100}xx"
+            self._check(answer, post)
+        except StreamlingError as error:
+            outcome = "retriable_error" if error.retriable else "non_retriable_error"
+            metrics.count("http_requests", tags={"outcome": outcome, "status_class": status})
+            if error.retriable:
+                metrics.count("http_retries", tags={"status_class": status})
+            raise
+        metrics.count("http_requests", tags={"outcome": "success", "status_class": status})
+        metrics.latency("http_request_latency", time.monotonic() - began)
+        return answer.body
+
+    def _check(self, answer: Answer, post: Post) -> None:
+        if 200 <= answer.status < 300:
+            return
+        passing = answer.status in _PASSING or answer.status >= 500
+        said = f": {text}" if (text := self._excerpt(answer.body)) else ""
+        refusal = Refusal(
+            f"{post.shown} was answered with {answer.status} {answer.reason}{said}",
+            internal=passing,
+            retriable=passing,
+            remedy=None
+            if passing
+            else "check url, headers and what the endpoint expects; rows come again after a restart",
+        )
+        refusal.retry_after = min(answer.retry_after, _LONGEST_RETRY_AFTER)
+        raise refusal
+
+    def _excerpt(self, body: bytes) -> str:
+        """The beginning of an error's text on one line; an endpoint may repeat the key that it was sent."""
+        text = " ".join(body[: 20 * _SHOWN].decode("utf-8", "replace").split())
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        text = "".join(char for char in text if char.isprintable())
+        return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+    async def _pause(self, error: StreamlingError, attempt: int, at_least: float = 0.0) -> None:
+        """Wait before the next attempt, or raise ``error`` when there is none."""
+        stopping = self._context.stopping
+        if gives_up(error, attempt, stopping):
+            raise error
+        pause = pause_after(attempt, random.random())
+        if stopping.is_set():
+            await asyncio.sleep(pause)
+            return
+        pause = max(pause, at_least)
+        self._trouble.failed(error, attempt, pause)
+        end = time.monotonic() + pause
+        while (left := end - time.monotonic()) > 0 and not stopping.is_set():
+            await asyncio.sleep(min(left, _POLL))

@@ -1,0 +1,43 @@
+"""What the operators of one pipeline use together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+ThingT = TypeVar("ThingT", bound=Closable)
+
+
+class Shared:
+    """Things such as a client with its connections: made by the first operator that asks, closed by the last one
+    that gives it back. Methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._things: dict[type[Any], tuple[Any, int]] = {}
+
+    def take(self, kind: type[ThingT], make: Callable[[], ThingT]) -> ThingT:
+        """The pipeline's ``kind``; each call needs one of `give_back`."""
+        with self._lock:
+            thing, users = self._things.get(kind) or (make(), 0)
+            self._things[kind] = thing, users + 1
+            taken: ThingT = thing
+            return taken
+
+    def give_back(self, kind: type[Closable]) -> None:
+        with self._lock:
+            thing, users = self._things.pop(kind)
+            if users > 1:
+                self._things[kind] = thing, users - 1
+            else:
+                thing.close()
+
+    def __reduce__(self) -> tuple[type[Shared], tuple[()]]:
+        """Another process shares nothing with this one."""
+        return Shared, ()

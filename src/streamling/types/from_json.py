@@ -1,0 +1,269 @@
+"""JSON values as Arrow columns, the way back of `types.json`: every digit arrives or the value is refused.
+
+| Arrow | JSON |
+|---|---|
+| integers | whole number, also as text; must fit |
+| decimals | number, also as text; digits that the scale cannot hold are refused |
+| floats | number, also as text |
+| boolean | true, false |
+| strings | string; anything else as its JSON text |
+| binary | string of hex digits, with or without 0x |
+| date, time | ISO 8601 string |
+| timestamp | ISO 8601 string, UTC when it names no zone; or a whole number in the unit of the column |
+| duration | whole number of microseconds |
+| list, struct, map | array, object, object |
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+
+_Converter = Callable[[Any], Any]
+
+#: how much of a value an error shows
+_SHOWN: Final = 100
+_EPOCH: Final = datetime(1970, 1, 1)
+_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d{1,4})?", re.ASCII)
+#: integers of 256 bits have 78 digits
+_MOST_DIGITS: Final = 100
+_EXACT: Final = Context(prec=2 * _MOST_DIGITS, traps=[Inexact, InvalidOperation])
+#: how many of a unit are a second
+_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+class UnfitValue(ValueError):
+    """A value that a column cannot hold."""
+
+    def __init__(self, index: int, value: object, kind: pa.DataType) -> None:
+        self.index = index
+        text = _json_text(value)
+        self.shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+        super().__init__(f"{self.shown} is no {kind}")
+
+
+def parse_json(text: bytes | str) -> Any:
+    """The value of a JSON text; fractions as `Decimal`, so that no digit is lost. Raises ValueError."""
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Parsed JSON ``values`` as a column of type ``kind``; raises `UnfitValue`."""
+    if pa.types.is_dictionary(kind):
+        return arrow_column(values, kind.value_type).cast(kind)
+    convert = _or_null(_converter(kind))
+    converted = []
+    for index, value in enumerate(values):
+        try:
+            converted.append(convert(value))
+        except (ValueError, TypeError, ArithmeticError):
+            raise UnfitValue(index, value, kind) from None
+    try:
+        return pa.array(converted, kind)
+    except (pa.ArrowException, OverflowError, TypeError):
+        _blame(values, converted, kind)
+
+
+def _blame(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -> NoReturn:
+    """Say which of the values it is that Arrow does not take."""
+    for index, value in enumerate(converted):
+        try:
+            pa.array([value], kind)
+        except (pa.ArrowException, OverflowError, TypeError):
+            raise UnfitValue(index, values[index], kind) from None
+    raise UnfitValue(0, values[0], kind)  # what fits alone fits together; this line keeps the promise anyway
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"JSON knows no {name}")
+
+
+# ── one converter per type: a JSON value that is not null → what Arrow takes ────────────────────────────────
+
+
+def _converter(kind: pa.DataType) -> _Converter:
+    for holds, make in _CONVERTERS:
+        if holds(kind):
+            return make(kind)
+    return _refused
+
+
+def _or_null(convert: _Converter) -> _Converter:
+    return lambda value: None if value is None else convert(value)
+
+
+def _refused(value: Any) -> NoReturn:
+    raise ValueError("there is no JSON for it")
+
+
+def _integer(value: Any) -> int:
+    if type(value) is int:
+        return value
+    number = _decimal(value)
+    if number != number.to_integral_value(context=_EXACT):
+        raise ValueError("not whole")
+    return int(number)
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        raise ValueError("not a number")
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        raise ValueError("not a number")
+    number = Decimal(value)
+    if number and abs(number.adjusted()) > _MOST_DIGITS:
+        raise ValueError("beyond every type")  # and 1e999999999 would not even fit into memory
+    return number
+
+
+def _scaled(kind: pa.DataType) -> _Converter:
+    unit = Decimal(1).scaleb(-kind.scale)
+
+    def convert(value: Any) -> Decimal:
+        try:
+            return _decimal(value).quantize(unit, context=_EXACT)
+        except DecimalException:
+            raise ValueError("too many digits") from None
+
+    return convert
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        raise ValueError("not a number")
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        raise ValueError("not a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("beyond every float")
+    return number
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("neither true nor false")
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _json_text(value)
+
+
+def _json_text(value: Any) -> str:
+    """A parsed value as JSON again, numbers with the digits they came with."""
+    match value:
+        case Decimal():
+            return str(value)
+        case list():
+            return "[" + ",".join(map(_json_text, value)) + "]"
+        case dict():
+            return "{" + ",".join(f"{_json_text(key)}:{_json_text(item)}" for key, item in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _binary(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError("not hex digits")
+    return bytes.fromhex(value[2:] if value[:2] in ("0x", "0X") else value)
+
+
+def _date(kind: pa.DataType) -> _Converter:
+    unit = timedelta(days=1) if pa.types.is_date32(kind) else timedelta(milliseconds=1)
+    return lambda value: (date.fromisoformat(value) - _EPOCH.date()) // unit
+
+
+def _time(kind: pa.DataType) -> _Converter:
+    def convert(value: Any) -> int:
+        moment = datetime.combine(_EPOCH.date(), time.fromisoformat(value))
+        if moment.tzinfo is not None:
+            raise ValueError("a time of day has no zone")
+        return _in_unit(moment - _EPOCH, kind.unit)
+
+    return convert
+
+
+def _timestamp(kind: pa.DataType) -> _Converter:
+    def convert(value: Any) -> int:
+        if not isinstance(value, str):
+            return _integer(value)
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        return _in_unit(moment - _EPOCH, kind.unit)
+
+    return convert
+
+
+def _duration(kind: pa.DataType) -> _Converter:
+    return lambda value: _in_unit(timedelta(microseconds=_integer(value)), kind.unit)
+
+
+def _in_unit(span: timedelta, unit: str) -> int:
+    """``span`` as a whole number of ``unit``; a finer one is cut, as everywhere in Arrow and Spark."""
+    microseconds = span // timedelta(microseconds=1)
+    return microseconds * _PER_SECOND[unit] // _PER_SECOND["us"]
+
+
+def _list(kind: pa.DataType) -> _Converter:
+    item = _or_null(_converter(kind.value_type))
+
+    def convert(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError("not an array")
+        return [item(element) for element in value]
+
+    return convert
+
+
+def _struct(kind: pa.DataType) -> _Converter:
+    fields = [(field.name, _or_null(_converter(field.type))) for field in kind]
+
+    def convert(value: Any) -> dict[str, Any]:
+        return {name: convert(_object(value).get(name)) for name, convert in fields}
+
+    return convert
+
+
+def _map(kind: pa.DataType) -> _Converter:
+    key, item = _converter(kind.key_type), _or_null(_converter(kind.item_type))
+    return lambda value: [(key(name), item(element)) for name, element in _object(value).items()]
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
+
+
+def _same(convert: _Converter) -> Callable[[pa.DataType], _Converter]:
+    return lambda kind: convert
+
+
+_CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], _Converter]], ...]] = (
+    (pa.types.is_integer, _same(_integer)),
+    (pa.types.is_decimal, _scaled),
+    (pa.types.is_floating, _same(_float)),
+    (pa.types.is_boolean, _same(_boolean)),
+    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _same(_text)),
+    (pa.types.is_string_view, _same(_text)),
+    (lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind), _same(_binary)),
+    (lambda kind: pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind), _same(_binary)),
+    (pa.types.is_date, _date),
+    (pa.types.is_time, _time),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_duration, _duration),
+    (lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind), _list),
+    (pa.types.is_fixed_size_list, _list),
+    (pa.types.is_struct, _struct),
+    (pa.types.is_map, _map),
+)

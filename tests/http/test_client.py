@@ -1,0 +1,172 @@
+"""The client itself: redirects, addresses that are refused, TLS."""
+
+from __future__ import annotations
+
+import gzip
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import trustme
+
+from streamling.errors import StreamlingError
+from streamling.http.addresses import is_private
+from streamling.http.client import Answer, HttpClient, Post
+from tests.endpoint import Reply, Request, echo, endpoint
+
+
+@contextmanager
+def client(*, deny_private: bool = False) -> Iterator[HttpClient]:
+    made = HttpClient(deny_private=deny_private)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def post(url: str, *, deny_private: bool = False, most_bytes: int = 10_000) -> Answer:
+    with client(deny_private=deny_private) as made:
+        return made.run(made.post(Post(url, b"[]", {}, 10, most_bytes))).result(30)
+
+
+def test_connections_are_used_again():
+    with endpoint(echo) as server, client() as made:
+        for _ in range(5):
+            made.run(made.post(Post(server.url, b"[]", {}, 10, 100))).result(30)
+    assert len(server.requests) == 5
+    assert server.connections == 1
+
+
+def test_the_environment_is_not_asked_for_a_proxy(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with endpoint(echo) as server:
+        assert post(server.url).status == 200
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_on_the_same_host_is_followed_with_the_body(status):
+    def moved(request: Request) -> Reply:
+        if request.path == "/rows":
+            return Reply(status, headers={"Location": "/new"})
+        return echo(request)
+
+    with endpoint(moved) as server:
+        assert post(server.url).body == b"[]"
+    assert [request.path for request in server.requests] == ["/rows", "/new"]
+
+
+@pytest.mark.parametrize("location", ["http://localhost:1/x", "//169.254.169.254/latest", "ftp://127.0.0.1/x"])
+def test_a_redirect_to_another_host_is_refused(location):
+    with (
+        endpoint(lambda request: Reply(307, headers={"Location": location})) as server,
+        pytest.raises(StreamlingError, match="redirected to another host") as raised,
+    ):
+        post(server.url)
+    assert not raised.value.retriable
+
+
+def test_a_redirect_without_end_is_refused():
+    with (
+        endpoint(lambda request: Reply(308, headers={"Location": "/rows"})) as server,
+        pytest.raises(StreamlingError, match="again and again"),
+    ):
+        post(server.url)
+    assert len(server.requests) == 5
+
+
+def test_a_redirect_that_would_drop_the_body_is_an_answer_like_any_other():
+    with endpoint(lambda request: Reply(302, headers={"Location": "/new"})) as server:
+        assert post(server.url).status == 302
+
+
+def test_a_compressed_answer_counts_with_its_full_length():
+    bomb = gzip.compress(b" " * 10_000_000)
+    with (
+        endpoint(lambda request: Reply(text=bomb, headers={"Content-Encoding": "gzip"})) as server,
+        pytest.raises(StreamlingError, match="more than 100000 bytes"),
+    ):
+        post(server.url, most_bytes=100_000)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"])
+def test_private_addresses_are_refused_on_demand_however_they_are_written(host):
+    with (
+        endpoint(echo) as server,
+        pytest.raises(StreamlingError, match=r"private address, and network\.deny_private is on") as raised,
+    ):
+        post(f"http://{host}:{server.port}/rows", deny_private=True)
+    assert not raised.value.retriable
+    assert not server.requests
+
+
+def test_an_address_that_only_looks_like_one_is_an_error_that_will_not_pass():
+    with pytest.raises(StreamlingError, match="no address that can be called") as raised:
+        post("http://2130706433/rows")
+    assert not raised.value.retriable
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.1.1",
+        "127.0.0.1",
+        "0.0.0.0",
+        "169.254.169.254",
+        "100.100.100.200",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1%eth0",
+        "fd00:ec2::254",
+        "ff02::1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::a00:1",
+        "2002:7f00:1::",
+    ],
+)
+def test_addresses_that_are_not_public(address):
+    assert is_private(address)
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "64:ff9b::101:101"])
+def test_addresses_that_are_public(address):
+    assert not is_private(address)
+
+
+# ── TLS ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def tls_endpoint(authority: trustme.CA, name: str):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    with endpoint(echo, tls=context) as server:
+        yield server
+
+
+def test_tls_with_an_authority_of_one_s_own(monkeypatch, tmp_path):
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with tls_endpoint(authority, "127.0.0.1") as server:
+        assert post(server.url).status == 200
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_certificate_that_does_not_fit_is_an_error_that_will_not_pass(monkeypatch, tmp_path, trusted):
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with (
+        tls_endpoint(authority, "another.example") as server,
+        pytest.raises(StreamlingError, match="the certificate of the server cannot be verified") as raised,
+    ):
+        post(server.url)
+    assert not raised.value.retriable
+    assert raised.value.remedy
+    assert not server.requests
