@@ -90,7 +90,7 @@ sinks: {out: {type: blackhole, from: s}}
         registry=registry_with_plugins(),
     )
     with_primary_keys(parsed, {}, enforce=True)
-    assert not caplog.records
+    assert not [record for record in caplog.records if "primary key" in record.getMessage()]
 
 
 def test_missing_key_columns_are_named_with_those_there_are() -> None:

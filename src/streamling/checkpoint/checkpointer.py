@@ -96,9 +96,10 @@ class Checkpointer:
         # a copy: the source goes on, and may change what it handed out
         self._send(Marked(flow, epoch, copy.deepcopy(dict(position))))
 
-    def acked(self, sink: str, epoch: int) -> None:
-        """``sink`` has flushed everything before the marker of ``epoch``."""
-        self._send(Ack(sink, epoch))
+    def acked(self, sink: str, epoch: int, entries: Mapping[str, Any] | None = None) -> None:
+        """``sink`` has flushed everything before the marker of ``epoch``, or has done so as soon as ``entries`` are
+        stored with the positions."""
+        self._send(Ack(sink, epoch, entries or {}))
 
     def sink_ended(self, sink: str) -> None:
         """``sink`` has flushed everything it will ever get; epochs no longer wait for it. Not for a sink that

@@ -53,6 +53,10 @@ class _Epoch:
     warn_at: float
     marked: dict[str, Position] = field(default_factory=dict)
     acked: set[str] = field(default_factory=set)
+    #: what sinks want to have stored with the positions
+    extra: dict[str, Any] = field(default_factory=dict)
+    #: positions that changed, and all there is to store; None until everybody has answered
+    positions: dict[str, Any] = field(default_factory=dict)
     entries: dict[str, Any] | None = None
     #: when the state backend was first asked, how often it has failed since, with what, and when it is asked again
     stored_from: float = 0.0
@@ -186,6 +190,7 @@ class Coordinator:
         if epoch is None or event.epoch != epoch.number:
             return self._stray(f"sink '{event.sink}'", "acknowledgement", event.epoch)
         epoch.acked.add(event.sink)
+        epoch.extra.update(event.entries)
         return self._advance(now)
 
     def _stray(self, sender: str, what: str, epoch: int) -> list[Action]:
@@ -201,7 +206,8 @@ class Coordinator:
             return []
         if self._flows - epoch.marked.keys() or self._expected - epoch.acked:
             return []
-        epoch.entries, epoch.stored_from = self._changes(epoch.marked), now
+        epoch.positions, epoch.stored_from = self._changes(epoch.marked), now
+        epoch.entries = {**epoch.positions, **epoch.extra}
         return [Store(epoch.number, epoch.entries)] if epoch.entries else self._finalize(now)
 
     def _changes(self, positions: Mapping[str, Position]) -> dict[str, Any]:
@@ -216,7 +222,7 @@ class Coordinator:
     def _finalize(self, now: float) -> list[Action]:
         epoch, self._epoch = self._epoch, None
         assert epoch is not None
-        self._stored.update(epoch.entries or {})
+        self._stored.update(epoch.positions)
         self._next_start = max(epoch.started + self._interval, now)
         done: list[Action] = [Finalizer(epoch.number, epoch.marked, epoch.terminal, now - epoch.started)]
         if epoch.failures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,10 +29,12 @@ class Marked:
 
 @dataclass(frozen=True)
 class Ack:
-    """Everything before the marker of ``epoch`` is durable in ``sink``."""
+    """Everything before the marker of ``epoch`` is durable in ``sink``, once ``entries`` are in the state backend
+    together with the positions."""
 
     sink: str
     epoch: int
+    entries: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

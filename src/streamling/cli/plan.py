@@ -179,6 +179,8 @@ def _where(node: NodeDescription) -> Iterator[str]:
             yield "bounded stream" if node.bounded else "continuous stream"
         case "spark":
             yield f"Spark plan {node.segment}" + (f", {several}partitions" if several else "")
+        case "side":
+            yield "side output" if node.upstreams else "filled from outside"
         case "lane" if node.segment is not None:
             yield f"Arrow segment {node.segment}, {several or 'one '}lane{'s' if several else ''}"
         case "lane":

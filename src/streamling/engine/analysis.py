@@ -21,6 +21,7 @@ from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import OP_COLUMN, AnySource, FrameTransform, Operator, Transform
 from streamling.plugins.registry import Registry
+from streamling.plugins.side_outputs import SideOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,7 +77,7 @@ def is_collected(pipeline: Pipeline, node: Node, registry: Registry) -> bool:
     """Whether rows of ``node`` come into this process: not when Spark alone takes them down to the last sink."""
     for consumer in pipeline.consumers(node.name):
         found = registry.get(consumer.kind, consumer.type)
-        if found is None or found.operator is None or found.operator.runs_on != "spark":
+        if found is None or found.operator is None or found.operator.runs_on != "spark" or consumer.options.lookups():
             return True
         if is_collected(pipeline, consumer, registry):
             return True
@@ -102,6 +103,24 @@ def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory
     return sources
 
 
+def make_side_outputs(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, SideOutput[Any]]:
+    """The side outputs, before anything is asked of the outside: other operators are given them."""
+    sides, problems = {}, []
+    for node in pipeline.transforms:
+        found = registry.get(node.kind, node.type)
+        if found is None or found.operator is None or not issubclass(found.operator, SideOutput):
+            continue
+        try:
+            sides[node.name] = found.operator(context(node, pa.schema([]), 0, 1))
+        except StreamlingError as error:
+            if error.internal:
+                raise
+            problems.append(problem_of(error, node))
+    if problems:
+        raise InvalidPipeline(problems)
+    return sides
+
+
 def describe(pipeline: Pipeline, sources: Mapping[str, AnySource[Any]], *, enforce_keys: bool) -> Described:
     """Ask all sources for their schemas, several at a time; failures are reported together, in name order."""
     with ThreadPoolExecutor(_CONCURRENT_SOURCES, thread_name_prefix="describe") as pool:
@@ -114,9 +133,15 @@ def describe(pipeline: Pipeline, sources: Mapping[str, AnySource[Any]], *, enfor
     return Described(with_primary_keys(pipeline, inferred, enforce=enforce_keys), built)
 
 
-def analyse(described: Described, session: SparkSession, registry: Registry, context: ContextFactory) -> Analysis:
+def analyse(
+    described: Described,
+    session: SparkSession,
+    registry: Registry,
+    context: ContextFactory,
+    sides: Mapping[str, SideOutput[Any]],
+) -> Analysis:
     """Make transforms and sinks in topological order and learn their schemas from Spark and from themselves."""
-    walk = _Walk(described, session, registry, context)
+    walk = _Walk(described, session, registry, context, sides)
     for node in described.pipeline:
         walk.visit(node)
     if walk.problems:
@@ -126,7 +151,12 @@ def analyse(described: Described, session: SparkSession, registry: Registry, con
 
 class _Walk:
     def __init__(
-        self, described: Described, session: SparkSession, registry: Registry, context: ContextFactory
+        self,
+        described: Described,
+        session: SparkSession,
+        registry: Registry,
+        context: ContextFactory,
+        sides: Mapping[str, SideOutput[Any]],
     ) -> None:
         self.built = dict(described.built)
         self.empty: dict[str, DataFrame] = {}
@@ -134,6 +164,7 @@ class _Walk:
         self._session = session
         self._registry = registry
         self._context = context
+        self._sides = sides
 
     def visit(self, node: Node) -> None:
         if node.kind is NodeKind.SOURCE:
@@ -153,6 +184,8 @@ class _Walk:
             self.problems.append(problem)
 
     def _build(self, node: Node) -> Built:
+        if node.name in self._sides:
+            return self._build_side(node, self._sides[node.name])
         input_schema = self.built[node.upstreams[0]].schema
         kind = operator_class(node, self._registry)
         operator = kind(self._context(node, input_schema, 0, instances_of(node, kind)))
@@ -165,13 +198,25 @@ class _Walk:
             schema = input_schema
         return Built(node, operator, input_schema, schema)
 
-    def _frame_schema(self, node: Node, operator: FrameTransform[Any]) -> pa.Schema:
-        from streamling.types.spark import to_arrow_schema
+    def _build_side(self, node: Node, side: SideOutput[Any]) -> Built:
+        """A side output lets the rows of its upstream pass; one without an upstream sees none."""
+        if not node.upstreams:
+            return Built(node, side, pa.schema([]), pa.schema([]))
+        inputs = self._empty_inputs(node)
+        Rows(self._session, lineage=((node, side),)).run(lambda: side.select(self._session, inputs))
+        schema = self.built[node.upstreams[0]].schema
+        return Built(node, side, schema, schema)
 
+    def _empty_inputs(self, node: Node) -> dict[str, DataFrame]:
         for upstream in node.upstreams:
             if upstream not in self.empty:
                 self.empty[upstream] = empty_frame(self._session, self.built[upstream].schema)
-        inputs = {upstream: self.empty[upstream] for upstream in node.upstreams}
+        return {upstream: self.empty[upstream] for upstream in node.upstreams}
+
+    def _frame_schema(self, node: Node, operator: FrameTransform[Any]) -> pa.Schema:
+        from streamling.types.spark import to_arrow_schema
+
+        inputs = self._empty_inputs(node)
         frame = Rows(self._session, lineage=((node, operator),)).run(lambda: operator.apply(self._session, inputs))
         return to_arrow_schema(frame.schema)
 

@@ -18,9 +18,11 @@ from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, OnAck,
 from streamling.engine.placement import Placement
 from streamling.engine.rebatch import Rebatcher
 from streamling.engine.rows import Rows
+from streamling.engine.side import OnStored, SideStep
 from streamling.engine.streamed_flow import StreamedFlow
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
+from streamling.plugins.side_outputs import SideOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +33,8 @@ class Callbacks:
     """What the parts tell the pipeline."""
 
     on_ack: OnAck
+    #: a side output has seen an epoch: its name, the epoch, what is to be stored with the positions
+    on_side_ack: OnStored
     on_marked: OnMarked
     on_end: Callable[[str], None]
     on_failure: Callable[[StreamlingError], None]
@@ -47,11 +51,17 @@ class Parts:
     flows: dict[str, Flow] = field(default_factory=dict)
     lanes: list[Lane] = field(default_factory=list)
     frame_sinks: list[FrameSinkStep] = field(default_factory=list)
-    #: names that acknowledge epochs
+    sides: dict[str, SideStep] = field(default_factory=dict)
+    #: names of sinks and side outputs, which acknowledge epochs
     sinks: list[str] = field(default_factory=list)
     #: all instances by node name
     operators: dict[str, list[Operator[Any]]] = field(default_factory=dict)
     limits: dict[str, RowLimit] = field(default_factory=dict)
+
+    @property
+    def without_lane(self) -> list[FrameSinkStep | SideStep]:
+        """What has operators to open and close but no thread of its own."""
+        return [*self.sides.values(), *self.frame_sinks]
 
 
 @dataclass
@@ -69,6 +79,9 @@ class Builder:
     _steps: dict[str, Step] = field(default_factory=dict)
 
     def build(self) -> Parts:
+        for built in self.analysis.built.values():
+            if isinstance(built.operator, SideOutput):
+                self._add_side(built, built.operator)
         for node in self.analysis.pipeline.sources:
             self._add_flow(self.analysis.built[node.name])
         return self.parts
@@ -92,8 +105,17 @@ class Builder:
         assert isinstance(source, Source)
         return PulledFlow(name, node, source, built.schema, self.session, outlet, **callbacks)
 
+    def _add_side(self, built: Built, operator: SideOutput[Any]) -> None:
+        node = built.node
+        self.parts.sides[node.name] = SideStep(node, operator, self.callbacks.on_side_ack, self.callbacks.on_failure)
+        self.parts.operators[node.name] = [operator]
+        if node.upstreams:
+            self.parts.sinks.append(node.name)
+
     def _outlet(self, name: str) -> Outlet:
-        return Outlet(name, [self._step(node.name) for node in self.analysis.pipeline.consumers(name)])
+        consumers = [node.name for node in self.analysis.pipeline.consumers(name)]
+        sides = [self.parts.sides[consumer] for consumer in consumers if consumer in self.parts.sides]
+        return Outlet(name, [self._step(each) for each in consumers if each not in self.parts.sides], sides)
 
     def _step(self, name: str) -> Step:
         """The step of a node; flows that meet in a node share it."""
@@ -106,9 +128,12 @@ class Builder:
         self.parts.operators[built.node.name] = [operator]
         match operator:
             case FrameTransform():
-                empty = {
-                    name: self.analysis.empty[name] for name in built.node.upstreams if name in self.analysis.empty
+                absent = {
+                    name: Rows(self.session, frame=self.analysis.empty[name])
+                    for name in built.node.upstreams
+                    if name in self.analysis.empty
                 }
+                empty = {name: rows.numbered() if operator.numbered else rows.frame() for name, rows in absent.items()}
                 return FrameStep(built.node, operator, empty, self._outlet(built.node.name))
             case FrameSink():
                 return self._frame_sink(built, operator)
@@ -158,8 +183,8 @@ class Builder:
         self.parts.limits[built.node.name] = limit
         return limit
 
-    def _rows(self, batch: pa.RecordBatch) -> Rows:
-        return Rows(self.session, batches=[batch])
+    def _rows(self, lane: str, batch: pa.RecordBatch) -> Rows:
+        return Rows(self.session, batches=[batch], producer=lane)
 
 
 def _instance_name(built: Built, number: int) -> str:

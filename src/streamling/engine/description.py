@@ -22,6 +22,7 @@ from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import dump
 from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, StreamedSource, Transform
 from streamling.plugins.registry import Registry
+from streamling.plugins.side_outputs import SideOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,7 @@ class Place(StrEnum):
     STREAMED = "streamed"  # a source that Spark Structured Streaming paces
     SPARK = "spark"  # part of a Spark plan
     LANE = "lane"  # a thread of this process with a bounded queue
+    SIDE = "side"  # sees the rows of its upstream before they are emitted
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,8 @@ def _place(kind: type[Operator[Any]], local: bool) -> Place:
         return Place.STREAMED if issubclass(kind, StreamedSource) else Place.PULLED
     if issubclass(kind, (FrameTransform, FrameSink)):
         return Place.SPARK
+    if issubclass(kind, SideOutput):
+        return Place.SIDE
     moves = issubclass(kind, Transform) or (issubclass(kind, Sink) and kind.distributable)
     return Place.SPARK if moves and not local else Place.LANE
 
@@ -224,6 +228,8 @@ def _segments(pipeline: Pipeline, places: Mapping[str, Place]) -> tuple[Segment,
     groups: list[set[str]] = []
     for node in pipeline:
         if node.kind is NodeKind.SOURCE or (node.kind is NodeKind.SINK and places[node.name] is Place.LANE):
+            continue
+        if places[node.name] is Place.SIDE:
             continue
         near = {upstream for upstream in node.upstreams if places[upstream] is places[node.name]}
         joined = [group for group in groups if group & near]

@@ -199,15 +199,17 @@ class PulledFlow(Flow):
             self._idle(left)
 
     def _rows(self, batch: SourceBatch) -> Rows:
+        lineage = ((self._node, self._source),)
         if isinstance(batch.rows, SparkRead):
             frame = self._with_operation(batch.rows.frame(self._session))
-            return Rows(self._session, frame=frame, lineage=((self._node, self._source),))
+            return Rows(self._session, frame=frame, lineage=lineage, producer=self.name)
         rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
         if OP_COLUMN not in rows.schema.names:
             operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
             rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
         self._ask(lambda: check_columns(rows.schema, self._schema))
-        return Rows(self._session, batches=rows.combine_chunks().to_batches(), lineage=((self._node, self._source),))
+        batches = rows.combine_chunks().to_batches()
+        return Rows(self._session, batches=batches, lineage=lineage, producer=self.name)
 
 
 def _may_hold_rows(batch: SourceBatch) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from streamling.engine.limit import RowLimit
 from streamling.engine.results import Results
 from streamling.engine.routing import Router
 from streamling.engine.rows import Rows, check_columns
+from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameSink, FrameTransform, Sink, Transform
@@ -51,25 +53,35 @@ class Step(Protocol):
 
 
 class Outlet:
-    """All consumers of one node."""
+    """All consumers of one node, and the side outputs that see its rows first."""
 
-    def __init__(self, node: str, steps: Sequence[Step]) -> None:
+    def __init__(self, node: str, steps: Sequence[Step], sides: Sequence[SideStep] = ()) -> None:
         self._node = node
         self.steps = steps
+        self.sides = sides
+
+    @property
+    def only_step(self) -> Step | None:
+        """The one that takes the rows, when there is no other and nobody looks at them first."""
+        return self.steps[0] if len(self.steps) == 1 and not self.sides else None
 
     def emit(self, rows: Rows) -> None:
         """Give ``rows`` to every consumer; the plan behind them runs once, however many there are."""
         if len(self.steps) > 1 and any(step.wants_frame for step in self.steps):
             rows.keep()
         try:
-            for step in self.steps:
-                step.accept(self._node, rows)
+            with ExitStack() as stack:
+                for side in self.sides:
+                    stack.enter_context(side.showing(self._node, rows))
+                for step in self.steps:
+                    step.accept(self._node, rows)
         finally:
             rows.release()
 
     def ports(self) -> list[Port]:
         """Every port that rows of this node reach without passing a lane, each once."""
-        return list({id(port): port for step in self.steps for port in step.ports()}.values())
+        reached: list[Port] = [*self.sides, *(port for step in self.steps for port in step.ports())]
+        return list({id(port): port for port in reached}.values())
 
 
 class FrameStep:
@@ -89,18 +101,23 @@ class FrameStep:
         self._empty_inputs = empty_inputs
         self.outlet = outlet
 
+    @property
+    def per_batch(self) -> bool:
+        """Whether the plan is made anew for every batch, so that it cannot be part of a streaming one."""
+        return self._operator.numbered
+
     def accept(self, upstream: str, rows: Rows) -> None:
         self.outlet.emit(self.transform(upstream, rows))
 
     def transform(self, upstream: str, rows: Rows) -> Rows:
         """The plan over one upstream; the other inputs of a UNION ALL are empty, they have batches of their own."""
-        inputs = {**self._empty_inputs, upstream: rows.frame()}
+        inputs = {**self._empty_inputs, upstream: rows.numbered() if self._operator.numbered else rows.frame()}
         lineage = (*rows.lineage, (self.node, self._operator))
         out = Rows(rows.session, lineage=lineage)
         frame = out.run(lambda: self._operator.apply(rows.session, inputs))
-        if self.node.options.streams > 1:
+        if self.node.options.streams > 1 and not self.outlet.sides:  # which see the rows in source order
             frame = frame.repartition(self.node.options.streams, *self.node.primary_key)
-        return Rows(rows.session, frame=frame, lineage=lineage)
+        return Rows(rows.session, frame=frame, lineage=lineage, producer=rows.producer)
 
     def ports(self) -> Sequence[Port]:
         return self.outlet.ports()
@@ -264,7 +281,7 @@ class TransformWork:
         transform: Transform[Any],
         schema: pa.Schema,
         outlet: Outlet,
-        rows: Callable[[pa.RecordBatch], Rows],
+        rows: Callable[[str, pa.RecordBatch], Rows],
     ) -> None:
         self._lane = lane
         self._transform = transform
@@ -301,4 +318,4 @@ class TransformWork:
         for result in results:
             check_columns(result.schema, self._schema)
             if result.num_rows:
-                self._outlet.emit(self._rows(result))
+                self._outlet.emit(self._rows(self._lane, result))

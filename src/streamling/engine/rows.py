@@ -10,6 +10,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
+from streamling.sql.plan import ROW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,12 +34,16 @@ class Rows:
         frame: DataFrame | None = None,
         batches: list[pa.RecordBatch] | None = None,
         lineage: tuple[Part, ...] = (),
+        producer: str = "",
     ) -> None:
         self.session = session
         self.lineage = lineage
+        #: the flow or lane that will send the markers of these rows
+        self.producer = producer
         self._frame = frame
         self._batches = batches
         self._kept = False
+        self._numbered: DataFrame | None = None
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""
@@ -49,6 +54,19 @@ class Rows:
             table = pa.Table.from_batches(self._batches)
             self._frame = self.session.createDataFrame(to_carriers(table), to_spark_schema(table.schema))
         return self._frame
+
+    def numbered(self) -> DataFrame:
+        """The rows for Spark with a column that numbers them in source order; the same row has the same number
+        however often Spark runs the plan."""
+        if self._numbered is None:
+            from pyspark.sql import functions as f
+
+            if not self._kept and not all(operator.repeatable for _, operator in self.lineage):
+                self.batches()
+                self._frame = None
+            # rows out of Python are in partitions too
+            self._numbered = self.frame().withColumn(ROW, f.monotonically_increasing_id())
+        return self._numbered
 
     def batches(self) -> list[pa.RecordBatch]:
         """The rows for Python: one batch, or none when there are no rows."""

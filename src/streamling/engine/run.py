@@ -25,6 +25,7 @@ from streamling.engine import analysis
 from streamling.engine.build import Builder, Callbacks, Parts
 from streamling.engine.network import FrameSinkStep
 from streamling.engine.placement import placement_for
+from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.context import NodeContext
@@ -32,6 +33,7 @@ from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.operators import Position, Progress
 from streamling.plugins.registry import Registry
 from streamling.plugins.shared import Shared
+from streamling.plugins.side_outputs import LookupTable, SideOutput
 from streamling.state.backend import StateBackend
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class PipelineRun:
         self._running: set[str] = set()
         self._parts = Parts()
         self._checkpointer: Checkpointer | None = None
+        self._sides: Mapping[str, SideOutput[Any]] = {}
+        self._sides = analysis.make_side_outputs(pipeline, registry, self.context)
         self._sources = analysis.make_sources(pipeline, registry, self.context)
         self._on_first_rows: Callable[[], None] = lambda: None
         self.described: analysis.Described | None = None
@@ -104,7 +108,7 @@ class PipelineRun:
         described = self.described or self.describe()
         # names and settings of one pipeline must not be seen by another
         self._session = session.newSession()
-        self.analysis = analysis.analyse(described, self._session, self._registry, self.context)
+        self.analysis = analysis.analyse(described, self._session, self._registry, self.context, self._sides)
         return self.analysis
 
     def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
@@ -121,6 +125,7 @@ class PipelineRun:
             instance=instance,
             instances=instances,
             shared=self._shared,
+            tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
             stopping=self._stopping,
             request_stop=self.stop,
         )
@@ -132,6 +137,7 @@ class PipelineRun:
         assert self.analysis is not None, "analyse first"
         callbacks = Callbacks(
             on_ack=lambda sink, epoch: self._checkpoints.acked(sink, epoch),
+            on_side_ack=lambda side, epoch, entries: self._checkpoints.acked(side, epoch, entries),
             on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
             on_end=self._on_end,
             on_failure=self._on_failure,
@@ -158,7 +164,7 @@ class PipelineRun:
             timeout=self._config.checkpoint_timeout_sec,
             clock=self._clock,
         )
-        self._open_frame_sinks()
+        self._open_steps()
         for lane in self._parts.lanes:
             lane.start()
         for flow in self._parts.flows.values():
@@ -238,7 +244,7 @@ class PipelineRun:
             self._parts.flows[name].commit(epoch, position)
         for lane in self._parts.lanes:
             lane.notify_finalized(epoch)
-        for step in self._parts.frame_sinks:
+        for step in self._parts.without_lane:
             step.notify_finalized(epoch)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,27 +278,27 @@ class PipelineRun:
             lane.end()
             if not lane.join(self._left(deadline)):
                 late.append(lane.name)
-        for step in self._parts.frame_sinks:
-            self._close_frame_sink(step)
+        for step in self._parts.without_lane:
+            self._close_step(step)
         if late:
             self._failure = self._failure or StreamlingError(
                 f"still busy when the shutdown budget of {self._config.shutdown_budget_secs:g} s was used up: "
                 + ", ".join(late)
             )
 
-    def _open_frame_sinks(self) -> None:
+    def _open_steps(self) -> None:
         """All or none: what was opened before a failure is closed again."""
-        opened: list[FrameSinkStep] = []
+        opened: list[FrameSinkStep | SideStep] = []
         try:
-            for step in self._parts.frame_sinks:
+            for step in self._parts.without_lane:
                 step.open()
                 opened.append(step)
         except StreamlingError:
             for step in opened:
-                self._close_frame_sink(step)
+                self._close_step(step)
             raise
 
-    def _close_frame_sink(self, step: FrameSinkStep) -> None:
+    def _close_step(self, step: FrameSinkStep | SideStep) -> None:
         try:
             step.close()
         except StreamlingError as error:

@@ -125,7 +125,7 @@ class StreamedFlow(Flow):
         rows, deliver = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
 
         def on_batch(frame: DataFrame, number: int) -> None:
-            batch = Rows(frame.sparkSession, frame=frame, lineage=rows.lineage)
+            batch = Rows(frame.sparkSession, frame=frame, lineage=rows.lineage, producer=self.name)
             self._on_batch(lambda: deliver(batch), scratch, number)
 
         return rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", str(scratch)).start()
@@ -134,9 +134,9 @@ class StreamedFlow(Flow):
         """Follow SQL steps, and a sink that Spark writes, as long as they are the only consumer of their upstream.
         Returns the plan up to there, and who takes its batches."""
         outlet, upstream = self._outlet, self._node.name
-        while len(outlet.steps) == 1 and isinstance(step := outlet.steps[0], FrameStep):
+        while isinstance(step := outlet.only_step, FrameStep) and not step.per_batch:
             rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
-        if len(outlet.steps) == 1 and isinstance(sink := outlet.steps[0], FrameSinkStep):
+        if isinstance(sink := outlet.only_step, FrameSinkStep):
             return sink.prepare(rows), sink.accept_prepared
         return rows, outlet.emit
 

@@ -16,6 +16,7 @@ from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.references import sql_problem
 from streamling.plugins.operators import FrameTransform, Transform
 from streamling.plugins.registry import Registry
+from streamling.plugins.side_outputs import SideOutput
 
 
 def check_without_spark(run: PipelineRun, registry: Registry) -> Mapping[str, pa.Schema | None]:
@@ -58,12 +59,21 @@ class _StaticWalk:
         inputs = {upstream: self.schemas[upstream] for upstream in node.upstreams}
         if issubclass(kind, FrameTransform):
             return self._frame(node, kind, inputs)
+        if issubclass(kind, SideOutput):
+            return self._side(node, kind, inputs)
         first = inputs[node.upstreams[0]]
         if first is None or not fully_known(first):
             return None
         operator = kind(self._run.context(node, first, 0, instances_of(node, kind)))
         router_of(node, kind, first)
         return operator.output_schema() if isinstance(operator, Transform) else first
+
+    def _side(
+        self, node: Node, kind: type[SideOutput[Any]], inputs: Mapping[str, pa.Schema | None]
+    ) -> pa.Schema | None:
+        problems = kind(self._run.context(node, pa.schema([]), 0, 1)).static_check(inputs)
+        self.problems += [sql_problem(problem, str(node), node.text_of("sql")) for problem in problems]
+        return next(iter(inputs.values()), pa.schema([]))
 
     def _frame(
         self, node: Node, kind: type[FrameTransform[Any]], inputs: Mapping[str, pa.Schema | None]

@@ -7,12 +7,15 @@ of a node type; the parser, the JSON schema, redaction and the docs tables are m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamling.pipeline.labels import Labels
 from streamling.pipeline.scalars import Duration, PrimaryKey
+
+if TYPE_CHECKING:
+    from streamling.sql.lookups import Lookup
 
 
 class Options(BaseModel):
@@ -59,6 +62,10 @@ class NodeOptions(Options):
 
     def upstreams(self) -> Sequence[str]:
         """Names of the nodes this one reads, as written. Sources read none."""
+        return ()
+
+    def lookups(self) -> Sequence[Lookup]:
+        """The dynamic tables that this node asks, as written."""
         return ()
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from streamling.errors import InvalidPipeline, Problem, told_as
 from streamling.pipeline.checks import job_problems, label_problems, orphan_problems
 from streamling.pipeline.keys import keyless, with_known_keys
+from streamling.pipeline.lookups import lookup_problems
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import NodeKind, Pipeline
 from streamling.pipeline.nodes import Draft, read_node
@@ -95,6 +96,7 @@ def parse_pipeline(
     drafts = [read_node(draft, registry, problems) for draft in drafts]
     # With a section unread, every reference into it would look wrong.
     nodes = link(drafts, [] if broken_sections else problems)
+    problems += lookup_problems(nodes) if not problems else []
     # An orphan is often the shadow of another mistake, such as a misspelt `from`; that one is enough.
     problems += orphans if not problems else []
     problems += [problem for node in nodes for problem in label_problems(node)]

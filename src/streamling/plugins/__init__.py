@@ -33,6 +33,7 @@ from streamling.plugins.operators import (
 )
 from streamling.plugins.partitions import ByColumns, ByPrimaryKey, Partitions, RoundRobin
 from streamling.plugins.preprocessor import Preprocessor
+from streamling.plugins.side_outputs import LookupTable, SideOutput
 
 __all__ = [
     "END",
@@ -43,6 +44,7 @@ __all__ = [
     "FrameSink",
     "FrameTransform",
     "FreeForm",
+    "LookupTable",
     "Metrics",
     "NodeContext",
     "NodeState",
@@ -53,6 +55,7 @@ __all__ = [
     "Progress",
     "Rebatched",
     "RoundRobin",
+    "SideOutput",
     "Sink",
     "SinkOptions",
     "Source",

@@ -6,13 +6,16 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 import pyarrow as pa
 
 from streamling.config import AppConfig
 from streamling.plugins.operators import OptionsT
 from streamling.plugins.shared import Shared
+
+if TYPE_CHECKING:
+    from streamling.plugins.side_outputs import LookupTable
 
 
 class NodeState(Protocol):
@@ -73,6 +76,8 @@ class NodeContext(Generic[OptionsT]):
     instances: int = 1
     #: what all operators of the pipeline use together, such as a client with its connections
     shared: Shared = field(default_factory=Shared)
+    #: the dynamic tables of the pipeline by the names of their nodes
+    tables: Mapping[str, LookupTable[Any]] = field(default_factory=dict)
     #: set when the pipeline is about to stop: long waits should end
     stopping: Stopping = field(default_factory=threading.Event)
     #: ask the pipeline to stop cleanly, as on SIGTERM, giving a reason; with True as second argument the

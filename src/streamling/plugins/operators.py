@@ -90,6 +90,11 @@ class Operator(ABC, Generic[OptionsT]):
         about this operator, None when it is not. The source is asked first, then each transform downwards."""
         return None
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether Spark may run this operator's part of a plan twice for the same batch and get the same rows."""
+        return False
+
     def batching(self) -> tuple[int | None, float | None]:
         """Rows per call and the longest wait for them in seconds; None: as they come, no limit. The engine collects
         and cuts batches accordingly."""
@@ -147,6 +152,11 @@ class AnySource(Operator[OptionsT]):
     #: True when the source ends by itself; needed for job mode and decides the drain policy.
     #: A property where it depends on options.
     bounded: bool = False
+
+    @property
+    def repeatable(self) -> bool:
+        """What a source hands to Spark names the rows to read; a position leads to the same rows again."""
+        return True
 
     @abstractmethod
     def schema(self) -> pa.Schema:
@@ -251,6 +261,12 @@ class FrameTransform(Operator[OptionsT]):
     """A transform that compiles to Spark. SQL is the only one."""
 
     runs_on: ClassVar = "spark"
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the rows that arrive need a column with their place in the batch (`streamling.sql.plan.ROW`). Such
+        a transform may run Spark jobs over them when it is applied, so it is applied to every batch."""
+        return False
 
     @abstractmethod
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:

@@ -24,7 +24,7 @@ _SOURCES = {
     "kafka": "streamling.sources.kafka:KafkaSource",
 }
 _TRANSFORMS = {
-    "dynamic_table": "streamling.transforms.dynamic_table:DynamicTableTransformOptions",
+    "dynamic_table": "streamling.transforms.dynamic_table:DynamicTableTransform",
     "handler": "streamling.transforms.handler:HandlerTransform",
     "script": "streamling.transforms.script:ScriptTransformOptions",
     "sql": "streamling.transforms.sql:SqlTransform",

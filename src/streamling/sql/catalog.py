@@ -113,12 +113,20 @@ LATER = _names(
     _gs_json_objects_to_clickhouse_tuples _gs_keccak256 _gs_map_to_array_struct _gs_split_string_to_array
     _gs_to_base58 _gs_xxhash _gs_zip_arrays array_enumerate array_filter array_filter_first
     array_filter_in array_struct_field charlength coalesce_meta decimal_arb_to_sort_key
-    decimal_arb_to_string dynamic_table_check i256_abs i256_add i256_div i256_mod i256_mul i256_neg
+    decimal_arb_to_string i256_abs i256_add i256_div i256_mod i256_mul i256_neg
     i256_sub i256_to_string is_json json json_array json_array_absent_on_null json_arrayagg_absent_on_null
     json_arrayagg_null_on_null json_exists json_object json_object_absent_on_null
     json_objectagg_absent_on_null json_objectagg_null_on_null json_query json_quote json_string
     json_unquote json_value lowercase reverse_bytes32 similar split_index to_base58
     to_decimal_arb_from_string to_i256 to_int64 to_large_list to_u256 translate3 u256_add u256_div
     u256_mod u256_mul u256_sub u256_to_string uppercase uuid7
+    """
+)
+
+#: give something else when they are asked again
+VOLATILE = _names(
+    """
+    current_date current_time current_timestamp curdate localtimestamp monotonically_increasing_id now rand randn
+    random randstr shuffle spark_partition_id today uniform uuid uuid7
     """
 )

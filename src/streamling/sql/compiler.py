@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -13,7 +13,7 @@ from streamling.sql.dialect import parse
 from streamling.sql.expressions import Expressions, Relation
 from streamling.sql.inference import common
 from streamling.sql.places import SourceText
-from streamling.sql.plan import Column, Filter, Plan, Read, UnionAll
+from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll, quoted
 from streamling.sql.problems import SqlProblem, SqlRefused
 from streamling.sql.projection import OP, project, with_op
 from streamling.sql.references import is_used, match, table_name
@@ -31,8 +31,9 @@ class Compiled:
     problems: tuple[SqlProblem, ...]
 
 
-def compile_sql(sql: str, inputs: Inputs) -> Compiled:
-    """Check and rewrite ``sql``. Raises `SqlRefused` when it cannot be read or asks for what cannot be done."""
+def compile_sql(sql: str, inputs: Inputs, *, keep_row: bool = False) -> Compiled:
+    """Check and rewrite ``sql``. Raises `SqlRefused` when it cannot be read or asks for what cannot be done.
+    Where the rows are numbered, ``keep_row`` leaves the number (`ROW`) in what comes out."""
     query, text = parse(sql), SourceText(sql)
     try:
         if refused := rules.check(query, text):
@@ -42,7 +43,10 @@ def compile_sql(sql: str, inputs: Inputs) -> Compiled:
     except RecursionError:
         raise SqlRefused([SqlProblem("the SQL is nested too deeply")]) from None
     problems = sorted(dict.fromkeys(compiler.problems), key=lambda problem: (problem.line, problem.column))
-    return Compiled(relation.plan, relation.columns, tuple(problems))
+    plan = relation.plan
+    if relation.unseen and not keep_row:
+        plan = Project(plan, tuple(quoted(column.name) for column in relation.columns or ()))
+    return Compiled(plan, relation.columns, tuple(problems))
 
 
 class _Compiler:
@@ -74,11 +78,13 @@ class _Compiler:
     def _select(self, node: exp.Select, ctes: Mapping[str, Relation]) -> Relation:
         source = self._from(node.args["from_"].this, ctes)
         if where := node.args.get("where"):
-            condition, type_ = Expressions(self.text, source, self.problems).spark(where.this)
+            expressions = Expressions(self.text, source, self.problems)
+            condition, type_ = expressions.spark(where.this)
             if type_ not in (None, pa.bool_(), pa.null()):
                 message = f"WHERE needs a condition that is true or false, not {type_}"
                 self.problems.append(self.text.problem(where.this, message))
-            source = Relation(Filter(source.plan, condition), source.columns, source.names)
+            source = expressions.asked()
+            source = replace(source, plan=Filter(source.plan, condition))
         return project(node.expressions, source, self.text, self.problems)
 
     def _from(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
@@ -91,7 +97,7 @@ class _Compiler:
             return relation.renamed(node.alias)
         path = tuple(name.lower().split("."))
         names = {path[start:] for start in range(len(path))} | {(name.lower(),)}
-        return Relation(relation.plan, relation.columns, frozenset(names))
+        return replace(relation, names=frozenset(names))
 
     def _node(self, node: exp.Table, name: str) -> Relation:
         declared = match(name, self.inputs)
@@ -99,7 +105,10 @@ class _Compiler:
             self.problems.append(self.text.problem(node, f"there is no node '{name}' to read"))
             return Relation(Read(name), None)
         columns = self.inputs[declared]
-        return Relation(Read(declared), None if columns is None else tuple(columns))
+        if columns is None:
+            return Relation(Read(declared), None)
+        unseen = tuple(column.name for column in columns if column.name == ROW)
+        return Relation(Read(declared), tuple(column for column in columns if column.name != ROW), unseen=unseen)
 
     def _union(self, branches: list[exp.Expr], ctes: Mapping[str, Relation]) -> Relation:
         relations = [self.query(branch, ctes) for branch in branches]
@@ -108,14 +117,15 @@ class _Compiler:
         relations = with_op(relations)
         first = relations[0].columns or ()
         for branch, relation in zip(branches, relations, strict=True):
-            columns = relation.columns or ()
-            if len(columns) != len(first):
-                self._mismatch(branch, columns, first)
+            found = relation.columns or ()
+            if len(found) != len(first):
+                self._mismatch(branch, found, first)
         plan = UnionAll(tuple(relation.plan for relation in relations))
         if any(len(relation.columns or ()) != len(first) for relation in relations):
             return Relation(plan, None)
         types = [common([column.type for column in position]) for position in _positions(relations)]
-        return Relation(plan, tuple(Column(c.name, t) for c, t in zip(first, types, strict=True)))
+        columns = tuple(Column(c.name, t) for c, t in zip(first, types, strict=True))
+        return Relation(plan, columns, unseen=relations[0].unseen)
 
     def _mismatch(self, branch: exp.Expr, found: Sequence[Column], wanted: Sequence[Column]) -> None:
         count, others = (sum(column.name != OP for column in columns) for columns in (found, wanted))

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql import inference, literals, typenames
+from streamling.sql import inference, literals, lookups, typenames
 from streamling.sql.functions import part_of_date, rewrite_call
 from streamling.sql.places import SourceText
-from streamling.sql.plan import Column, Plan, quoted
+from streamling.sql.plan import Check, Column, Plan, Question, questions, quoted
 from streamling.sql.problems import SqlProblem
 
 
@@ -28,9 +28,13 @@ class Relation:
     columns: tuple[Column, ...] | None
     #: lower-cased dotted names, each as its parts
     names: frozenset[tuple[str, ...]] = frozenset()
+    #: columns of the plan besides these that go with the rows
+    unseen: tuple[str, ...] = ()
+    #: whether the plan has still further columns, which end at the next projection
+    untidy: bool = False
 
     def renamed(self, alias: str) -> Relation:
-        return Relation(self.plan, self.columns, frozenset({(alias.lower(),)}))
+        return replace(self, names=frozenset({(alias.lower(),)}))
 
 
 @dataclass
@@ -42,11 +46,20 @@ class Expressions:
     problems: list[SqlProblem]
     #: columns that earlier items of the select list defined; Spark lets later items use them
     aliases: list[Column] = field(default_factory=list)
+    #: what the expressions so far ask dynamic tables
+    questions: list[Question] = field(default_factory=list)
 
     def spark(self, node: exp.Expr) -> tuple[str, pa.DataType | None]:
         """The expression as Spark SQL, and its type."""
         rewritten = self.rewrite(node.copy(), frozenset())
         return rewritten.sql("spark", comments=False), rewritten.meta.get("arrow")
+
+    def asked(self) -> Relation:
+        """The relation with the answers that the expressions so far refer to."""
+        plan = self.relation.plan
+        for layer in lookups.layers(self.questions):
+            plan = Check(plan, layer)
+        return replace(self.relation, plan=plan, untidy=True) if self.questions else self.relation
 
     def name(self, node: exp.Expr) -> str | None:
         """What a column or field is really called; None for other expressions and what is not known."""
@@ -75,6 +88,8 @@ class Expressions:
     def _meaning(self, node: exp.Expr) -> exp.Expr:
         """What DataFusion means by a construct whose parts are done, spelled for Spark."""
         if isinstance(node, exp.Anonymous):
+            if node.name.lower() == lookups.FUNCTION:
+                return self._look_up(node)
             return rewrite_call(node, self.text, self.problems)
         if isinstance(node, exp.Extract):
             return part_of_date(node.name, node.expression) or inference.annotate(node)
@@ -83,6 +98,18 @@ class Expressions:
         if isinstance(node, exp.Literal):
             return literals.rewrite_number(node)
         return inference.annotate(node)
+
+    def _look_up(self, node: exp.Anonymous) -> exp.Expr:
+        """The column that will hold the answer; the same question is asked once."""
+        number = len(self.questions) + len(list(questions(self.relation.plan)))
+        asked = lookups.question(node, number, self.text, self.problems)
+        if asked is None:
+            return node
+        same = [each for each in self.questions if (each.table, each.value) == (asked.table, asked.value)]
+        self.questions += [] if same else [asked]
+        answer = exp.Var(this=quoted((same or [asked])[0].answer))
+        answer.meta.update({**node.meta, "arrow": pa.bool_()})
+        return answer
 
     def _name(self, node: exp.Expr, lambdas: frozenset[str]) -> exp.Expr:
         path = _path(node)

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamling.sql.plan import Filter, Plan, Read, UnionAll, texts
+from streamling.sql.plan import Check, Filter, Plan, Read, UnionAll, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: from input frames to the output frame, as the JVM's objects
 _Step = Callable[[Mapping[str, Any]], Any]
+
+#: puts the answers to a check's questions on the rows
+Answer = Callable[["DataFrame", Check], "DataFrame"]
 
 
 @dataclass(frozen=True)
@@ -30,25 +33,34 @@ class Prepared:
         return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}), self.spark)
 
 
-def prepare(spark: SparkSession, plan: Plan) -> Prepared:
+def prepare(spark: SparkSession, plan: Plan, answer: Answer | None = None) -> Prepared:
     """The lists of expressions cross over to the JVM here, once: a run then costs one round trip for each filter,
     projection and union, however many columns there are."""
-    return Prepared(spark, _step(spark, plan), frozenset(texts(plan)))
+    return Prepared(spark, _step(spark, plan, answer), frozenset(texts(plan)))
 
 
-def _step(spark: SparkSession, plan: Plan) -> _Step:
+def _step(spark: SparkSession, plan: Plan, answer: Answer | None) -> _Step:
     if isinstance(plan, Read):
         node = plan.node
         return lambda inputs: inputs[node]
     if isinstance(plan, UnionAll):
-        return _union([_step(spark, child) for child in plan.children])
-    below = _step(spark, plan.child)
+        return _union([_step(spark, child, answer) for child in plan.children])
+    below = _step(spark, plan.child, answer)
+    if isinstance(plan, Check):
+        assert answer is not None, "nobody answers the questions of this plan"
+        return _checked(spark, below, plan, answer)
     if isinstance(plan, Filter):
         condition = plan.condition
         return lambda inputs: below(inputs).filter(condition)
     jvm: Any = spark._jvm
     columns = jvm.PythonUtils.toSeq([_column(jvm.org.apache.spark.sql.functions, item) for item in plan.items])
     return lambda inputs: below(inputs).select(columns)
+
+
+def _checked(spark: SparkSession, below: _Step, check: Check, answer: Answer) -> _Step:
+    from pyspark.sql import DataFrame
+
+    return lambda inputs: answer(DataFrame(below(inputs), spark), check)._jdf
 
 
 def _column(functions: Any, item: str) -> Any:

@@ -41,6 +41,8 @@ class Project:
 
     child: Plan
     items: tuple[str, ...]
+    #: whether an item makes several rows of one
+    explodes: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,29 @@ class UnionAll:
     children: tuple[Plan, ...]
 
 
-Plan = Read | Filter | Project | UnionAll
+@dataclass(frozen=True)
+class Question:
+    """Whether a value (Spark SQL: text, or a list of them) is in a dynamic table."""
+
+    table: str
+    value: str
+    #: name of the column that holds the answer
+    answer: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """The child's rows with one more column per question."""
+
+    child: Plan
+    questions: tuple[Question, ...]
+
+
+Plan = Read | Filter | Project | UnionAll | Check
+
+#: Numbers the rows of a batch in source order. The engine puts it on the rows of a plan that has a `Check`; it goes
+#: with every row through the plan, seen by no name and no star.
+ROW = "__streamling_row"
 
 
 def texts(plan: Plan) -> Iterator[str]:
@@ -59,6 +83,8 @@ def texts(plan: Plan) -> Iterator[str]:
         yield plan.condition
     elif isinstance(plan, Project):
         yield from plan.items
+    for question in plan.questions if isinstance(plan, Check) else ():
+        yield question.value
     for child in _children(plan):
         yield from texts(child)
 
@@ -67,6 +93,21 @@ def _children(plan: Plan) -> tuple[Plan, ...]:
     if isinstance(plan, UnionAll):
         return plan.children
     return () if isinstance(plan, Read) else (plan.child,)
+
+
+def questions(plan: Plan) -> Iterator[Question]:
+    """Everything a plan asks dynamic tables."""
+    if isinstance(plan, Check):
+        yield from plan.questions
+    for child in _children(plan):
+        yield from questions(child)
+
+
+def keeps_rows_apart(plan: Plan) -> bool:
+    """Whether every row comes from a row of its own of the one node that the plan reads."""
+    if isinstance(plan, UnionAll) or (isinstance(plan, Project) and plan.explodes):
+        return False
+    return all(keeps_rows_apart(child) for child in _children(plan))
 
 
 def quoted(name: str) -> str:

@@ -42,16 +42,18 @@ def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, probl
     for item in items:
         output += _items(item, expressions)
         expressions.aliases = [done.column for done in output]
+    source = expressions.asked()
+    unseen = tuple(map(quoted, source.unseen))
     if source.columns is None:
         return Relation(Project(source.plan, tuple(item.aliased for item in output)), _known(items, output))
     _check(output, text, problems)
     output += _row_kind(source.columns, output)
     columns = tuple(item.column for item in output)
-    if [item.sql for item in output] == [
-        quoted(column.name) for column in source.columns
-    ] and columns == source.columns:
-        return Relation(source.plan, columns)
-    return Relation(Project(source.plan, tuple(item.aliased for item in output)), columns)
+    same = [item.sql for item in output] == [quoted(column.name) for column in source.columns]
+    if same and columns == source.columns and not source.untidy:
+        return Relation(source.plan, columns, unseen=source.unseen)
+    plan = Project(source.plan, (*(item.aliased for item in output), *unseen))
+    return Relation(plan, columns, unseen=source.unseen)
 
 
 def with_op(relations: Sequence[Relation]) -> list[Relation]:
@@ -71,7 +73,8 @@ def _op_at(relation: Relation, place: int) -> Relation:
     if ordered == tuple(columns):
         return relation
     items = [f"'i' AS {quoted(OP)}" if column.name == OP and not has_op else quoted(column.name) for column in ordered]
-    return Relation(Project(relation.plan, tuple(items)), ordered)
+    plan = Project(relation.plan, (*items, *map(quoted, relation.unseen)))
+    return Relation(plan, ordered, unseen=relation.unseen)
 
 
 def _known(items: Sequence[exp.Expr], output: Sequence[Item]) -> tuple[Column, ...] | None:

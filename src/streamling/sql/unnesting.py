@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -35,7 +36,8 @@ def unnest(
         lists.append(sql)
         columns.append(column)
     known = None if source.columns is None else (*source.columns, *columns)
-    return whole.expressions, Relation(_exploded(source, lists, columns), known, source.names)
+    exploded = _exploded(expressions.asked(), lists, columns)
+    return whole.expressions, replace(source, plan=exploded, columns=known)
 
 
 def _element(call: exp.Anonymous, expressions: Expressions) -> tuple[str, pa.DataType | None]:
@@ -63,9 +65,11 @@ def _stand_in(call: exp.Expr, name: str, text: SourceText) -> exp.Expr:
 
 def _exploded(source: Relation, lists: Sequence[str], columns: Sequence[Column]) -> Plan:
     kept = ["*"] if source.columns is None else [quoted(column.name) for column in source.columns]
+    kept += map(quoted, source.unseen)
     names = [quoted(column.name) for column in columns]
     if len(lists) == 1:
-        return Project(source.plan, (*kept, f"explode({lists[0]}) AS {names[0]}"))
+        return Project(source.plan, (*kept, f"explode({lists[0]}) AS {names[0]}"), explodes=True)
     # arrays_zip is NULL as soon as one list is
     sides = [f"coalesce({sql}, array()) AS {name}" for sql, name in zip(lists, names, strict=True)]
-    return Project(Project(source.plan, (*kept, *sides)), (*kept, f"inline(arrays_zip({', '.join(names)}))"))
+    zipped = f"inline(arrays_zip({', '.join(names)}))"
+    return Project(Project(source.plan, (*kept, *sides)), (*kept, zipped), explodes=True)

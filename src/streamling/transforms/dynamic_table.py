@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from streamling.errors import StreamlingError
 from streamling.pipeline.options import TransformOptions
 from streamling.pipeline.scalars import BadValueError
+from streamling.plugins.operators import OP_COLUMN
+from streamling.plugins.side_outputs import LookupTable
+from streamling.sql.compiler import compile_sql
+from streamling.sql.dialect import parse
+from streamling.sql.places import SourceText
+from streamling.sql.plan import ROW, Column, Filter, Project, Read, quoted
+from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.references import node_names
+from streamling.tables.appends import Appends
+from streamling.tables.membership import EARLIER, check, first_appearances
+from streamling.transforms._statement import Statement
+from streamling.transforms._table_backends import make_store
+from streamling.transforms.sql import known_type
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+_FORM = "write SELECT column FROM node WHERE condition"
+_CAST = "cast it: CAST(column AS TEXT)"
 _BACKENDS = {"inmemory": "InMemory", "postgres": "Postgres"}
 
 
@@ -57,9 +79,115 @@ class DynamicTableTransformOptions(TransformOptions):
     )
 
     def upstreams(self) -> Sequence[str]:
-        if self.sql is None:
-            return ()
-        from streamling.sql.dialect import parse
-        from streamling.sql.references import node_names
+        return () if self.sql is None else node_names(parse(self.sql))
 
-        return node_names(parse(self.sql))
+
+class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
+    """Values that rows append are seen by later rows at once and stored when their epoch is final."""
+
+    Options: ClassVar[type[DynamicTableTransformOptions]] = DynamicTableTransformOptions
+
+    def __init__(self, context: NodeContext[DynamicTableTransformOptions]) -> None:
+        super().__init__(context)
+        self._store = make_store(context)
+        self._appends = Appends()
+        self._statement = Statement(context.name, self.options.sql or "", keep_row=True)
+        #: where the values of an epoch are kept until they are in the table
+        self._key = f"dynamic_table:{context.name}"
+
+    # ── filling ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> Sequence[SqlProblem]:
+        return [] if self.options.sql is None else check_query(self.options.sql, inputs)
+
+    def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """The value and the number of each row that appends one."""
+        frame = self._statement.apply(spark, inputs)
+        value = next(name for name in frame.columns if name not in (OP_COLUMN, ROW))
+        if not frame.schema[value].dataType.simpleString().startswith(("string", "void")):
+            kind = frame.schema[value].dataType.simpleString()
+            raise StreamlingError.user(f"its `sql` selects {kind} where text is expected", remedy=_CAST)
+        return frame.select(*(quoted(name) for name in (value, ROW) if name in frame.columns))
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        return self._statement.explain(error)
+
+    def emitting(self, rows: pa.Table, after: int) -> None:
+        whole = rows.combine_chunks()
+        self._appends.begin(first_appearances(whole.column(0), whole.column(ROW)), after)
+
+    def emitted(self, complete: bool) -> None:
+        self._appends.end(complete)
+
+    # ── storing ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Values of an epoch that became final right before a crash are in the state and perhaps not in the table."""
+        if (left := self.context.state.get(self._key)) is not None:
+            self._store.add(left)
+            self.context.state.remove(self._key)
+
+    def marker(self, epoch: int) -> Mapping[str, Any]:
+        values = self._appends.of_epoch(epoch) if self._store.durable else []
+        return {self._key: values} if values else {}
+
+    def finalized(self, epoch: int) -> None:
+        values = self._appends.of_epoch(epoch)
+        if not values:
+            return
+        self._store.add(values)
+        self._appends.stored(values)
+        if self._store.durable:
+            # or a value that someone deletes while the pipeline is down would be back after the next start
+            self.context.state.remove(self._key)
+
+    def close(self) -> None:
+        self._store.close()
+
+    # ── looking up ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def contains(self, values: pa.Array, rows: pa.Array) -> pa.Array:
+        return check(values, rows, self._first_rows)
+
+    def _first_rows(self, values: Sequence[str]) -> list[int | None]:
+        ours = self._appends.pending(values)
+        others = self._store.known([value for value, is_ours in zip(values, ours, strict=True) if not is_ours])
+        arriving = self._appends.first_rows(values)
+        return [
+            EARLIER if is_ours or value in others else first
+            for value, is_ours, first in zip(values, ours, arriving, strict=True)
+        ]
+
+
+def check_query(sql: str, inputs: Mapping[str, pa.Schema | None]) -> list[SqlProblem]:
+    """What is wrong with the query that fills a table."""
+    text = SourceText(sql)
+    columns = {
+        name: None if schema is None else [Column(field.name, known_type(field)) for field in schema]
+        for name, schema in inputs.items()
+    }
+    try:
+        compiled = compile_sql(sql, columns)
+    except SqlRefused as refused:
+        return list(refused.problems)
+    if compiled.problems:
+        return list(compiled.problems)
+    query, plan = parse(sql), compiled.plan
+    plan = plan.child if isinstance(plan, Project) and not plan.explodes else plan
+    plan = plan.child if isinstance(plan, Filter) else plan
+    if not isinstance(plan, Read):
+        return [text.problem(query, "a dynamic table is filled by a plain SELECT with a WHERE", _FORM)]
+    selected = [column for column in compiled.columns or () if column.name != OP_COLUMN]
+    if compiled.columns is not None and len(selected) != 1:
+        message = f"a dynamic table has one column of values, and this selects {len(selected)}"
+        return [text.problem(query.expressions[-1], message, _FORM)]
+    if selected and not _may_be_text(selected[0].type):
+        message = f"the values of a dynamic table are text, not {selected[0].type}"
+        return [text.problem(query.expressions[0], message, _CAST)]
+    return []
+
+
+def _may_be_text(type_: pa.DataType | None) -> bool:
+    return type_ is None or bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_null(type_)
+    )

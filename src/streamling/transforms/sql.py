@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -14,15 +15,16 @@ from streamling.pipeline.scalars import PrimaryKey
 from streamling.plugins.operators import FrameTransform
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import parse
-from streamling.sql.plan import Column
+from streamling.sql.lookups import Lookup, is_repeatable, lookups
+from streamling.sql.plan import Check, Column
 from streamling.sql.problems import SqlProblem, SqlRefused
 from streamling.sql.references import node_names
+from streamling.transforms._statement import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.plugins.context import NodeContext
-    from streamling.sql.frames import Prepared
 
 
 class SqlTransformOptions(Parallel, TransformOptions):
@@ -36,61 +38,55 @@ class SqlTransformOptions(Parallel, TransformOptions):
         turns it into problems with their place there."""
         return node_names(parse(self.sql))
 
+    def lookups(self) -> Sequence[Lookup]:
+        return lookups(self.sql)
+
 
 class SqlTransform(FrameTransform[SqlTransformOptions]):
-    """Compiles once for each set of input schemas; a batch then costs a few calls into the JVM."""
+    """A `Statement`; what it asks dynamic tables is answered while it is applied."""
 
     Options: ClassVar[type[SqlTransformOptions]] = SqlTransformOptions
 
     def __init__(self, context: NodeContext[SqlTransformOptions]) -> None:
         super().__init__(context)
-        self._prepared: dict[tuple[tuple[str, str], ...], Prepared] = {}
+        self._statement = Statement(context.name, self.options.sql, self._answered)
+
+    @cached_property
+    def numbered(self) -> bool:
+        return bool(self.options.lookups())
+
+    @cached_property
+    def repeatable(self) -> bool:
+        return is_repeatable(self.options.sql)
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         from streamling.sql.errors import explain
 
         try:
-            return self._prepare(spark, inputs).run(inputs)
+            return self._statement.apply(spark, inputs)
         except Exception as error:
+            if self.numbered:  # it ran the plan above as well, which may be what failed
+                raise
             raise explain(error, self.context.name, self.options.sql) from error
 
     def explain(self, error: Exception) -> StreamlingError | None:
-        """The error in the user's terms when it is about an expression of this node."""
-        from streamling.sql.errors import explain, is_sql_error, statements
-
-        ours = {text for prepared in self._prepared.values() for text in prepared.texts}
-        about = statements(error)
-        if not is_sql_error(error) or (about and ours.isdisjoint(about)):
-            return None
-        return explain(error, self.context.name, self.options.sql)
+        return self._statement.explain(error)
 
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
         """All problems that can be seen without Spark, and the output columns as far as they are known. ``inputs``
         are the columns of the upstreams by declared name; None when not known."""
         return check_sql(self.options.sql, inputs)
 
-    def _prepare(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> Prepared:
-        from streamling.sql.frames import prepare
-        from streamling.types.spark import to_arrow_type
+    def _answered(self, frame: DataFrame, check: Check) -> DataFrame:
+        from streamling.transforms._table_checks import answered
 
-        key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
-        prepared = self._prepared.get(key)
-        if prepared is None:  # two threads may both get here: what they store is equal
-            columns = {
-                name: [Column(field.name, to_arrow_type(field.dataType)) for field in frame.schema.fields]
-                for name, frame in inputs.items()
-            }
-            compiled = compile_sql(self.options.sql, columns)
-            if compiled.problems:
-                raise SqlRefused(compiled.problems)
-            prepared = self._prepared[key] = prepare(spark, compiled.plan)
-        return prepared
+        return answered(frame, check, self.context.tables)
 
 
 def check_sql(sql: str, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
     """Everything wrong with ``sql`` that needs no Spark to see, and the columns it gives (None: not known)."""
     columns = {
-        name: None if schema is None else [Column(field.name, field.type) for field in schema]
+        name: None if schema is None else [Column(field.name, known_type(field)) for field in schema]
         for name, schema in inputs.items()
     }
     try:
@@ -105,6 +101,11 @@ def check_sql(sql: str, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[Sq
 def is_known(field: pa.Field) -> bool:
     """False for a column of a checked schema whose type only Spark knows; its type is null until then."""
     return (field.metadata or {}).get(_TYPE) != _UNKNOWN
+
+
+def known_type(field: pa.Field) -> pa.DataType | None:
+    """The type of a column of a checked schema; None when only Spark knows it."""
+    return field.type if is_known(field) else None
 
 
 _TYPE, _UNKNOWN = b"streamling.type", b"unknown"

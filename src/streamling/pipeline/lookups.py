@@ -1,0 +1,79 @@
+"""Dynamic tables and the SQL that asks them: do they exist, does anybody ask them, is there an order between them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from streamling.errors import Problem, StreamlingError
+from streamling.pipeline.graph import resolve
+from streamling.pipeline.mistakes import place_problem
+from streamling.pipeline.model import Node
+from streamling.pipeline.references import sql_problem
+from streamling.pipeline.suggest import did_you_mean, listing
+
+if TYPE_CHECKING:
+    from streamling.sql.lookups import Lookup
+
+log = logging.getLogger(__name__)
+
+
+def lookup_problems(nodes: Sequence[Node]) -> list[Problem]:
+    """What is wrong between the tables of a pipeline and those who ask them. A table that is of no use to anybody is
+    a warning."""
+    tables = {node.name: node for node in nodes if not node.options.emits_rows}
+    origins = _origins(nodes)
+    problems: list[Problem] = []
+    asked: set[str] = set()
+    for node in nodes:
+        for lookup in _lookups(node):
+            name = resolve(lookup.table, tables)
+            if name is None:
+                fallback = f"dynamic tables: {listing(tables)}" if tables else "add one to 'transforms'"
+                remedy = did_you_mean(lookup.table, list(tables), fallback) or fallback
+                mistake = lookup.problem(f"this pipeline has no dynamic table '{lookup.table}'", remedy)
+                problems.append(sql_problem(mistake, str(node), node.text_of("sql")))
+                continue
+            asked.add(name)
+            if others := _without_order(node, tables[name], origins):
+                filled = tables[name].upstreams[0]
+                mistake = lookup.problem(
+                    f"'{name}' is filled from '{filled}', and this reads '{others[0]}', which comes from the same"
+                    " source: which of their rows come first is not known",
+                    f"let both read '{filled}', or both '{others[0]}'",
+                )
+                problems.append(sql_problem(mistake, str(node), node.text_of("sql")))
+    for node in tables.values():
+        if node.name not in asked and not node.upstreams:
+            log.warning("%s", place_problem(f"nothing looks values up in {node}", node.place, _use(node)))
+    return problems
+
+
+def _lookups(node: Node) -> Sequence[Lookup]:
+    try:
+        return node.options.lookups()
+    except StreamlingError:
+        return ()  # SQL that cannot be read has been told
+
+
+def _use(node: Node) -> str:
+    return f"ask it in a sql transform with dynamic_table_check('{node.name}', column), or remove it"
+
+
+def _without_order(node: Node, table: Node, origins: Mapping[str, frozenset[str]]) -> list[str]:
+    """Upstreams of ``node`` whose rows have no known order with those that fill ``table``, and need one: rows of
+    another source have none, and nobody expects it."""
+    if not table.upstreams:
+        return []
+    filled = table.upstreams[0]
+    return [name for name in node.upstreams if name != filled and origins[name] & origins[filled]]
+
+
+def _origins(nodes: Sequence[Node]) -> dict[str, frozenset[str]]:
+    """The sources that rows of each node come from."""
+    origins: dict[str, frozenset[str]] = {}
+    for node in nodes:
+        above = (origins.get(upstream, frozenset()) for upstream in node.upstreams)
+        origins[node.name] = frozenset[str]().union(*above) if node.upstreams else frozenset({node.name})
+    return origins

@@ -1,0 +1,66 @@
+"""Side outputs: operators that see the rows of a node before anybody else gets them, and let them pass unchanged.
+
+**Life.** ``open`` → for every batch of the node ``select`` (a plan), ``emitting``, then ``emitted`` → ``marker`` and
+``finalized`` for every epoch → ``close``. One batch at a time: flows that meet in the node take turns.
+
+**Delivery.** What a side output learns from a row must not outlive the row's epoch, or a replay after a crash finds
+what the row itself left behind. So keep it in memory, hand it to the engine at the ``marker``, where it is stored in
+one transaction with the positions of the epoch, and publish it when the epoch is ``finalized``; do the same at
+``open`` with what ``context.state`` still holds under the keys given to the marker.
+
+**Threads.** ``emitting`` and ``emitted`` come from the thread that hands the rows on, ``finalized`` from another one
+at any time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from streamling.plugins.operators import Operator, OptionsT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.sql.problems import SqlProblem
+
+
+class SideOutput(Operator[OptionsT]):
+    """Sees rows before they are emitted."""
+
+    runs_on: ClassVar = "arrow"
+
+    def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """What of the rows it wants to see, as a plan over them (by node name); by default everything. The column
+        `streamling.sql.plan.ROW` numbers the rows of a batch in source order."""
+        return next(iter(inputs.values()))
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> Sequence[SqlProblem]:
+        """What is wrong with the selection that can be seen without Spark."""
+        return ()
+
+    @abstractmethod
+    def emitting(self, rows: pa.Table, after: int) -> None:
+        """The selected part of a batch that is about to be emitted. Its rows come behind the marker of epoch
+        ``after`` (0: none yet), so they belong to a later one."""
+
+    def emitted(self, complete: bool) -> None:
+        """All consumers have been given the batch; False: that failed, and its rows may come again."""
+
+    def marker(self, epoch: int) -> Mapping[str, Any]:
+        """All rows of ``epoch`` have been emitted: those with a lower ``after``. What is to be stored with the
+        positions, state key → JSON value; a value of None removes the key."""
+        return {}
+
+
+class LookupTable(SideOutput[OptionsT]):
+    """A side output that SQL asks about values: ``dynamic_table_check('name of the node', value)``."""
+
+    @abstractmethod
+    def contains(self, values: pa.Array, rows: pa.Array) -> pa.Array:
+        """For each of ``values`` (texts, or lists of texts) whether it is in the table as the row with that number
+        finds it: with everything that rows before it appended. Called while the rows are emitted, by the same
+        thread."""

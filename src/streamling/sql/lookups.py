@@ -1,0 +1,102 @@
+"""``dynamic_table_check('table', value)``: the call that asks a dynamic table about a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql import catalog
+from streamling.sql.dialect import parse
+from streamling.sql.inference import type_of
+from streamling.sql.places import SourceText
+from streamling.sql.plan import Question
+from streamling.sql.problems import SqlProblem
+
+FUNCTION = "dynamic_table_check"
+
+#: prefix of the columns that hold answers between the parts of a plan
+_ANSWER = "__checked"
+_USAGE = f"write {FUNCTION}('table', value)"
+_VOLATILE_SYNTAX = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A mention of a dynamic table in a SQL text."""
+
+    table: str
+    call: exp.Expr
+    text: SourceText
+
+    def problem(self, message: str, remedy: str) -> SqlProblem:
+        return self.text.problem(self.call, message, remedy)
+
+
+def lookups(sql: str) -> list[Lookup]:
+    """Every table that ``sql`` looks values up in, in the order of the text. Raises `SqlRefused` when the text cannot
+    be read."""
+    if FUNCTION not in sql.lower():  # most do not: they are spared the parsing
+        return []
+    text = SourceText(sql)
+    calls = [call for call in parse(sql).find_all(exp.Anonymous) if call.name.lower() == FUNCTION]
+    named = [call for call in calls if call.expressions and _is_text(call.expressions[0])]
+    found = [Lookup(call.expressions[0].name, call, text) for call in named]
+    return sorted(found, key=lambda each: each.call.meta.get("start", 0))
+
+
+def is_repeatable(sql: str) -> bool:
+    """Whether the same rows give the same result when ``sql`` runs again."""
+    parts = parse(sql).find_all(exp.Anonymous, *_VOLATILE_SYNTAX)
+    return not any(isinstance(part, _VOLATILE_SYNTAX) or part.name.lower() in catalog.VOLATILE for part in parts)
+
+
+def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[SqlProblem]) -> Question | None:
+    """What a call whose arguments are done asks; None when it is not a question, which is then a problem."""
+    problem = _mistake(node, text)
+    if problem is not None:
+        problems.append(problem)
+        return None
+    table, value = node.expressions
+    return Question(table.name, value.sql("spark", comments=False), f"{_ANSWER}{number}")
+
+
+def layers(questions: Sequence[Question]) -> Iterator[tuple[Question, ...]]:
+    """The questions in groups that can be asked at once: one that needs an answer comes after the one it needs."""
+    layer: list[Question] = []
+    for each in questions:
+        if any(f"`{earlier.answer}`" in each.value for earlier in layer):
+            yield tuple(layer)
+            layer = []
+        layer.append(each)
+    if layer:
+        yield tuple(layer)
+
+
+def is_text(type_: pa.DataType | None) -> bool:
+    """Whether a table can be asked about values of a type: text or lists of text; None: only Spark knows."""
+    if type_ is None or pa.types.is_null(type_) or pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return True
+    return bool(pa.types.is_list(type_)) and not pa.types.is_list(type_.value_type) and is_text(type_.value_type)
+
+
+def _mistake(node: exp.Anonymous, text: SourceText) -> SqlProblem | None:
+    args = node.expressions
+    if len(args) != 2:
+        return text.problem(node, f"{FUNCTION}() takes the name of a table and a value, not {len(args)}", _USAGE)
+    if not _is_text(args[0]):
+        return text.problem(node, f"the first argument of {FUNCTION}() is not the name of a table in quotes", _USAGE)
+    if node.find_ancestor(exp.Lambda) is not None:
+        remedy = "give it the whole list: it is true when one element is in the table"
+        return text.problem(node, f"{FUNCTION}() cannot stand inside a lambda", remedy)
+    type_ = type_of(args[1])
+    if not is_text(type_):
+        remedy = f"cast it: {FUNCTION}('{args[0].name}', CAST(value AS TEXT))"
+        return text.problem(node, f"{FUNCTION}() looks for text or a list of texts, not {type_}", remedy)
+    return None
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and bool(node.is_string)

@@ -1,0 +1,57 @@
+"""A SQL text as a function of Spark DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from streamling.errors import StreamlingError
+from streamling.sql.compiler import compile_sql
+from streamling.sql.plan import Column
+from streamling.sql.problems import SqlRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.sql.frames import Answer, Prepared
+
+
+class Statement:
+    """Compiles once for each set of input schemas; a batch then costs a few calls into the JVM."""
+
+    def __init__(self, node: str, sql: str, answer: Answer | None = None, *, keep_row: bool = False) -> None:
+        self._node = node
+        self._sql = sql
+        self._answer = answer
+        self._keep_row = keep_row
+        self._prepared: dict[tuple[tuple[str, str], ...], Prepared] = {}
+
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        return self._prepare(spark, inputs).run(inputs)
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        """The error in the user's terms when it is about an expression of this statement."""
+        from streamling.sql.errors import explain, is_sql_error, statements
+
+        ours = {text for prepared in self._prepared.values() for text in prepared.texts}
+        about = statements(error)
+        if not is_sql_error(error) or (about and ours.isdisjoint(about)):
+            return None
+        return explain(error, self._node, self._sql)
+
+    def _prepare(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> Prepared:
+        from streamling.sql.frames import prepare
+        from streamling.types.spark import to_arrow_type
+
+        key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
+        prepared = self._prepared.get(key)
+        if prepared is None:  # two threads may both get here: what they store is equal
+            columns = {
+                name: [Column(field.name, to_arrow_type(field.dataType)) for field in frame.schema.fields]
+                for name, frame in inputs.items()
+            }
+            compiled = compile_sql(self._sql, columns, keep_row=self._keep_row)
+            if compiled.problems:
+                raise SqlRefused(compiled.problems)
+            prepared = self._prepared[key] = prepare(spark, compiled.plan, self._answer)
+        return prepared

@@ -1,0 +1,59 @@
+"""Which store a dynamic table's options and the configuration ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamling.postgres.connection import Server
+from streamling.tables.cache import CachedStore
+from streamling.tables.store import MemoryStore, Store
+
+if TYPE_CHECKING:
+    from streamling.plugins.context import NodeContext
+    from streamling.transforms.dynamic_table import DynamicTableTransformOptions
+
+
+def make_store(context: NodeContext[DynamicTableTransformOptions]) -> Store:
+    """The store; nothing is connected yet."""
+    return MemoryStore() if context.options.backend_type == "InMemory" else _postgres(context)
+
+
+def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
+    from streamling.tables._layout import Layout
+    from streamling.tables.postgres import PostgresStore
+
+    options, config = context.options, context.config.dynamic_table_backend
+    settings = config.postgres
+    enabled = settings.cache_enabled if options.cache is None else options.cache
+    cached = enabled and options.time_column is not None
+    if options.cache and not cached:
+        context.log.warning(
+            "dynamic_table transform '%s' has `cache` but no `time_column`, so nothing is kept in memory", context.name
+        )
+    store = PostgresStore(
+        Server(
+            settings.host,
+            settings.port,
+            settings.db,
+            settings.user,
+            settings.password,
+            settings.sslmode,
+            settings.sslrootcert,
+        ),
+        Layout(
+            options.schema_ or settings.dt_schema_name,
+            options.backend_entity_name,
+            options.column,
+            options.time_column,
+        ),
+        name=context.name,
+        cached=cached,
+        chunk=config.max_batch_size,
+        stopping=context.stopping,
+        log=context.log,
+    )
+    if not cached:
+        return store
+    milliseconds = options.cache_refresh_debounce_ms
+    debounce = settings.cache_refresh_debounce_ms if milliseconds is None else milliseconds
+    return CachedStore(store, debounce=debounce / 1000, log=context.log)
