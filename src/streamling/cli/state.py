@@ -155,26 +155,21 @@ class _Remembered:
 @contextmanager
 def _opened(pipeline_file: str | None, config_name: str | None, node: str | None) -> Iterator[_Remembered]:
     from streamling.app import App
+    from streamling.state import find_state
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "warn")
     app = App.load(config_name)
     names = None if pipeline_file is None else frozenset(one.name for one in app.pipeline(pipeline_file))
-    if not _exists(app):
+    found = find_state(app.config)
+    if found is None:
         yield _Remembered(app, None, node, ())
         return
-    with app.state() as backend:
+    with found as backend:
         entries = tuple(_entries(backend.items(), names))
         if node is not None:
             entries = _of_node(node, entries, names)
         yield _Remembered(app, backend, node, entries)
-
-
-def _exists(app: App) -> bool:
-    settings = app.config.state_backend
-    if settings.backend_type == "Sqlite" and settings.sqlite is not None:
-        return settings.sqlite.database_path.exists()
-    return settings.backend_type == "Postgres"
 
 
 def _entries(items: Mapping[str, Any], names: frozenset[str] | None) -> Iterator[_Entry]:

@@ -5,7 +5,24 @@ from __future__ import annotations
 from streamling.config import AppConfig
 from streamling.state.backend import StateBackend
 
-__all__ = ["StateBackend", "open_state"]
+__all__ = ["StateBackend", "find_state", "open_state"]
+
+
+def find_state(config: AppConfig) -> StateBackend | None:
+    """The state backend that ``config`` names if there is one already: looking creates nothing."""
+    settings = config.state_backend
+    if settings.backend_type == "Postgres" and settings.postgres is not None:
+        from streamling.state.postgres import PostgresState
+
+        found = PostgresState(
+            config.application_id, settings.postgres, acquire_timeout=config.state_acquire_timeout, create=False
+        )
+        if found.exists():
+            return found
+        found.close()
+    if settings.backend_type == "Sqlite" and settings.sqlite is not None and settings.sqlite.database_path.exists():
+        return open_state(config)
+    return None
 
 
 def open_state(config: AppConfig) -> StateBackend:

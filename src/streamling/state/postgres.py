@@ -21,9 +21,12 @@ ResultT = TypeVar("ResultT")
 
 
 class PostgresState(StateBackend):
-    """Entries of one namespace in a Postgres table. Schema and table are made when missing."""
+    """Entries of one namespace in a Postgres table. Schema and table are made when missing, unless ``create`` is
+    false: then only `exists` may be asked before there are any."""
 
-    def __init__(self, namespace: str, settings: sections.PostgresState, *, acquire_timeout: float = 5.0) -> None:
+    def __init__(
+        self, namespace: str, settings: sections.PostgresState, *, acquire_timeout: float = 5.0, create: bool = True
+    ) -> None:
         from psycopg import sql
 
         self._namespace = namespace
@@ -44,7 +47,12 @@ class PostgresState(StateBackend):
         self._statement_timeout_ms = int(acquire_timeout * 1000)
         self._lock = threading.Lock()
         self._connection: psycopg.Connection | None = None
-        self._run("be prepared", self._create)
+        if create:
+            self._run("be prepared", self._create)
+
+    def exists(self) -> bool:
+        """Whether there is a table."""
+        return self._run("be found", self._is_there)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -139,6 +147,11 @@ class PostgresState(StateBackend):
             self._connection.close()
             self._connection = None
 
+    def _is_there(self, connection: psycopg.Connection) -> bool:
+        name = f"{self._schema}.{self._settings.state_table_name}"
+        found = connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()
+        return bool(found and found[0])
+
     def _create(self, connection: psycopg.Connection) -> None:
         import psycopg
         from psycopg import sql
@@ -148,10 +161,7 @@ class PostgresState(StateBackend):
             "CREATE TABLE IF NOT EXISTS {table} (namespace TEXT, key TEXT, data JSONB NOT NULL, "
             "created_at TIMESTAMPTZ DEFAULT NOW(), PRIMARY KEY (namespace, key))"
         )
-        exists = connection.execute(
-            "SELECT to_regclass(%s)", (f"{self._schema}.{self._settings.state_table_name}",)
-        ).fetchone()
-        if exists and exists[0]:
+        if self._is_there(connection):
             return  # a user who may use the table need not be allowed to create one
         for statement in (schema, table):
             try:
