@@ -52,14 +52,23 @@ class Flagship(Bench):
     def begin(
         self, topic: Topic, sinks: Sinks, source: Mapping[str, Any] | None = None, **settings: Any
     ) -> PipelineRun:
+        return self.start(self.text(topic, sinks, source or {}), **self._config(**settings))
+
+    def _config(self, **settings: Any) -> dict[str, Any]:
         services = {"brokers": self._kafka.brokers, "schema_registry_url": self._registry_service.url}
-        config = {
+        return {
             "kafka_source": KafkaSource(**services),
             "kafka_sink": KafkaSink(**services),
             "postgres_sink": self.pg.settings,
             **settings,
         }
-        return self.start(self.text(topic, sinks, source or {}), **config)
+
+    def begin_each(self, topics: Mapping[str, Topic], **sink: Any) -> PipelineRun:
+        """One pipeline in which every topic has a table of its own, under the same name."""
+        sources = {name: {"type": "kafka", "topic": topic.name, "primary_key": "id"} for name, topic in topics.items()}
+        place = {"type": "postgres", "schema": self.pg.schema, **sink}
+        sinks = {f"to_{name}": {"from": name, "table": name, **place} for name in topics}
+        return self.start(json.dumps({"sources": sources, "transforms": {}, "sinks": sinks}), **self._config())
 
     def run_all(self, topic: Topic, sinks: Sinks, source: Mapping[str, Any] | None = None, **settings: Any) -> None:
         """Until every message of the topic is committed, then stop."""
@@ -78,15 +87,19 @@ class Flagship(Bench):
             return error
         raise AssertionError("the pipeline ended well")
 
-    def committed(self, run: PipelineRun, topic: Topic) -> None:
-        """Wait until the stored position is the topic's end, or the run has failed."""
-        end = sum(1 for _ in consume(self._kafka.brokers, topic.name))
-        eventually(lambda: run._failure is not None or self.position(topic) == end, 60)
+    def committed(self, run: PipelineRun, *topics: Topic) -> None:
+        """Wait until the stored positions are the ends of the topics, or the run has failed."""
+        ends = {topic: sum(1 for _ in consume(self._kafka.brokers, topic.name)) for topic in topics}
+
+        def reached() -> bool:
+            return all(self.position(topic) == end for topic, end in ends.items())
+
+        eventually(lambda: run._failure is not None or reached(), 60)
 
     def position(self, topic: Topic) -> int:
         """The stored offset of the topic's one partition; 0 when none is stored."""
         assert isinstance(self.state, MemoryState)
-        found = [value for key, value in self.state.get_prefix("").items() if key.endswith(f"rows:{topic.name}:0")]
+        found = [value for key, value in self.state.get_prefix("").items() if key.endswith(f":{topic.name}:0")]
         return int(found[0]["offset"]) if found else 0
 
     def table(self, name: str, columns: str = "*", *, db: str | None = None) -> list[tuple[Any, ...]]:

@@ -160,16 +160,43 @@ def test_values_arrive_to_the_bit(flagship: Flagship) -> None:
         assert [struct.pack("<f", row[1]) for row in singles] == [struct.pack("<f", row["f"]) for row in sent]
 
 
+_KEYS = ["", " ", "\t", "  ", "ü", "u\u0308", "日本", "🚀", "A", "a", "NULL", "\\N", "x" * 300]
+
+
+def test_rows_of_every_number_and_keys_of_every_kind(flagship: Flagship) -> None:
+    topics = {name: flagship.topic() for name in ("many", "single", "texts")}
+    topics["many"].write(_ITEM, *({"id": str(n), "v": f"v{n}"} for n in range(1000)))
+    topics["single"].write(_ITEM, {"id": "only", "v": None})
+    topics["texts"].write(_ITEM, *({"id": key, "v": v} for v in ("first", "last") for key in _KEYS))
+    run = flagship.begin_each(topics)
+    flagship.committed(run, *topics.values())
+    run.stop("the test has what it wants")
+    finish(run)
+
+    assert dict(flagship.table("many")) == {str(n): f"v{n}" for n in range(1000)}
+    assert flagship.table("single") == [("only", None)]
+    assert dict(flagship.table("texts")) == dict.fromkeys(_KEYS, "last")
+
+
 # ── filters and projections ─────────────────────────────────────────────────────────────────────────────────
 
-_BLOCKS = record("id", ("block", "long"), ("kind", "string"), ("note", _TEXT, None), ("price", "double"))
+_BLOCKS = record(
+    "id", ("block", "long"), ("kind", "string"), ("note", _TEXT, None), ("price", "double"), ("amount", "int")
+)
 
 
 def blocks(flagship: Flagship) -> Topic:
-    """A hundred rows: ids and blocks from 1, half of them even, five with a note."""
+    """A hundred rows: ids and blocks from 1, half of them even, five with a note, eight with an amount over 100."""
     topic = flagship.topic()
     rows = [
-        {"id": n, "block": n, "kind": "odd" if n % 2 else "even", "note": "x" if n % 20 == 0 else None, "price": n / 4}
+        {
+            "id": n,
+            "block": n,
+            "kind": "odd" if n % 2 else "even",
+            "note": "x" if n % 20 == 0 else None,
+            "price": n / 4,
+            "amount": 101 if n % 12 == 0 else n,
+        }
         for n in range(1, 101)
     ]
     topic.write(_BLOCKS, *rows)
@@ -187,15 +214,39 @@ def test_sql_between_topic_and_tables(flagship: Flagship) -> None:
             "sql": "SELECT id AS number, block + price AS total, CAST(block AS STRING) || '!' AS loud FROM rows",
             "key": "number",
         },
+        "over": {"sql": "SELECT id, amount + price AS sum FROM rows WHERE amount > 100"},
+        "all_of_them": {
+            "sql": "SELECT id, upper(kind) AS kind, concat(kind, '-', note) AS both FROM rows WHERE id > 0"
+        },
+        "twenty": {"sql": "SELECT * FROM rows WHERE id <= 20"},
+        "nowhere": {"type": "blackhole", "from": "twenty_rows"},
+        "fifteen": {"sql": "SELECT id, 'TRY_CAST(\"kind\" AS INT)' AS text FROM rows WHERE id <= 15"},
+        "fifteen_more": {"from": "fifteen_rows"},
         "everything": {},
-        "nowhere": {"type": "blackhole"},
     }
     topic = blocks(flagship)
     flagship.run_all(topic, sinks)
 
     counts = {name: len(flagship.table(name)) for name in sinks if name != "nowhere"}
-    assert counts == {"late": 40, "even": 50, "partial": 5, "noted": 5, "nobody": 0, "shaped": 100, "everything": 100}
-    assert flagship.table("late")[0] == (61, 61, "odd", None, 15.25)
+    assert counts == {
+        "late": 40,
+        "even": 50,
+        "partial": 5,
+        "noted": 5,
+        "nobody": 0,
+        "shaped": 100,
+        "over": 8,
+        "all_of_them": 100,
+        "twenty": 20,
+        "fifteen": 15,
+        "fifteen_more": 15,
+        "everything": 100,
+    }
+    assert flagship.table("late")[0] == (61, 61, "odd", None, 15.25, 61)
+    assert flagship.table("over") == [(n, 101 + n / 4) for n in range(12, 101, 12)]
+    assert flagship.table("all_of_them")[18:20] == [(19, "ODD", "odd-"), (20, "EVEN", "even-x")]
+    assert flagship.table("twenty") == flagship.table("everything")[:20]
+    assert flagship.table("fifteen_more") == [(n, 'TRY_CAST("kind" AS INT)') for n in range(1, 16)]
     assert flagship.table("noted") == [(n, "x") for n in (20, 40, 60, 80, 100)]
     assert flagship.table("shaped") == [(n, n + n / 4, f"{n}!") for n in range(1, 101)]
 
@@ -290,7 +341,7 @@ def test_a_field_that_appears_while_the_pipeline_runs_ends_it_when_the_table_lac
 # ── several sinks ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_two_databases_and_a_topic_get_the_same_rows(flagship: Flagship) -> None:
+def test_two_databases_and_a_topic_get_the_same_rows_and_these_are_read_once(flagship: Flagship) -> None:
     topic, out = flagship.topic(), flagship.topic().name + "-out"
     other = f"{flagship.pg.schema}_other"
     flagship.pg.execute(f"CREATE DATABASE {other}")
@@ -303,7 +354,13 @@ def test_two_databases_and_a_topic_get_the_same_rows(flagship: Flagship) -> None
         "there": {"sql": "SELECT id, upper(v) AS v FROM rows"},
         "topic": {"type": "kafka", "topic": out, "data_format": "avro", "topic_partitions": 1},
     }
-    flagship.run_all(topic, sinks, postgres_sink_connections={"there": {"db": other}})
+    run = flagship.begin(topic, sinks, postgres_sink_connections={"there": {"db": other}})
+    flagship.committed(run, topic)
+    (query,) = run._session.streams.active
+    read = sum(progress.numInputRows for progress in query.recentProgress)
+    run.stop("the test has what it wants")
+    finish(run)
+    assert read == 17
 
     expected = {str(n): f"v{n}" for n in range(15) if n != 4} | {"3": "new"}
     assert dict(flagship.table("here")) == expected

@@ -1,8 +1,6 @@
-"""Schemas that change: messages of several generations in one topic, read with the latest schema."""
+"""Schemas that change while the source runs, and ways to decode. Generations: tests/flagship/test_schema_evolution."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -12,84 +10,10 @@ from tests.sources.kafka_driver import KafkaBench, record, rows_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
-_TEXT = ["null", "string"]
-
 
 @pytest.fixture
 def bench(spark, kafka, registry) -> KafkaBench:
     return KafkaBench(spark, kafka, registry)
-
-
-#: name → generations (schema and row), and the rows read with the last schema
-_CASES: dict[str, tuple[list[tuple[Any, dict[str, Any]]], list[dict[str, Any]]]] = {
-    "a nullable field is added": (
-        [(record("id"), {"id": 1}), (record("id", ("n", _TEXT, None)), {"id": 2, "n": "x"})],
-        [{"id": 1, "n": None}, {"id": 2, "n": "x"}],
-    ),
-    "a field with a default is added": (
-        [(record("id"), {"id": 1}), (record("id", ("n", "int", 7)), {"id": 2, "n": 8})],
-        [{"id": 1, "n": 7}, {"id": 2, "n": 8}],
-    ),
-    "a field is removed": (
-        [(record("id", "gone"), {"id": 1, "gone": 5}), (record("id"), {"id": 2})],
-        [{"id": 1}, {"id": 2}],
-    ),
-    "int becomes long": (
-        [(record(("id", "int")), {"id": -5}), (record(("id", "long")), {"id": 2**40})],
-        [{"id": -5}, {"id": 2**40}],
-    ),
-    "float becomes double": (
-        [(record(("x", "float")), {"x": 0.5}), (record(("x", "double")), {"x": 0.1})],
-        [{"x": 0.5}, {"x": 0.1}],
-    ),
-    "fields are matched by name": (
-        [
-            (record(("a", "string"), ("b", "string")), {"a": "A", "b": "B"}),
-            (record(("b", "string"), ("a", "string")), {"a": "C", "b": "D"}),
-        ],
-        [{"b": "B", "a": "A"}, {"b": "D", "a": "C"}],
-    ),
-    "two fields are added": (
-        [(record("id"), {"id": 1}), (record("id", ("p", _TEXT, None), ("q", "int", 3)), {"id": 2, "p": "x", "q": 4})],
-        [{"id": 1, "p": None, "q": 3}, {"id": 2, "p": "x", "q": 4}],
-    ),
-    "a required field becomes nullable": (
-        [(record(("s", "string")), {"s": "x"}), (record(("s", _TEXT)), {"s": None})],
-        [{"s": "x"}, {"s": None}],
-    ),
-    "an explicit null is no default": (
-        [(record("id"), {"id": 1}), (record("id", ("n", ["string", "null"], "dflt")), {"id": 2, "n": None})],
-        [{"id": 1, "n": "dflt"}, {"id": 2, "n": None}],
-    ),
-    "a field is renamed": (
-        [
-            (record("id", ("old", _TEXT, None)), {"id": 1, "old": "x"}),
-            (record("id", ("new", _TEXT, None)), {"id": 2, "new": "y"}),
-        ],
-        [{"id": 1, "new": None}, {"id": 2, "new": "y"}],
-    ),
-}
-
-
-@pytest.mark.parametrize("case", _CASES)
-def test_evolution(bench: KafkaBench, case: str) -> None:
-    generations, expected = _CASES[case]
-    topic = bench.topic()
-    for schema, row in generations:
-        topic.write(schema, row)
-    assert bench.rows(topic, len(expected)) == [{**row, "_gs_op": "i"} for row in expected]
-
-
-def test_generations_alternate_within_one_batch(bench: KafkaBench) -> None:
-    old, new = record("id"), record("id", ("n", "int", 7))
-    topic = bench.topic()
-    for number in range(12):
-        if number % 2:
-            topic.write(new, {"id": number, "n": number})
-        else:
-            topic.write(old, {"id": number})
-    rows = bench.rows(topic, 12)
-    assert [(row["id"], row["n"]) for row in rows] == [(n, n if n % 2 else 7) for n in range(12)]
 
 
 def test_a_newer_writer_keeps_the_old_columns_when_ordering_is_not_validated(bench: KafkaBench) -> None:
