@@ -76,10 +76,11 @@ class Load:
         return Message(framed(self._id, self._schema, row), headers=(("dbz.op", op),))
 
 
-def expected(topic: Topic) -> Table:
-    """What a table of the topic's accounts holds after `SQL`, computed from the messages that are in it."""
+def expected(topic: Topic, count: int | None = None) -> Table:
+    """What a table of the topic's accounts holds after `SQL`, computed from the messages that are in it, or from the
+    first ``count`` of them."""
     table: Table = {}
-    for message in consume(topic.kafka.brokers, topic.name):
+    for message in consume(topic.kafka.brokers, topic.name, limit=count):
         assert message.value is not None
         row = decode(topic.registry, message.value)
         if message.header("dbz.op") == b"d":

@@ -1,13 +1,16 @@
-"""Kafka → SQL → Postgres under load, killed with -9 again and again: at the end the table is what the topic says."""
+"""Kafka → SQL → Postgres under load, killed with -9 again and again, and once with
+SIGTERM: at the end the table is what the topic says."""
 
 from __future__ import annotations
 
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 
+from streamling.state.sqlite import SqliteState
 from tests.recovery.accounts import Command, Load, expected, stored
 from tests.sources.kafka_driver import Topic
 
@@ -28,6 +31,7 @@ def test_the_table_is_what_the_topic_says_after_many_kills(tmp_path, kafka, regi
     load = Load(topic, random.Random(SEED + 1))
     load.start()
     try:
+        drained_under_load(pipeline, topic, postgres.dsn, tmp_path)
         for _ in range(KILLS):
             before = stored(postgres.dsn, "killed")
             pipeline.start()
@@ -48,3 +52,14 @@ def test_the_table_is_what_the_topic_says_after_many_kills(tmp_path, kafka, regi
     finally:
         pipeline.end()
     assert stored(postgres.dsn, "killed") == wanted
+
+
+def drained_under_load(pipeline: Command, topic: Topic, dsn: str, folder: Path) -> None:
+    """After a SIGTERM the table is what the topic says up to the stored position: no gap before it, nothing after."""
+    pipeline.start()
+    pipeline.eventually(lambda: bool(stored(dsn, "killed")))
+    pipeline.drain()
+    with SqliteState("local_app_v1", folder / "state.db") as state:
+        position = state.get(f"accounts:{topic.name}:0")
+    assert position is not None
+    assert stored(dsn, "killed") == expected(topic, position["offset"])

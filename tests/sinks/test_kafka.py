@@ -9,6 +9,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from streamling.sinks._kafka_messages import ORDER, by_key, in_order, last_per_key
 from tests.sinks.kafka_driver import KafkaSinkBench, numbered, people, record
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -113,6 +114,17 @@ def test_changes_of_a_key_keep_their_order(bench: KafkaSinkBench, parallelism: i
     found = bench.rows(topic)
     for key in range(7):
         assert [int(row["name"]) for row in found if row["id"] == key] == list(range(key, 300, 7))
+
+
+def test_rows_that_a_shuffle_delivers_in_any_order_are_written_in_theirs(spark) -> None:
+    """In one process a shuffle happens to keep the order; between machines it does not."""
+    order = [3, 0, 2, 5, 1, 4]
+    shuffled = spark.createDataFrame([(n, f"n{n}") for n in order], f"{ORDER} long, name string").coalesce(1)
+    assert [row["name"] for row in in_order(shuffled).collect()] == [f"n{n}" for n in range(6)]
+    for arranged in (by_key, last_per_key):
+        frame = spark.range(100, numPartitions=4)
+        plan = arranged(frame, "CAST(id % 7 AS STRING)", 3)._jdf.queryExecution().optimizedPlan().toString()
+        assert f"Sort [{ORDER}" in plan
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import uuid
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from streamling.dev.topics import Message, add_partitions, delete_records
 from streamling.errors import InvalidPipeline, StreamlingError
 from tests.engine.harness import eventually
-from tests.sources.kafka_driver import ORDERS, KafkaBench, Topic, record, rows_in
+from tests.sources.kafka_driver import ORDERS, KafkaBench, Topic, framed, record, rows_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -198,6 +199,10 @@ def test_small_batches(bench: KafkaBench) -> None:
     assert [batch.num_rows for batch in run._parts.operators["out"][0]._batches] == [4, 4, 2]
 
 
+_BYTES, _UUID = "bytes", {"type": "string", "logicalType": "uuid"}
+_DAY = {"type": "int", "logicalType": "date"}
+
+
 # ── messages that are no rows ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -226,6 +231,28 @@ def test_a_tombstone_with_a_key_of_two_columns(bench: KafkaBench) -> None:
     assert rows == [{"a": 1, "b": "x", "c": None, "_gs_op": "d"}, {"a": 2, "b": "y:z", "c": None, "_gs_op": "d"}]
 
 
+def test_a_tombstone_whose_key_is_avro(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.register(record(("a", "long"), ("b", _BYTES), ("c", _UUID), ("d", _DAY), "e"))
+    old = record(("a", "int"), ("b", _BYTES), ("c", _UUID), ("d", _DAY))
+    new = record(("d", ["null", _DAY]), ("c", _UUID), ("b", ["bytes", "null"]), ("a", "long"))
+    key = {"a": 1, "b": b"\xab\xcd\xef", "c": uuid.UUID(int=7), "d": dt.date(2024, 2, 29)}
+    for schema in (old, new):
+        id = topic.registry.register(f"{topic.name}-key", schema)
+        topic.send(Message(None, key=framed(id, schema, key)))
+    row = {**key, "c": uuid.UUID(int=7).bytes, "e": None, "_gs_op": "d"}
+    assert bench.rows(topic, 2, primary_key="a, b, c, d") == [row, row]
+
+
+def test_a_tombstone_whose_key_is_one_avro_value(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.register(ORDERS)
+    for schema, key in (("long", 7), ({"type": "int"}, 8), ("string", "9")):
+        id = topic.registry.register(f"{topic.name}-key", schema)
+        topic.send(Message(None, key=framed(id, schema, key)))
+    assert bench.rows(topic, 3) == [{"id": id, "name": None, "_gs_op": "d"} for id in (7, 8, 9)]
+
+
 def test_a_tombstone_in_a_json_topic(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.send(Message(None, key=b"abc"))
@@ -239,6 +266,7 @@ def test_a_tombstone_in_a_json_topic(bench: KafkaBench) -> None:
         (ORDERS, b"abc", "offset 0 is a tombstone .* its key abc does not hold the primary key"),
         (ORDERS, b'{"other": 1}', "offset 0 is a tombstone .* does not hold the primary key"),
         (ORDERS, None, "offset 0 is a tombstone .* does not hold the primary key"),
+        (ORDERS, b"\0\0\1\x86\x9f\2", "offset 0 has a key that was written with schema 99999: .*does not know"),
         (record("id"), b"1", "offset 0 is a tombstone .* no primary key is known"),
     ],
 )

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 OP = "_gs_op"
 #: begins the text of a failure of ours in what Spark says
 NULL_KEY = "streamling: no key in "
-_ORDER = "__streamling_order"
+#: number of a row in source order
+ORDER = "__streamling_order"
 _KEY = "__streamling_key"
 _HEADER = f"""array(named_struct('key', 'dbz.op', 'value', CASE {OP} WHEN 'u' THEN X'75' WHEN 'd' THEN X'64'
     ELSE X'63' END))"""
@@ -73,11 +74,15 @@ def in_one_stream(frame: DataFrame) -> DataFrame:
 
 
 def by_key(frame: DataFrame, key: str, streams: int) -> DataFrame:
-    """Rows of one key in one of ``streams`` tasks, in source order: a shuffle alone delivers them in any."""
+    """Rows of one key in one of ``streams`` tasks, in source order."""
     from pyspark.sql import functions as f
 
-    numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id())
-    return numbered.repartition(streams, f.expr(key)).sortWithinPartitions(_ORDER).drop(_ORDER)
+    return in_order(frame.withColumn(ORDER, f.monotonically_increasing_id()).repartition(streams, f.expr(key)))
+
+
+def in_order(shuffled: DataFrame) -> DataFrame:
+    """Rows as they were before a shuffle between machines, which delivers those of several tasks in any order."""
+    return shuffled.sortWithinPartitions(ORDER).drop(ORDER)
 
 
 def last_per_key(frame: DataFrame, key: str, streams: int) -> DataFrame:
@@ -85,7 +90,7 @@ def last_per_key(frame: DataFrame, key: str, streams: int) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id()).withColumn(_KEY, f.expr(key))
-    rank = f.row_number().over(Window.partitionBy(_KEY).orderBy(f.desc(_ORDER)))
+    numbered = frame.withColumn(ORDER, f.monotonically_increasing_id()).withColumn(_KEY, f.expr(key))
+    rank = f.row_number().over(Window.partitionBy(_KEY).orderBy(f.desc(ORDER)))
     spread = numbered.repartition(streams, _KEY).withColumn("__streamling_rank", rank)
-    return spread.where("__streamling_rank = 1").sortWithinPartitions(_ORDER).drop(_ORDER, _KEY, "__streamling_rank")
+    return in_order(spread.where("__streamling_rank = 1").drop(_KEY, "__streamling_rank"))

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
-from streamling.sources._kafka_failures import NOT_FRAMED, UNKNOWN_SCHEMA, raising
+from streamling.sources._kafka_failures import NOT_FRAMED, UNKNOWN_KEY_SCHEMA, UNKNOWN_SCHEMA, raising
+from streamling.sources._kafka_keys import decoded_key, plain_key
 from streamling.sql.plan import quoted
 from streamling.types.avro import AvroRecord, primary_key_of, record_of
 
@@ -36,6 +37,8 @@ class AvroFormat:
         self._record: AvroRecord | None = None
         #: writer schemas by the id in the message
         self._writers: dict[int, RegisteredSchema] = {}
+        #: schemas of message keys that were met in tombstones
+        self._keys: dict[int, Any] = {}
         self._loaded = False
 
     # ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -54,8 +57,12 @@ class AvroFormat:
             self._writers[id] = self._registry.by_id(decoded_as)
         self._loaded = True
 
-    def learn(self, id: int) -> None:
-        """A message was written with a schema not known yet. It may be newer than the reader's."""
+    def learn(self, id: int, *, of_key: bool) -> None:
+        """A message, or the key of a tombstone, was written with a schema not known yet. That of a message may be newer
+        than the reader's."""
+        if of_key:
+            self._keys[id] = self._registry.by_id(id).schema
+            return
         self._writers[id] = self._registry.by_id(self._overrides.get(id, id))
         if self._options.validate_writer_schema_ordering:
             latest = self._registry.latest(self._subject)
@@ -97,6 +104,18 @@ class AvroFormat:
         if not self._skips_resolution:
             return {"payload": self._decoded("FAILFAST", self.record.reader)}
         return {f"payload{id}": self._alone(id) for id in sorted(self._writers)} | {"payload": self._checked()}
+
+    def key_text(self) -> Column:
+        """Keys are framed as values are, or plain text."""
+        from pyspark.sql import functions as f
+
+        frame = f.expr("substring(key, 1, 5)")
+        unknown = raising(self._node, UNKNOWN_KEY_SCHEMA, "CAST(conv(hex(substring(key, 2, 4)), 16, 10) AS STRING)")
+        column = f.when(f.expr("key IS NULL"), f.lit(None))
+        for id, schema in sorted(self._keys.items()):
+            column = column.when(frame == f.lit(_frame(id)), decoded_key(schema))
+        framed = f.expr("length(key) >= 5 AND substring(key, 1, 1) = X'00'")
+        return column.when(framed, f.expr(unknown)).otherwise(plain_key())
 
     def checks(self) -> dict[str, str]:
         """None: the decoder itself fails."""

@@ -15,6 +15,7 @@ from streamling.errors import StreamlingError
 _MARK: Final = '{"streamling_kafka":'
 
 UNKNOWN_SCHEMA: Final = "unknown schema"
+UNKNOWN_KEY_SCHEMA: Final = "unknown key schema"
 NOT_FRAMED: Final = "not framed"
 TOMBSTONE: Final = "tombstone"
 TOMBSTONE_KEY: Final = "tombstone key"

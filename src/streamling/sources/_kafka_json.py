@@ -10,6 +10,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
 from streamling.sources._kafka_failures import JSON_TEXT, JSON_VALUE, literal, raising
+from streamling.sources._kafka_keys import plain_key
 from streamling.sql.plan import quoted
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class JsonFormat:
     def load_writers(self) -> None:
         """There are none."""
 
-    def learn(self, id: int) -> None:
+    def learn(self, id: int, *, of_key: bool) -> None:
         raise AssertionError("JSON messages have no schema ids")
 
     def schema(self) -> pa.Schema:
@@ -63,6 +64,10 @@ class JsonFormat:
                 ELSE {raising(self._node, JSON_TEXT, f"IF(is_valid_utf8({text}), {shown}, 'it is no UTF-8')")} END"""
             )
         }
+
+    def key_text(self) -> Column:
+        """Whatever the values are, keys are text."""
+        return plain_key()
 
     def checks(self) -> dict[str, str]:
         bad = raising(self._node, JSON_TEXT, f"left(payload.{_CORRUPT}, {_SHOWN})")

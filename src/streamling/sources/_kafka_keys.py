@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,9 +17,45 @@ if TYPE_CHECKING:
 KEY = "__tombstone_key"
 
 
-def tombstone_key(node: str) -> str:
-    """Spark SQL for the column `KEY`, over Kafka's own columns."""
-    return f"IF(value IS NULL, coalesce(CAST(key AS STRING), {raising(node, TOMBSTONE_KEY)}), NULL)"
+def tombstone_key(node: str, key_text: Column) -> Column:
+    """The column `KEY`, over Kafka's own columns; ``key_text`` is the key of any message."""
+    from pyspark.sql import functions as f
+
+    known = f.coalesce(key_text, f.expr(raising(node, TOMBSTONE_KEY)))
+    return f.when(f.expr("value IS NULL"), known)
+
+
+def plain_key() -> Column:
+    """The key of a message that is text."""
+    from pyspark.sql import functions as f
+
+    return f.expr("CAST(key AS STRING)")
+
+
+def decoded_key(schema: Any) -> Column:
+    """The key of a message that is Avro in a schema registry's framing, as text."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.avro.functions import from_avro
+
+    decoded = from_avro(f.expr("substring(key, 6)"), json.dumps(schema), {"mode": "FAILFAST"})
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        return _text(decoded, schema)
+    fields = [_text(decoded.getField(field["name"]), field["type"]).alias(field["name"]) for field in schema["fields"]]
+    return f.to_json(f.struct(*fields))
+
+
+def _text(value: Column, avro: Any) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.hex(value) if _is_bytes(avro) else value.cast("string")
+
+
+def _is_bytes(avro: Any) -> bool:
+    if isinstance(avro, list):
+        return any(map(_is_bytes, avro))
+    if isinstance(avro, dict):
+        return avro["type"] in ("bytes", "fixed") and avro.get("logicalType") != "decimal"
+    return bool(avro == "bytes")
 
 
 def without_tombstones(payload: Column, node: str) -> Column:
@@ -31,18 +68,23 @@ def without_tombstones(payload: Column, node: str) -> Column:
 
 def key_value(node: str, field: pa.Field, primary_key: tuple[str, ...]) -> str:
     """Spark SQL for a key column of a tombstone, over `KEY`: from a JSON object (plain or in the envelope of Kafka
-    Connect), from the text itself, or from texts joined by colons as the Kafka sink writes them."""
+    Connect), from the text itself, or from texts joined by colons as the Kafka sink writes them. Bytes are written in
+    hex digits."""
     name, count = literal(f"$['{field.name}']"), len(primary_key)
     enveloped = literal(f"$['payload']['{field.name}']")
-    json = f"coalesce(get_json_object({KEY}, {name}), get_json_object({KEY}, {enveloped}))"
+    in_json = f"coalesce(get_json_object({KEY}, {name}), get_json_object({KEY}, {enveloped}))"
     plain = KEY
     if count > 1:
         parts = f"split({KEY}, ':')"
         plain = f"IF(size({parts}) = {count}, {parts}[{primary_key.index(field.name)}], NULL)"
-    text = f"IF({KEY} LIKE '{{%', {json}, {plain})"
+    text = f"IF({KEY} LIKE '{{%', {in_json}, {plain})"
     kind = to_spark_type(field.type).simpleString()
-    value = f"unhex(replace({text}, '-', ''))" if pa.types.is_fixed_size_binary(field.type) else text
+    value = f"unhex(replace({text}, '-', ''))" if _is_binary(field.type) else text
     return f"coalesce(try_cast({value} AS {kind}), {raising(node, TOMBSTONE_KEY, KEY)})"
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(type_) or pa.types.is_fixed_size_binary(type_))
 
 
 def with_tombstones(value: str, node: str, field: pa.Field, primary_key: tuple[str, ...]) -> str:

@@ -41,6 +41,9 @@ class Format(Protocol):
     def payloads(self) -> Mapping[str, Column]:
         """Decoded structs, made in the lowest projection."""
 
+    def key_text(self) -> Column:
+        """The message key as text: a JSON object, or the value itself; null where there is none."""
+
     def checks(self) -> Mapping[str, str]:
         """Columns made of those, each with Spark SQL, in a projection of its own."""
 
@@ -67,7 +70,7 @@ def decoded_rows(
         f.expr("offset"),
     ]
     if primary_key:
-        lower.append(f.expr(tombstone_key(node)).alias(KEY))
+        lower.append(tombstone_key(node, format.key_text()).alias(KEY))
     if not has_operation:
         lower.append(f.expr(_OPERATION).alias(_HEADER))
     wanted = {field.name for field in schema}

@@ -18,7 +18,7 @@ from streamling.pipeline.scalars import BadValueError, Duration, folded
 from streamling.pipeline.typenames import TypeName
 from streamling.plugins.operators import Position, StreamAgain, StreamedSource
 from streamling.sources._kafka_avro import AvroFormat
-from streamling.sources._kafka_failures import UNKNOWN_SCHEMA, Failure, find_failure, message_place
+from streamling.sources._kafka_failures import UNKNOWN_KEY_SCHEMA, UNKNOWN_SCHEMA, Failure, find_failure, message_place
 from streamling.sources._kafka_filter import compiled_filter
 from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
@@ -244,7 +244,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def explain(self, error: Exception) -> StreamlingError | None:
         text = error_text(error)
         failure = find_failure(text, self.context.name)
-        if failure is not None and failure.kind == UNKNOWN_SCHEMA:
+        if failure is not None and failure.kind in (UNKNOWN_SCHEMA, UNKNOWN_KEY_SCHEMA):
             self._unknown = failure
             return StreamAgain(f"schema {failure.detail} is new in the topic '{self._topic}'")
         if failure is not None:
@@ -264,10 +264,11 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _learn(self, unknown: Failure) -> None:
         before = self._format.schema()
         try:
-            self._format.learn(int(unknown.detail))
+            self._format.learn(int(unknown.detail), of_key=unknown.kind == UNKNOWN_KEY_SCHEMA)
         except StreamlingError as error:
             place = message_place(self._topic, unknown.partition, unknown.offset)
-            raise error.context(f"{place} was written with schema {unknown.detail}") from None
+            what = "has a key that was" if unknown.kind == UNKNOWN_KEY_SCHEMA else "was"
+            raise error.context(f"{place} {what} written with schema {unknown.detail}") from None
         if self._format.schema() != before:
             self._filter = compiled_filter(self.options.filter, self._schema())
             added = [name for name in self._format.schema().names if name not in before.names]

@@ -1,0 +1,19 @@
+"""The page of acceptance tests names tests that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_test_on_the_page_exists() -> None:
+    named = re.findall(r"`(\S+\.py)::(\w+)`", (ROOT / "docs" / "acceptance.md").read_text(encoding="utf-8"))
+    assert len(named) > 40
+    missing = [
+        f"{file}::{test}"
+        for file, test in named
+        if f"def {test}(" not in (ROOT / "tests" / file).read_text(encoding="utf-8")
+    ]
+    assert missing == []
