@@ -112,7 +112,7 @@ CASES = [
     ("SELECT ‸unnest(id)‸ AS n FROM raw.orders", "takes a list, not int64", None),
     ("SELECT ‸unnest(place)‸ AS n FROM raw.orders", "takes a list", "s.field"),
     ("SELECT ‸unnest(tags, tags)‸ AS n FROM raw.orders", "takes one list", "one unnest() per list"),
-    ("SELECT ‸arrow_typeof(id)‸ AS n FROM raw.orders", "no function arrow_typeof()", "typeof(x) instead"),
+    ("SELECT ‸arrow_field(id)‸ AS n FROM raw.orders", "no function arrow_field()", "typeof(x) instead"),
     # names
     ("SELECT ‸idd‸ FROM raw.orders", "no column 'idd'", "did you mean id?"),
     ("SELECT ‸zzz‸ FROM raw.orders", "no column 'zzz'", "columns: id, name, Mixed"),

@@ -65,7 +65,7 @@ SCALARS = _names(
     """
 )
 
-#: one value for many rows; Spark's and DataFusion's
+#: one value for many rows; Spark's, DataFusion's and the original's
 AGGREGATES = _names(
     """
     any any_value approx_count_distinct approx_distinct approx_median approx_percentile
@@ -73,7 +73,8 @@ AGGREGATES = _names(
     approx_top_k_combine array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg
     bitmap_or_agg bool_and bool_or collect_list collect_set corr count count_if count_min_sketch covar
     covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric hll_sketch_agg
-    hll_union_agg kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
+    hll_union_agg json_arrayagg_absent_on_null json_arrayagg_null_on_null json_objectagg_absent_on_null
+    json_objectagg_null_on_null kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
     kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value listagg max max_by mean measure
     median min min_by mode nth_value percentile percentile_approx percentile_cont percentile_disc
     quantile_cont regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
@@ -109,17 +110,9 @@ FORBIDDEN = _names(
 #: custom functions of the original that this version does not have yet
 LATER = _names(
     """
-    _gs_byte_to_hex _gs_conv_base _gs_from_base58 _gs_generate_series _gs_hex_to_byte
-    _gs_json_objects_to_clickhouse_tuples _gs_keccak256 _gs_map_to_array_struct _gs_split_string_to_array
-    _gs_to_base58 _gs_xxhash _gs_zip_arrays array_enumerate array_filter array_filter_first
-    array_filter_in array_struct_field charlength coalesce_meta decimal_arb_to_sort_key
-    decimal_arb_to_string i256_abs i256_add i256_div i256_mod i256_mul i256_neg
-    i256_sub i256_to_string is_json json json_array json_array_absent_on_null json_arrayagg_absent_on_null
-    json_arrayagg_null_on_null json_exists json_object json_object_absent_on_null
-    json_objectagg_absent_on_null json_objectagg_null_on_null json_query json_quote json_string
-    json_unquote json_value lowercase reverse_bytes32 similar split_index to_base58
-    to_decimal_arb_from_string to_i256 to_int64 to_large_list to_u256 translate3 u256_add u256_div
-    u256_mod u256_mul u256_sub u256_to_string uppercase uuid7
+    decimal_arb_to_sort_key decimal_arb_to_string i256_abs i256_add i256_div i256_mod
+    i256_mul i256_neg i256_sub i256_to_string to_decimal_arb_from_string to_i256 to_int64 to_u256 u256_add
+    u256_div u256_mod u256_mul u256_sub u256_to_string
     """
 )
 

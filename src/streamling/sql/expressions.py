@@ -14,7 +14,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import inference, literals, lookups, typenames
-from streamling.sql.functions import part_of_date, rewrite_call
+from streamling.sql.functions import as_call, rewrite_call
+from streamling.sql.library.times import part_of_date
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Check, Column, Plan, Question, questions, quoted
 from streamling.sql.problems import SqlProblem
@@ -91,6 +92,8 @@ class Expressions:
             if node.name.lower() == lookups.FUNCTION:
                 return self._look_up(node)
             return rewrite_call(node, self.text, self.problems)
+        if written := as_call(node):
+            return rewrite_call(written, self.text, self.problems)
         if isinstance(node, exp.Extract):
             return part_of_date(node.name, node.expression) or inference.annotate(node)
         if isinstance(node, exp.Cast):

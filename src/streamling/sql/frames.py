@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from streamling.sql.kernels.registration import register
 from streamling.sql.plan import Check, Filter, Plan, Read, UnionAll, texts
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Prepared:
 def prepare(spark: SparkSession, plan: Plan, answer: Answer | None = None) -> Prepared:
     """The lists of expressions cross over to the JVM here, once: a run then costs one round trip for each filter,
     projection and union, however many columns there are."""
+    register(spark, texts(plan))
     return Prepared(spark, _step(spark, plan, answer), frozenset(texts(plan)))
 
 

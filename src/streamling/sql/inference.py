@@ -24,9 +24,6 @@ _FIXED: dict[type[exp.Expr], pa.DataType] = {
     exp.CurrentDate: pa.date32(),
     exp.CurrentTime: pa.time64("us"),
     exp.DPipe: pa.string(),
-    exp.Substring: pa.string(),
-    exp.Trim: pa.string(),
-    exp.StrPosition: pa.int32(),
 }
 
 

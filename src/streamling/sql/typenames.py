@@ -11,8 +11,10 @@ import difflib
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.sql.inference import type_of
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
+from streamling.sql.texts import as_text
 
 _T = exp.DType
 _Known = tuple[str, pa.DataType]
@@ -98,6 +100,37 @@ def arrow_name(name: str) -> _Known | None:
     return _ARROW.get(head) or _ARROW_ONLY.get(head)
 
 
+def spelled(type_: pa.DataType) -> str | None:
+    """Spark's spelling of an Arrow type; None for one that Spark does not have."""
+    if pa.types.is_decimal(type_):
+        return f"DECIMAL({type_.precision}, {type_.scale})"
+    if pa.types.is_list(type_):
+        element = spelled(type_.value_type)
+        return f"ARRAY<{element}>" if element else None
+    known = [*_SQL.values(), *_ARROW.values()]
+    return next((name for name, arrow in known if arrow == type_), None)
+
+
+_UNITS = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns"}
+
+
+def arrow_spelling(type_: pa.DataType) -> str:
+    """An Arrow type as DataFusion shows it: ``Int64``, ``Utf8``, ``List(Int64)``, ``Timestamp(µs)``."""
+    if pa.types.is_timestamp(type_):
+        zone = f', "{type_.tz}"' if type_.tz else ""
+        return f"Timestamp({_UNITS[type_.unit]}{zone})"
+    if pa.types.is_time(type_):
+        return f"Time{type_.bit_width}({_UNITS[type_.unit]})"
+    if pa.types.is_decimal(type_):
+        return f"Decimal128({type_.precision}, {type_.scale})"
+    if pa.types.is_list(type_):
+        return f"List({arrow_spelling(type_.value_type)})"
+    if pa.types.is_struct(type_):
+        return "Struct(" + ", ".join(f'"{field.name}": {arrow_spelling(field.type)}' for field in type_) + ")"
+    names = {"bool": "Boolean", "string": "Utf8", "double": "Float64", "float": "Float32", "date32[day]": "Date32"}
+    return names.get(str(type_), str(type_).capitalize())
+
+
 def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -> exp.Expr:
     """A cast to a type that Spark knows. Names that nobody knows are a problem."""
     known = spark_type(node.to)
@@ -105,6 +138,8 @@ def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -
         problems.append(_unknown(node, text))
         return node
     spelling, arrow = known
+    if spelling == "STRING" and pa.types.is_floating(type_of(node.this) or pa.null()):
+        return as_text(node.this)
     node.set("to", exp.Var(this=spelling))
     node.meta["arrow"] = arrow
     return node

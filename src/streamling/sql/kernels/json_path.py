@@ -1,0 +1,70 @@
+"""What stands at a path in JSON text. Text that is no JSON has nothing anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.sql.kernels.json_steps import steps
+from streamling.sql.kernels.json_text import NotJson, read, write
+from streamling.sql.kernels.rows import mapped
+
+
+def value(texts: pa.Array, paths: pa.Array) -> pa.Array:
+    """Scalars as text."""
+    return mapped(_scalar, pa.string(), texts, paths)
+
+
+def query(texts: pa.Array, paths: pa.Array, wrappers: pa.Array) -> pa.Array:
+    """Objects and arrays as JSON; others only when they are wrapped."""
+    return mapped(_wrapped, pa.string(), texts, paths, wrappers)
+
+
+def exists(texts: pa.Array, paths: pa.Array) -> pa.Array:
+    """NULL for text that is no JSON."""
+    return mapped(_exists, pa.bool_(), texts, paths)
+
+
+def _scalar(text: str, path: str) -> str | None:
+    try:
+        found = _at(read(text), path)
+    except NotJson:
+        return None
+    if found is None or isinstance(found, dict | list):
+        return None
+    if isinstance(found, str):  # numbers too, as they are written
+        return str(found)
+    return write(found)
+
+
+def _wrapped(text: str, path: str, wrapper: str) -> str | None:
+    try:
+        found = _at(read(text), path)
+    except NotJson:
+        return None
+    nested = isinstance(found, dict | list)
+    if found is None or (wrapper == "WITHOUT ARRAY" and not nested):
+        return None
+    bare = wrapper == "WITHOUT ARRAY" or (wrapper == "WITH CONDITIONAL ARRAY" and nested)
+    return write(found) if bare else write([found])
+
+
+def _exists(text: str, path: str) -> bool | None:
+    try:
+        return _at(read(text), path) is not None
+    except NotJson:
+        return None
+
+
+def _at(found: Any, path: str) -> Any:
+    """The value at the path; None when there is none. A path that is no path leads nowhere."""
+    way = steps(path)
+    if way is None:
+        return None
+    for step in way:
+        if isinstance(step, int):
+            found = found[step] if isinstance(found, list) and step < len(found) else None
+        else:
+            found = found.get(step) if isinstance(found, dict) else None
+    return found

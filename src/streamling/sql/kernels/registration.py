@@ -1,0 +1,33 @@
+"""Makes kernels known to a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from streamling.sql.library.declaration import KERNEL_PREFIX, Kernel
+from streamling.sql.library.registry import kernels
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession, texts: Iterable[str]) -> None:
+    """Registers the kernels that ``texts`` (Spark SQL) call. Without any, no Python worker will ever start."""
+    joined = "\n".join(texts)
+    if KERNEL_PREFIX not in joined:
+        return
+    for kernel in kernels():
+        if f"{kernel.spark_name}(" in joined:
+            _register(spark, kernel)
+
+
+def _register(spark: SparkSession, kernel: Kernel) -> None:
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    make: Any = arrow_udf  # every overload asks for the kind of function, which the call then warns about
+
+    module, _, name = kernel.path.rpartition(".")
+    function = getattr(import_module(f"streamling.sql.kernels.{module}"), name)
+    spark.udf.register(kernel.spark_name, make(function, kernel.returns))

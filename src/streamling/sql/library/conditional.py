@@ -1,0 +1,57 @@
+"""Choices between values."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from streamling.sql.inference import group_type, unified
+from streamling.sql.library.declaration import Args, Function, Rewrite, call, like
+
+
+def _widened(name: str, first: int = 0) -> Rewrite:
+    """The result has the common type of the arguments (from ``first`` on); literals beside decimals are exact."""
+
+    def rewrite(args: Args) -> exp.Expr:
+        chosen = args[first:]
+        if len(args) == 1:
+            return args[0]
+        rewritten = call(name, *args[:first], *(unified(arg, chosen) for arg in chosen))
+        rewritten.meta["arrow"] = group_type(chosen)
+        return rewritten
+
+    return rewrite
+
+
+FUNCTIONS = (
+    Function("coalesce", "any any*", _widened("coalesce"), "The first that is not NULL.", "coalesce(NULL, 2, 3) = 2"),
+    Function(
+        "greatest", "any any*", _widened("greatest"), "The largest; NULLs do not count.", "greatest(1, NULL, 3) = 3"
+    ),
+    Function("least", "any any*", _widened("least"), "The smallest; NULLs do not count.", "least(1, NULL, 3) = 1"),
+    Function(
+        "nullif",
+        "any any",
+        "nullif({0}, {1})",
+        "NULL when both are equal, else the first.",
+        "nullif(1, 2) = 1\nnullif(1, 1) IS NULL",
+        like(0),
+        differs="0.0 and -0.0 are equal, as they are for `=`",
+    ),
+    Function(
+        "nvl", "any any", _widened("nvl"), "The second when the first is NULL.", "nvl(NULL, 2) = 2", None, "ifnull"
+    ),
+    Function(
+        "nvl2",
+        "any any any",
+        _widened("nvl2", 1),
+        "The second when the first is not NULL, else the third.",
+        "nvl2(1, 'a', 'b') = 'a'",
+    ),
+    Function(
+        "coalesce_meta",
+        "any any*",
+        _widened("coalesce"),
+        "The first that is not NULL.",
+        "coalesce_meta(NULL, 'a') = 'a'",
+    ),
+)

@@ -1,0 +1,102 @@
+"""Lists of numbers: sums, products and vectors."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from streamling.sql.library.declaration import Function
+
+_DOUBLE, _DOUBLES = pa.float64(), pa.list_(pa.float64())
+_KNOWN = "exists({0}, e -> e IS NOT NULL)"
+_SOME = "filter({0}, e -> e IS NOT NULL)"
+_DOT = "aggregate(zip_with({0}, {1}, (a, b) -> CAST(a AS DOUBLE) * b), 0D, (s, e) -> s + e)"
+_NORM = "sqrt(aggregate({0}, 0D, (s, e) -> s + CAST(e AS DOUBLE) * e))"
+_NORM_1 = _NORM.replace("{0}", "{1}")
+
+
+def _folded(start: str, step: str) -> str:
+    """All in doubles, as DataFusion does it."""
+    return f"if({_KNOWN}, aggregate({_SOME}, {start}, (s, e) -> s {step} CAST(e AS DOUBLE)), NULL)"
+
+
+def _pairs(name: str, operator: str, what: str, example: str) -> Function:
+    spark = f"zip_with({{0}}, {{1}}, (a, b) -> CAST(a AS DOUBLE) {operator} b)"
+    return Function(f"array_{name}", "numbers numbers", spark, what, example, _DOUBLES, f"list_{name}")
+
+
+FUNCTIONS = (
+    _pairs("add", "+", "Sums, element by element.", "array_add([1.5], [2.0]) = [3.5]"),
+    Function(
+        "array_avg",
+        "numbers",
+        f"if({_KNOWN}, aggregate({_SOME}, 0D, (s, e) -> s + e) / size({_SOME}), NULL)",
+        "Mean of the elements.",
+        "array_avg([1.0, 2.0]) = 1.5",
+        _DOUBLE,
+        "list_avg",
+    ),
+    Function(
+        "array_distance",
+        "numbers numbers",
+        "sqrt(aggregate(zip_with({0}, {1}, (a, b) -> pow(CAST(a AS DOUBLE) - b, 2)), 0D, (s, e) -> s + e))",
+        "Distance of two points.",
+        "array_distance([0.0, 0.0], [3.0, 4.0]) = 5.0",
+        _DOUBLE,
+        "list_distance",
+    ),
+    Function(
+        "array_normalize",
+        "numbers",
+        f"if(size({{0}}) = 0, transform({{0}}, e -> CAST(e AS DOUBLE)), if({_NORM} = 0 OR {_NORM} IS NULL, NULL,"
+        f" transform({{0}}, e -> CAST(e AS DOUBLE) / {_NORM})))",
+        "The vector with length 1.",
+        "array_normalize([3.0, 4.0]) = [0.6, 0.8]",
+        _DOUBLES,
+        "list_normalize",
+    ),
+    Function(
+        "array_product",
+        "numbers",
+        _folded("1D", "*"),
+        "Product of the elements.",
+        "array_product([2.0, 3.0]) = 6.0",
+        _DOUBLE,
+        "list_product",
+    ),
+    Function(
+        "array_scale",
+        "numbers number",
+        "if({1} IS NULL, NULL, transform({0}, e -> CAST(e AS DOUBLE) * {1}))",
+        "Every element times a number.",
+        "array_scale([1.5], 2.0) = [3.0]",
+        _DOUBLES,
+        "list_scale",
+    ),
+    _pairs("subtract", "-", "Differences, element by element.", "array_subtract([3.0], [1.0]) = [2.0]"),
+    Function(
+        "array_sum",
+        "numbers",
+        _folded("0D", "+"),
+        "Sum of the elements; NULLs do not count.",
+        "array_sum([1, 2, NULL]) = 3",
+        _DOUBLE,
+        "list_sum",
+    ),
+    Function(
+        "cosine_distance",
+        "numbers numbers",
+        f"if({_NORM} = 0 OR {_NORM_1} = 0, NULL, 1 - {_DOT} / ({_NORM} * {_NORM_1}))",
+        "1 minus the cosine of the angle between two vectors.",
+        "cosine_distance([1.0, 0.0], [0.0, 1.0]) = 1.0",
+        _DOUBLE,
+    ),
+    Function(
+        "inner_product",
+        "numbers numbers",
+        _DOT,
+        "Sum of the products, element by element.",
+        "inner_product([1.0, 2.0], [3.0, 4.0]) = 11.0",
+        _DOUBLE,
+        "dot_product",
+    ),
+)

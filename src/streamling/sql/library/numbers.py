@@ -1,0 +1,195 @@
+"""Numbers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.inference import type_of
+from streamling.sql.library.declaration import Args, Function, Rewrite, fill, like
+
+_DOUBLE, _BOOL, _LONG = pa.float64(), pa.bool_(), pa.int64()
+
+#: 2⁵³: from here on every double is whole, and Spark's BIGINT results would end at 2⁶³
+_WHOLE = "abs({0}) >= 9007199254740992D"
+#: 93 steps are enough for 64 bits; decimals because the smallest BIGINT has no positive
+_EUCLID = (
+    "aggregate(sequence(1, 93), struct(abs(CAST({0} AS DECIMAL(20, 0))) AS a, abs(CAST({1} AS DECIMAL(20, 0))) AS b),"
+    " (s, i) -> if(s.b = 0, s, struct(s.b AS a, CAST(s.a % s.b AS DECIMAL(20, 0)) AS b)), s -> s.a)"
+)
+_LCM = f"CAST(abs(CAST({{0}} DIV {_EUCLID} AS DECIMAL(19, 0)) * CAST({{1}} AS DECIMAL(19, 0))) AS BIGINT)"
+_ANGLE = (
+    "if({0} = 0 AND ({1} < 0 OR CAST({1} AS STRING) = '-0.0'), if(CAST({0} AS STRING) = '-0.0', -pi(), pi()),"
+    " atan2({0}, {1}))"
+)
+_ENDLESS, _NAN = "CAST('Infinity' AS DOUBLE)", "CAST('NaN' AS DOUBLE)"
+_LOG = f"CASE WHEN {{0}} > 0 THEN {{log}}({{0}}) WHEN {{0}} = 0 THEN -{_ENDLESS} WHEN {{0}} < 0 THEN {_NAN} END"
+_SCALED = "CAST(pow(10, -{1}) AS DECIMAL(20, 0))"
+_WHOLE_ROUND = (
+    f"if({{1}} >= 0, {{0}}, if({{1}} < -18, 0L, CAST(round(CAST({{0}} AS DECIMAL(20, 0)) / {_SCALED}, 0)"
+    f" * {_SCALED} AS BIGINT)))"
+)
+
+
+def _is_integer(arg: exp.Expr) -> bool:
+    return bool(pa.types.is_integer(type_of(arg) or pa.null()))
+
+
+def _is_decimal(arg: exp.Expr) -> bool:
+    return bool(pa.types.is_decimal(type_of(arg) or pa.null()))
+
+
+def _whole(function: str) -> Rewrite:
+    """Doubles stay doubles, also beyond 64 bits; integers are whole already."""
+
+    def rewrite(args: Args) -> exp.Expr:
+        if _is_integer(args[0]):
+            return fill("({0})", args, type_of(args[0]))
+        if _is_decimal(args[0]):
+            return fill(f"{function}({{0}})", args)
+        return fill(f"if({_WHOLE}, {{0}}, CAST({function}({{0}}) AS DOUBLE))", args, _DOUBLE)
+
+    return rewrite
+
+
+def _round(args: Args) -> exp.Expr:
+    """By scaling, as DataFusion does it: 2.675 is a little less than it looks."""
+    if _is_integer(args[0]) and len(args) == 1:
+        return fill("({0})", args, type_of(args[0]))
+    if _is_integer(args[0]):
+        return fill(_WHOLE_ROUND, args, type_of(args[0]))
+    if _is_decimal(args[0]):
+        return fill("round({*})", args)
+    if len(args) == 1:
+        return fill(f"if({_WHOLE}, {{0}}, round({{0}}, 0))", args, _DOUBLE)
+    return fill("(round({0} * pow(10, {1}), 0) / pow(10, {1}))", args, _DOUBLE)
+
+
+_CUT = f"if({_WHOLE}, {{0}}, sign({{0}}) * floor(abs({{0}})))"
+
+
+def _trunc(args: Args) -> exp.Expr | None:
+    """Of numbers; ``trunc(date, 'MM')`` is Spark's."""
+    if len(args) == 2 and isinstance(args[1], exp.Literal) and args[1].is_string:
+        return None
+    if _is_integer(args[0]):
+        args = [fill("CAST({0} AS DOUBLE)", args[:1], _DOUBLE), *args[1:]]
+    if len(args) == 1:
+        return fill(_CUT, args, _DOUBLE)
+    scaled = fill("({0} * pow(10, {1}))", args)
+    return fill(f"if({{1}} = 0, {_CUT}, {{2}} / pow(10, {{1}}))", [*args, fill(_CUT, [scaled])], _DOUBLE)
+
+
+def _power(args: Args) -> exp.Expr:
+    """1 to any power is 1, also to an endless one; Java thinks otherwise."""
+    return fill("if({0} = 1 AND {1} IS NOT NULL, 1D, pow({0}, {1}))", args, _DOUBLE)
+
+
+def _absolute(args: Args) -> exp.Expr:
+    return fill("abs({0})", args, type_of(args[0]))
+
+
+def _logarithm(function: str, value: str = "{0}") -> str:
+    """Of 0 and less, too, where Spark has NULL."""
+    return _LOG.replace("{log}", function).replace("{0}", value)
+
+
+_OVER = f"CASE WHEN {_logarithm('ln')} != 0 THEN {_logarithm('ln', '{1}')} / {_logarithm('ln')} WHEN {{0}} = 1 THEN"
+_RATIO = f"{_OVER} {_logarithm('ln', '{1}')} * {_ENDLESS} END"
+
+
+def _same(name: str, what: str, example: str, spark: str = "", aliases: str = "") -> Function:
+    return Function(name, "number", spark or f"{name}({{0}})", what, example, _DOUBLE, aliases)
+
+
+FUNCTIONS = (
+    Function("abs", "number", _absolute, "Without its sign.", "abs(-5) = 5", like(0)),
+    _same("acos", "Inverse cosine.", "acos(1.0) = 0.0"),
+    _same("acosh", "Inverse hyperbolic cosine.", "acosh(1.0) = 0.0"),
+    _same("asin", "Inverse sine.", "asin(0.0) = 0.0"),
+    _same("asinh", "Inverse hyperbolic sine.", "asinh(0.0) = 0.0"),
+    _same("atan", "Inverse tangent.", "atan(0.0) = 0.0"),
+    Function("atan2", "number number", _ANGLE, "Angle of a point, y first.", "atan2(0.0, 1.0) = 0.0", _DOUBLE),
+    _same("atanh", "Inverse hyperbolic tangent.", "atanh(0.0) = 0.0"),
+    _same("cbrt", "Cube root.", "cbrt(27.0) = 3.0"),
+    Function("ceil", "number", _whole("ceil"), "Rounded up to a whole number.", "ceil(1.2) = 2.0"),
+    _same("cos", "Cosine.", "cos(0.0) = 1.0"),
+    _same("cosh", "Hyperbolic cosine.", "cosh(0.0) = 1.0"),
+    _same("cot", "Cotangent.", "round(cot(0.5), 3) = 1.83"),
+    _same("degrees", "Radians as degrees.", "degrees(pi()) = 180.0"),
+    _same("exp", "e to the power.", "exp(0.0) = 1.0"),
+    Function(
+        "factorial",
+        "int",
+        "factorial({0})",
+        "Product of the whole numbers up to this one, at most 20.",
+        "factorial(5) = 120",
+        _LONG,
+    ),
+    Function("floor", "number", _whole("floor"), "Rounded down to a whole number.", "floor(1.8) = 1.0"),
+    Function("gcd", "long long", f"CAST({_EUCLID} AS BIGINT)", "Greatest common divisor.", "gcd(12, 18) = 6", _LONG),
+    Function(
+        "isnan",
+        "number",
+        "if({0} IS NULL, NULL, isnan({0}))",
+        "True for the double that is not a number.",
+        "isnan(1.5) = false",
+        _BOOL,
+    ),
+    Function("iszero", "number", "({0} = 0)", "True for 0 and -0.", "iszero(0.0)", _BOOL),
+    Function(
+        "lcm",
+        "long long",
+        f"if({{0}} IS NULL OR {{1}} IS NULL, NULL, if({{0}} = 0 OR {{1}} = 0, 0L, {_LCM}))",
+        "Least common multiple.",
+        "lcm(4, 6) = 12",
+        _LONG,
+    ),
+    _same("ln", "Natural logarithm.", "ln(1.0) = 0.0", _logarithm("ln")),
+    Function(
+        "log",
+        "number number?",
+        (_logarithm("log10"), _RATIO),
+        "Logarithm to base 10, or `log(base, number)`.",
+        "log(100.0) = 2.0\nlog(2.0, 8.0) = 3.0",
+        _DOUBLE,
+    ),
+    _same("log10", "Logarithm to base 10.", "log10(100.0) = 2.0", _logarithm("log10")),
+    _same("log2", "Logarithm to base 2.", "log2(8.0) = 3.0", _logarithm("log2")),
+    Function(
+        "nanvl",
+        "number number",
+        "nanvl({0}, {1})",
+        "The second when the first is not a number.",
+        "nanvl(1.5, 2.5) = 1.5",
+        _DOUBLE,
+    ),
+    Function("pi", "", "pi()", "π.", "round(pi(), 5) = 3.14159", _DOUBLE),
+    Function(
+        "power", "number number", _power, "The first to the power of the second.", "power(2, 10) = 1024", None, "pow"
+    ),
+    _same("radians", "Degrees as radians.", "radians(180.0) = pi()"),
+    Function(
+        "random", "", "rand()", "A random number from 0 up to 1, for every row.", "random() < 1.0", _DOUBLE, "rand"
+    ),
+    Function(
+        "round",
+        "number int?",
+        _round,
+        "To the nearest, halves away from zero; with so many decimal places.",
+        "round(2.5) = 3.0\nround(2.567, 2) = 2.57",
+    ),
+    _same("signum", "-1, 0 or 1.", "signum(-2.5) = -1.0"),
+    _same("sin", "Sine.", "sin(0.0) = 0.0"),
+    _same("sinh", "Hyperbolic sine.", "sinh(0.0) = 0.0"),
+    _same("sqrt", "Square root.", "sqrt(4.0) = 2.0"),
+    _same("tan", "Tangent.", "tan(0.0) = 0.0"),
+    _same("tanh", "Hyperbolic tangent.", "tanh(0.0) = 0.0"),
+    Function(
+        "trunc",
+        "number int?",
+        _trunc,
+        "Cut off to a whole number, or to so many decimal places.",
+        "trunc(-2.7) = -2.0\ntrunc(2.567, 2) = 2.56",
+    ),
+)

@@ -1,0 +1,67 @@
+"""Regular expressions as Rust writes them, for Java."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from streamling.sql.library.declaration import Args, NotPossible, fill, literal_text
+
+_CLASSES = {
+    "alpha": "Alpha", "digit": "Digit", "alnum": "Alnum", "upper": "Upper", "lower": "Lower", "space": "Space",
+    "punct": "Punct", "xdigit": "XDigit", "blank": "Blank", "cntrl": "Cntrl", "graph": "Graph", "print": "Print",
+}  # fmt: skip
+#: what these match depends on the alphabet; Java looks at ASCII only unless told
+_ALPHABET = ("\\d", "\\D", "\\w", "\\W", "\\s", "\\S", "\\b", "\\B", "(?i")
+_FLAGS = {"i": "iu", "s": "s", "m": "m", "x": "x", "U": "", "g": ""}
+
+
+def java(pattern: str, flags: str = "") -> str:
+    """``pattern`` with the meaning it has in Rust."""
+    spelled = pattern.replace("(?P<", "(?<")
+    for posix, name in _CLASSES.items():
+        spelled = spelled.replace(f"[:{posix}:]", f"\\p{{{name}}}")
+    if unknown := set(flags) - set(_FLAGS):
+        raise NotPossible(f"there is no flag '{min(unknown)}' for regular expressions", "flags are i, s, m, x and g")
+    inline = "".join(_FLAGS[flag] for flag in flags)
+    inline += "U" if any(mark in spelled for mark in _ALPHABET) or "i" in flags else ""
+    return f"(?{inline}){spelled}" if inline else spelled
+
+
+def is_valid(pattern: str) -> bool:
+    """False for what is a regular expression nowhere: open brackets, a repetition of nothing."""
+    return _python(pattern) is not None
+
+
+def groups(pattern: str) -> int | None:
+    """The number of groups of a pattern, when it can be told."""
+    compiled = _python(pattern)
+    return compiled.groups if compiled is not None else None
+
+
+def _python(pattern: str) -> re.Pattern[str] | None:
+    neutral = re.sub(r"\\[pP](\{[^}]*\}|\w)", ".", pattern).replace("(?<", "(?P<")
+    neutral = neutral.replace("(?P<=", "(?<=").replace("(?P<!", "(?<!").replace("\\z", "$")
+    neutral = re.sub(r"\[:\w+:\]", "a", neutral)
+    try:
+        return re.compile(neutral)
+    except (re.error, OverflowError):
+        return None
+
+
+def spelled(arg: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
+    """A pattern argument for Java: literals are translated, others get the alphabet and the flags put before them."""
+    chosen = literal_text(flags) if flags is not None else ""
+    if chosen is None:
+        raise NotPossible("the flags of a regular expression have to be written as text", "such as 'i'")
+    written = literal_text(arg)
+    if written is not None:
+        return exp.Literal.string(java(written, chosen))
+    return fill("concat({1}, {0})", [arg, exp.Literal.string(java("\\d", chosen).removesuffix("\\d"))])
+
+
+def invalid(args: Args, place: int = 1) -> bool:
+    """True when the pattern is written as text and cannot be read: the result is NULL then."""
+    written = literal_text(args[place])
+    return written is not None and not is_valid(written)

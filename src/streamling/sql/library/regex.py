@@ -1,0 +1,184 @@
+"""Regular expressions: matches of Java, written as for Rust. One that cannot be read gives NULL, as in the original."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, fill, literal_text
+from streamling.sql.library.patterns import groups, invalid, spelled
+
+_TEXT, _BOOL, _LONG, _TEXTS = pa.string(), pa.bool_(), pa.int64(), pa.list_(pa.string())
+
+
+def _null(type_: str) -> exp.Expr:
+    return exp.Var(this=f"CAST(NULL AS {type_})")
+
+
+def _guarded(type_: str, rewrite: Callable[[Args], exp.Expr]) -> Rewrite:
+    """NULL for a pattern that cannot be read."""
+    return lambda args: _null(type_) if invalid(args) else rewrite(args)
+
+
+def _like(args: Args) -> exp.Expr:
+    return fill("rlike({0}, {1})", [args[0], spelled(args[1], *args[2:3])])
+
+
+def _count(args: Args) -> exp.Expr:
+    pattern = spelled(args[1], *args[3:4])
+    text = fill("substring({0}, {1})", [args[0], args[2]]) if len(args) > 2 else args[0]
+    return fill("CAST(regexp_count({0}, {1}) AS BIGINT)", [text, pattern])
+
+
+def _place(args: Args) -> exp.Expr:
+    """The place of the n-th match: behind n - 1 matches and what stands between them."""
+    pattern = spelled(args[1], *args[4:5])
+    start = args[2] if len(args) > 2 else exp.Literal.number(1)
+    number = args[3] if len(args) > 3 else exp.Literal.number(1)
+    text = fill("substring({0}, {1})", [args[0], start])
+    before = fill("concat('(?s)^((?:.*?(?-s:', {0}, ')){{', {1} - 1, '}}.*?)(?-s:', {0}, ')')", [pattern, number])
+    found = "CAST(length(regexp_extract({0}, {1}, 1)) + {2} AS BIGINT)"
+    return fill(
+        f"if(rlike({{0}}, {{1}}), {found}, if({{0}} IS NULL OR {{1}} IS NULL, NULL, 0L))", [text, before, start]
+    )
+
+
+def _match(args: Args) -> exp.Expr:
+    """The groups of the first match, or all of it when there are none."""
+    written = literal_text(args[1])
+    count = groups(written) if written is not None else None
+    if count is None:
+        raise NotPossible("the pattern has to be written as text", "or use regexp_extract(text, pattern, group)")
+    pattern = spelled(args[1], *args[2:3])
+    found = [f"regexp_extract({{0}}, {{1}}, {group})" for group in (range(1, count + 1) if count else [0])]
+    return fill(f"if(rlike({{0}}, {{1}}), array({', '.join(found)}), NULL)", [args[0], pattern])
+
+
+def _replace(args: Args) -> exp.Expr:
+    pattern = spelled(args[1], *args[3:4])
+    if len(args) == 3:
+        literal = "replace(replace({2}, '\\\\', '\\\\\\\\'), '$', '\\\\$')"
+        return fill(f"regexp_replace({{0}}, {{1}}, {literal})", [args[0], pattern, args[2]])
+    replacement = literal_text(args[2])
+    if replacement is None:
+        raise NotPossible("the replacement has to be written as text when there are flags", "leave the flags out")
+    everywhere = "g" in (literal_text(args[3]) or "")
+    with_groups = exp.Literal.string(("" if everywhere else "$1") + _references(replacement, 0 if everywhere else 1))
+    if everywhere:
+        return fill("regexp_replace({0}, {1}, {2})", [args[0], pattern, with_groups])
+    first = fill("concat('(?s)^(.*?)(?-s:', {0}, ')')", [pattern])
+    return fill("regexp_replace({0}, {1}, {2})", [args[0], first, with_groups])
+
+
+def _references(replacement: str, shift: int) -> str:
+    """``\\1`` and ``$1`` as Java's ``$1``, counted on by ``shift``; everything else stands for itself."""
+    result, place = "", 0
+    while place < len(replacement):
+        char, digits = replacement[place], ""
+        if char in "\\$":
+            end = place + 1
+            braced = char == "$" and replacement[end : end + 1] == "{"
+            end += braced
+            while replacement[end : end + 1].isdigit():
+                digits += replacement[end]
+                end += 1
+            place = end + (braced if digits else 0) if digits else place + 1
+            result += f"${int(digits) + shift}" if digits else "\\" + char
+            continue
+        result, place = result + char, place + 1
+    return result
+
+
+def _extract(args: Args) -> exp.Expr:
+    group = args[2] if len(args) > 2 else exp.Literal.number(0)
+    if _out_of_range(args):
+        return _null("STRING")
+    return fill("if(rlike({0}, {1}), regexp_extract({0}, {1}, {2}), NULL)", [args[0], spelled(args[1]), group])
+
+
+def _extract_all(args: Args) -> exp.Expr:
+    group = args[2] if len(args) > 2 else exp.Literal.number(1)
+    if _out_of_range([*args[:2], group]):
+        return _null("ARRAY<STRING>")
+    return fill("regexp_extract_all({0}, {1}, {2})", [args[0], spelled(args[1]), group])
+
+
+def _out_of_range(args: Args) -> bool:
+    """True for a group that a pattern does not have, when both are written out."""
+    written, group = literal_text(args[1]), args[2] if len(args) > 2 else None
+    if isinstance(group, exp.Neg):
+        return True
+    count = groups(written) if written is not None else None
+    return count is not None and isinstance(group, exp.Literal) and int(group.name) > count
+
+
+FUNCTIONS = (
+    Function(
+        "regexp_count",
+        "text pattern place? flags?",
+        _guarded("BIGINT", _count),
+        "Number of matches, from a place on.",
+        "regexp_count('abab', 'a') = 2",
+        _LONG,
+    ),
+    Function(
+        "regexp_instr",
+        "text pattern place? place? flags?",
+        _guarded("BIGINT", _place),
+        "Place of a match, from a place on and the n-th of them; 0 when there is none.",
+        "regexp_instr('abab', 'b') = 2\nregexp_instr('abab', 'b', 1, 2) = 4",
+        _LONG,
+    ),
+    Function(
+        "regexp_like",
+        "text pattern flags?",
+        _guarded("BOOLEAN", _like),
+        "True when there is a match; also `~` and `~*`.",
+        "regexp_like('abc', '^a.c$')",
+        _BOOL,
+        "regexp similar",
+    ),
+    Function(
+        "regexp_match",
+        "text pattern flags?",
+        _guarded("ARRAY<STRING>", _match),
+        "The groups of the first match, or the match itself when the pattern has none.",
+        "regexp_match('abc', '(a)(.)') = ['a', 'b']",
+        _TEXTS,
+    ),
+    Function(
+        "regexp_replace",
+        "text pattern text flags?",
+        _guarded("STRING", _replace),
+        "Every match replaced by a text. With flags: the first one, or all with `g`, and `\\1` is the first group.",
+        "regexp_replace('aba', 'a', 'x') = 'xbx'\nregexp_replace('aba', '(a)', '<\\1>', 'g') = '<a>b<a>'",
+        _TEXT,
+        differs="with three arguments all matches are replaced and `\\1` is just text, as in the original",
+    ),
+    Function(
+        "regexp_extract",
+        "text pattern int?",
+        _guarded("STRING", _extract),
+        "A group of the first match, 0 being all of it; NULL when there is none.",
+        "regexp_extract('foothebar', 'foo(.*?)(bar)', 2) = 'bar'\nregexp_extract('a', 'b') IS NULL",
+        _TEXT,
+    ),
+    Function(
+        "regexp_extract_all",
+        "text pattern int?",
+        _guarded("ARRAY<STRING>", _extract_all),
+        "A group (1 unless given) of every match.",
+        "regexp_extract_all('100-200, 300-400', '(\\d+)-(\\d+)') = ['100', '300']",
+        _TEXTS,
+    ),
+    Function(
+        "regexp_substr",
+        "text pattern",
+        _guarded("STRING", _extract),
+        "The first match; NULL when there is none.",
+        "regexp_substr('a1b22', '[0-9]+') = '1'",
+        _TEXT,
+    ),
+)

@@ -1,0 +1,252 @@
+"""Text."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.inference import type_of
+from streamling.sql.library.declaration import Args, Function, call, fill
+from streamling.sql.texts import as_text
+
+_TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
+
+#: words end at everything that is no letter or digit; Spark's initcap knows spaces only
+_INITCAP = (
+    "array_join(transform(split(lower({0}), '(?<=[^\\\\p{{L}}\\\\p{{N}}])'),"
+    " w -> concat(upper(substring(w, 1, 1)), substring(w, 2))), '')"
+)
+#: a start before the text eats into the length, as in the standard; Spark would count from the end
+_SUBSTR = (
+    "substring({0}, if({1} < 1, 1, {1}))",
+    "substring({0}, if({1} < 1, 1, {1}), if({1} < 1, if({2} + {1} < 1, 0, {2} + {1} - 1), {2}))",
+)
+_CHR = "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32')"
+_PART = "if({1} = '', if({2} IN (1, -1), {0}, left({0}, 0)), split_part({0}, {1}, {2}))"
+
+
+def _concat(args: Args) -> exp.Expr:
+    """DataFusion leaves NULLs out of ``concat``; Spark's is NULL as soon as one part is. Lists are joined by both."""
+    types = [type_of(arg) or pa.null() for arg in args]
+    if any(pa.types.is_list(type_) for type_ in types):
+        return fill("concat({*})", args)
+    if any(pa.types.is_binary(type_) for type_ in types):
+        return fill("concat({*})", [fill("coalesce({0}, X'')", [arg]) for arg in args], pa.binary())
+    return call("concat", *(fill("coalesce({0}, '')", [as_text(arg)]) for arg in args))
+
+
+def _concat_ws(args: Args) -> exp.Expr:
+    return call("concat_ws", args[0], *(as_text(arg) for arg in args[1:]))
+
+
+def _joined(args: Args) -> pa.DataType | None:
+    types = [type_of(arg) for arg in args]
+    return _TEXT if all(type_ is not None and not pa.types.is_nested(type_) for type_ in types) else None
+
+
+FUNCTIONS = (
+    Function(
+        "ascii", "text", "ascii({0})", "Code of the first character; 0 for an empty text.", "ascii('a') = 97", _INT
+    ),
+    Function("bit_length", "text", "bit_length({0})", "Length in bits, as UTF-8.", "bit_length('żó') = 32", _INT),
+    Function(
+        "btrim",
+        "text text?",
+        ("trim({0})", "btrim({0}, {1})"),
+        "The text without spaces, or the given characters, at both ends.",
+        "btrim('  a ') = 'a'\nbtrim('xxaxx', 'x') = 'a'",
+        _TEXT,
+        "trim",
+    ),
+    Function(
+        "character_length",
+        "text",
+        "length({0})",
+        "Number of characters.",
+        "character_length('żółw') = 4",
+        _INT,
+        "char_length length charlength",
+    ),
+    Function("chr", "long", _CHR, "The character with this code.", "chr(8364) = '€'", _TEXT),
+    Function(
+        "concat",
+        "any any*",
+        _concat,
+        "The values as one text; NULLs are left out. Also joins lists.",
+        "concat('a', NULL, 1) = 'a1'",
+        _joined,
+    ),
+    Function(
+        "concat_ws",
+        "text any*",
+        _concat_ws,
+        "The values as one text, with a separator; NULLs are left out.",
+        "concat_ws('-', 'a', NULL, 'b') = 'a-b'",
+        _TEXT,
+    ),
+    Function(
+        "contains",
+        "text text",
+        "contains({0}, {1})",
+        "True when the second text is part of the first.",
+        "contains('abc', 'b')",
+        _BOOL,
+    ),
+    Function(
+        "ends_with",
+        "text text",
+        "endswith({0}, {1})",
+        "True when the text ends so.",
+        "ends_with('abc', 'c')",
+        _BOOL,
+        "endswith",
+    ),
+    Function(
+        "find_in_set",
+        "text text",
+        "find_in_set({0}, {1})",
+        "Place in a comma-separated text; 0 when it is not there.",
+        "find_in_set('b', 'a,b,c') = 2",
+        _INT,
+    ),
+    Function(
+        "initcap",
+        "text",
+        _INITCAP,
+        "Words start with a capital letter, the rest is lower case.",
+        "initcap('ab-CD ef') = 'Ab-Cd Ef'",
+        _TEXT,
+    ),
+    Function(
+        "left",
+        "text int",
+        "if({1} < 0, substring({0}, 1, greatest(length({0}) + {1}, 0)), left({0}, {1}))",
+        "The first characters; a negative number leaves off the last ones.",
+        "left('abc', 2) = 'ab'\nleft('abc', -1) = 'ab'",
+        _TEXT,
+    ),
+    Function(
+        "levenshtein",
+        "text text",
+        "levenshtein({0}, {1})",
+        "Number of edits from one text to the other.",
+        "levenshtein('kitten', 'sitting') = 3",
+        _INT,
+    ),
+    Function("lower", "text", "lower({0})", "Lower case.", "lower('ÀB') = 'àb'", _TEXT, "lowercase"),
+    Function(
+        "lpad",
+        "text int text?",
+        ("lpad({0}, {1})", "lpad({0}, {1}, {2})"),
+        "Filled up (or cut) on the left to this length, with spaces or another text.",
+        "lpad('7', 3, '0') = '007'",
+        _TEXT,
+    ),
+    Function(
+        "ltrim",
+        "text text?",
+        ("ltrim({0})", "ltrim({1}, {0})"),
+        "The text without spaces, or the given characters, at its start.",
+        "ltrim('xxa', 'x') = 'a'",
+        _TEXT,
+    ),
+    Function("octet_length", "text", "octet_length({0})", "Length in bytes, as UTF-8.", "octet_length('żó') = 4", _INT),
+    Function(
+        "overlay",
+        "text text int int?",
+        ("overlay({0}, {1}, {2})", "overlay({0}, {1}, {2}, {3})"),
+        "The text with a part replaced: `overlay(text PLACING text FROM int [FOR int])`.",
+        "overlay('abcdef' PLACING 'xx' FROM 2 FOR 3) = 'axxef'",
+        _TEXT,
+    ),
+    Function("repeat", "text int", "repeat({0}, {1})", "The text so many times.", "repeat('ab', 2) = 'abab'", _TEXT),
+    Function(
+        "replace",
+        "text text text",
+        "replace({0}, {1}, {2})",
+        "Every occurrence replaced.",
+        "replace('aba', 'b', 'x') = 'axa'",
+        _TEXT,
+    ),
+    Function(
+        "reverse",
+        "text",
+        "reverse({0})",
+        "Characters, or elements of a list, from last to first.",
+        "reverse('abc') = 'cba'",
+        lambda args: type_of(args[0]),
+    ),
+    Function(
+        "right",
+        "text int",
+        "if({1} < 0, substring({0}, CAST(1 - CAST({1} AS BIGINT) AS INT)), right({0}, {1}))",
+        "The last characters; a negative number leaves off the first ones.",
+        "right('abc', 2) = 'bc'\nright('abc', -1) = 'bc'",
+        _TEXT,
+    ),
+    Function(
+        "rpad",
+        "text int text?",
+        ("rpad({0}, {1})", "rpad({0}, {1}, {2})"),
+        "Filled up (or cut) on the right to this length, with spaces or another text.",
+        "rpad('7', 3, '0') = '700'",
+        _TEXT,
+    ),
+    Function(
+        "rtrim",
+        "text text?",
+        ("rtrim({0})", "rtrim({1}, {0})"),
+        "The text without spaces, or the given characters, at its end.",
+        "rtrim('axx', 'x') = 'a'",
+        _TEXT,
+    ),
+    Function(
+        "split_part",
+        "text text int",
+        _PART,
+        "The n-th piece, from the end when negative.",
+        "split_part('a,b,c', ',', 2) = 'b'\nsplit_part('a,b,c', ',', -1) = 'c'",
+        _TEXT,
+    ),
+    Function(
+        "starts_with",
+        "text text",
+        "startswith({0}, {1})",
+        "True when the text starts so.",
+        "starts_with('abc', 'a')",
+        _BOOL,
+        "startswith",
+    ),
+    Function(
+        "strpos",
+        "text text",
+        "instr({0}, {1})",
+        "Place of the second text in the first, from 1; 0 when it is not there.",
+        "strpos('abc', 'c') = 3\nposition('c' IN 'abc') = 3",
+        _INT,
+        "position",
+    ),
+    Function(
+        "substr",
+        "text int int?",
+        _SUBSTR,
+        "A part, from a place (1 is the first) and with a length.",
+        "substr('abcd', 2) = 'bcd'\nsubstr('abcd', 2, 2) = 'bc'\nsubstr('abcd', 0, 2) = 'a'",
+        _TEXT,
+        "substring",
+    ),
+    Function(
+        "substr_index",
+        "text text int",
+        "substring_index({0}, {1}, {2})",
+        "What stands before the n-th separator, from the end when negative.",
+        "substr_index('a.b.c', '.', 2) = 'a.b'",
+        _TEXT,
+        "substring_index",
+    ),
+    Function(
+        "to_hex", "long", "lower(hex({0}))", "Hexadecimal digits of a number.", "to_hex(255) = 'ff'", _TEXT, "hex"
+    ),
+    Function("upper", "text", "upper({0})", "Upper case.", "upper('àb') = 'ÀB'", _TEXT, "uppercase"),
+    Function("uuid", "", "uuid()", "A random UUID (version 4) for every row.", "length(uuid()) = 36", _TEXT),
+)

@@ -1,0 +1,282 @@
+"""Dates and times. There is one time zone, UTC; what has no zone keeps none."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.dateformats import java_format
+from streamling.sql.inference import TIMESTAMP_UTC, type_of
+from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, call, fill, literal_text
+
+_NTZ, _DATE, _TIME, _LONG = pa.timestamp("us"), pa.date32(), pa.time64("us"), pa.int64()
+_PARTS = {
+    "dow": "(dayofweek({0}) - 1)",
+    "isodow": "(weekday({0}) + 1)",
+    "second": "CAST(second({0}) AS INT)",
+    "millisecond": "CAST(date_part('second', {0}) * 1000 AS INT)",
+    "microsecond": "CAST(date_part('second', {0}) * 1000000 AS INT)",
+    "nanosecond": "CAST(date_part('second', {0}) * 1000000000 AS BIGINT)",
+    "epoch": "(unix_micros(CAST({0} AS TIMESTAMP_LTZ)) / 1000000D)",
+}
+
+
+def part_of_date(part: str, value: exp.Expr) -> exp.Expr | None:
+    """Parts that DataFusion counts differently: weekdays from Sunday = 0, whole seconds, the epoch."""
+    part = part.lower()
+    template = _PARTS.get(part)
+    if template is None:
+        return None
+    types = {"epoch": pa.float64(), "nanosecond": _LONG}
+    return fill(template, [value], types.get(part, pa.int32()))
+
+
+def _date_part(args: Args) -> exp.Expr | None:
+    part = literal_text(args[0])
+    if part is None:
+        raise NotPossible("the part of the date has to be written as text", "such as date_part('year', x)")
+    return part_of_date(part, args[1]) or fill("date_part({0}, {1})", args)
+
+
+def _is(arg: exp.Expr, *tests: object) -> bool:
+    type_ = type_of(arg)
+    return type_ is not None and any(test(type_) for test in tests)  # type: ignore[operator]
+
+
+def _date_trunc(args: Args) -> exp.Expr | None:
+    """A time without a zone stays one; Spark's would come out in UTC."""
+    if not _is(args[1], pa.types.is_date) and type_of(args[1]) != _NTZ:
+        return fill("date_trunc({0}, {1})", args, TIMESTAMP_UTC if type_of(args[1]) == TIMESTAMP_UTC else None)
+    return fill("CAST(date_trunc({0}, {1}) AS TIMESTAMP_NTZ)", args, _NTZ)
+
+
+def _format(arg: exp.Expr) -> exp.Expr:
+    """A format as Spark writes it."""
+    written = literal_text(arg)
+    if written is None:
+        return arg
+    spelled = java_format(written)
+    if spelled is None:
+        raise NotPossible(f"the format '{written}' has a code that is not known here", "such as '%Y-%m-%d %H:%M:%S%.f'")
+    return exp.Literal.string(spelled)
+
+
+def _to_char(args: Args) -> exp.Expr | None:
+    """Times by a format; numbers stay with Spark's own ``to_char``."""
+    if not _is(args[0], pa.types.is_temporal):
+        return None if type_of(args[0]) is not None else call("date_format", args[0], _format(args[1]))
+    if _is(args[0], pa.types.is_time):
+        day = fill("(TIMESTAMP_NTZ'1970-01-01 00:00:00' + ({0} - TIME'00:00:00'))", args[:1])
+        return call("date_format", day, _format(args[1]))
+    return call("date_format", args[0], _format(args[1]))
+
+
+def _first_of(function: str, args: Args) -> exp.Expr:
+    """Text by the first format that fits."""
+    tries = [call(f"try_{function}", args[0], _format(form)) for form in args[1:-1]]
+    return (
+        call("coalesce", *tries, call(function, args[0], _format(args[-1])))
+        if tries
+        else call(function, args[0], _format(args[-1]))
+    )
+
+
+def _to_date(args: Args) -> exp.Expr:
+    """Numbers count days."""
+    if _is(args[0], pa.types.is_integer):
+        return fill("date_from_unix_date(CAST({0} AS INT))", args[:1])
+    return fill("CAST({0} AS DATE)", args) if len(args) == 1 else _first_of("to_date", args)
+
+
+def _to_time(args: Args) -> exp.Expr:
+    if _is(args[0], pa.types.is_timestamp):
+        return fill("make_time(hour({0}), minute({0}), date_part('second', {0}))", args[:1])
+    return fill("CAST({0} AS TIME(6))", args) if len(args) == 1 else _first_of("to_time", args)
+
+
+def _to_timestamp(to_micros: str, step: int = 1) -> Rewrite:
+    """Numbers count units since 1970, text is read, times are cut (towards 1970) to ``step`` microseconds. In the end
+    there is no zone."""
+
+    def rewrite(args: Args) -> exp.Expr:
+        if _is(args[0], pa.types.is_integer):
+            return fill(f"CAST({to_micros} AS TIMESTAMP_NTZ)", args[:1])
+        if _is(args[0], pa.types.is_floating, pa.types.is_decimal):
+            return fill("CAST(timestamp_seconds(CAST({0} AS DECIMAL(30, 9))) AS TIMESTAMP_NTZ)", args[:1])
+        read = args[0] if len(args) == 1 else _first_of("to_timestamp", args)
+        cut = f"timestamp_micros(unix_micros(CAST({{0}} AS TIMESTAMP_LTZ)) DIV {step} * {step})" if step > 1 else "{0}"
+        return fill(f"CAST({cut} AS TIMESTAMP_NTZ)", [read])
+
+    return rewrite
+
+
+def _to_unixtime(args: Args) -> exp.Expr:
+    if _is(args[0], pa.types.is_integer, pa.types.is_floating):
+        return fill("CAST({0} AS BIGINT)", args[:1])
+    moment = fill("CAST({0} AS TIMESTAMP_LTZ)", args) if len(args) == 1 else _first_of("to_timestamp", args)
+    return fill("(unix_micros(CAST({0} AS TIMESTAMP_LTZ)) DIV 1000000)", [moment])
+
+
+_SECONDS = "timestamp_seconds({0})"
+_MILLIS = "timestamp_millis({0})"
+_MICROS = "timestamp_micros({0})"
+_NANOS = "timestamp_micros({0} DIV 1000)"
+_ZERO = "TIMESTAMP_LTZ'1970-01-01 00:00:00+00:00'"
+_STEP = f"unix_micros({_ZERO} + {{0}})"
+_MOMENT = "unix_micros(CAST({1} AS TIMESTAMP_LTZ))"
+_ORIGIN = "unix_micros(CAST({2} AS TIMESTAMP_LTZ))"
+_BIN = (
+    f"CAST(timestamp_micros({_MOMENT} - pmod({_MOMENT}, {_STEP})) AS TIMESTAMP_NTZ)",
+    f"CAST(timestamp_micros({_MOMENT} - pmod({_MOMENT} - {_ORIGIN}, {_STEP})) AS TIMESTAMP_NTZ)",
+)
+_READ = "Numbers count {} since 1970; text is read, by the first of the formats that fits."
+
+FUNCTIONS = (
+    Function(
+        "current_date", "", "current_date()", "Day of the batch, UTC.", "current_date() = today()", _DATE, "today"
+    ),
+    Function(
+        "current_time", "", "current_time()", "Time of day of the batch, UTC.", "current_time() = current_time()", _TIME
+    ),
+    Function(
+        "date_bin",
+        "interval time time?",
+        _BIN,
+        "Start of the stretch of time that a moment falls into.",
+        "date_bin(INTERVAL '15' MINUTE, TIMESTAMP '2024-01-02 03:44:00') = TIMESTAMP '2024-01-02 03:30:00'",
+        _NTZ,
+    ),
+    Function(
+        "date_part",
+        "part time",
+        _date_part,
+        "Year, month, day, hour, …, dow, doy, epoch; also `extract(part FROM x)`.",
+        "date_part('year', DATE '2024-05-06') = 2024\nextract(dow FROM DATE '2024-05-05') = 0",
+        None,
+        "datepart",
+    ),
+    Function(
+        "date_trunc",
+        "unit time",
+        _date_trunc,
+        "Start of the year, month, week, day, hour, ….",
+        "date_trunc('month', DATE '2024-05-06') = TIMESTAMP '2024-05-01 00:00:00'",
+        None,
+        "datetrunc",
+    ),
+    Function(
+        "from_unixtime",
+        "epoch",
+        f"CAST({_SECONDS} AS TIMESTAMP_NTZ)",
+        "The moment so many seconds after 1970.",
+        "from_unixtime(60) = TIMESTAMP '1970-01-01 00:01:00'",
+        _NTZ,
+    ),
+    Function(
+        "make_date",
+        "int int int",
+        "make_date({0}, {1}, {2})",
+        "Date of year, month and day.",
+        "make_date(2024, 5, 6) = DATE '2024-05-06'",
+        _DATE,
+    ),
+    Function(
+        "make_time",
+        "int int int",
+        "make_time({0}, {1}, {2})",
+        "Time of hour, minute and second.",
+        "make_time(1, 2, 3) = CAST('01:02:03' AS TIME)",
+        _TIME,
+    ),
+    Function(
+        "now",
+        "",
+        "current_timestamp()",
+        "Time of the batch, UTC, the same for all its rows.",
+        "now() = current_timestamp()",
+        TIMESTAMP_UTC,
+        "current_timestamp",
+    ),
+    Function(
+        "to_char",
+        "time format",
+        _to_char,
+        "A date or time as text, by a format.",
+        "to_char(DATE '2024-05-06', '%d/%m/%y') = '06/05/24'",
+        pa.string(),
+        "date_format dateformat",
+    ),
+    Function(
+        "to_date",
+        "moment format*",
+        _to_date,
+        "A date; numbers count days since 1970, text is read by the first of the formats that fits.",
+        "to_date('2024-05-06') = DATE '2024-05-06'\nto_date('06.05.2024', '%d.%m.%Y') = DATE '2024-05-06'",
+        _DATE,
+    ),
+    Function(
+        "to_local_time",
+        "time",
+        "CAST({0} AS TIMESTAMP_NTZ)",
+        "The time without its zone.",
+        "to_local_time(TIMESTAMP '2024-01-01 00:00:00') = TIMESTAMP '2024-01-01 00:00:00'",
+        _NTZ,
+    ),
+    Function(
+        "to_time",
+        "moment format*",
+        _to_time,
+        "A time of day; text is read by the first of the formats that fits.",
+        "to_time('01:02:03') = make_time(1, 2, 3)",
+        _TIME,
+    ),
+    Function(
+        "to_timestamp",
+        "moment format*",
+        _to_timestamp(_SECONDS),
+        _READ.format("seconds"),
+        "to_timestamp(1) = TIMESTAMP '1970-01-01 00:00:01'\n"
+        "to_timestamp('02.01.2024 03:04:05', '%d.%m.%Y %H:%M:%S') = TIMESTAMP '2024-01-02 03:04:05'",
+        _NTZ,
+    ),
+    Function(
+        "to_timestamp_micros",
+        "moment format*",
+        _to_timestamp(_MICROS),
+        _READ.format("microseconds"),
+        "to_timestamp_micros(1000000) = TIMESTAMP '1970-01-01 00:00:01'",
+        _NTZ,
+    ),
+    Function(
+        "to_timestamp_millis",
+        "moment format*",
+        _to_timestamp(_MILLIS, 1000),
+        _READ.format("milliseconds"),
+        "to_timestamp_millis(1000) = TIMESTAMP '1970-01-01 00:00:01'",
+        _NTZ,
+    ),
+    Function(
+        "to_timestamp_nanos",
+        "moment format*",
+        _to_timestamp(_NANOS),
+        _READ.format("nanoseconds"),
+        "to_timestamp_nanos(1000000000) = TIMESTAMP '1970-01-01 00:00:01'",
+        _NTZ,
+    ),
+    Function(
+        "to_timestamp_seconds",
+        "moment format*",
+        _to_timestamp(_SECONDS, 1000000),
+        _READ.format("seconds"),
+        "to_timestamp_seconds(1) = TIMESTAMP '1970-01-01 00:00:01'",
+        _NTZ,
+    ),
+    Function(
+        "to_unixtime",
+        "moment format*",
+        _to_unixtime,
+        "Whole seconds since 1970.",
+        "to_unixtime('1970-01-01 00:01:00') = 60",
+        _LONG,
+    ),
+)

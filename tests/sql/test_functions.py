@@ -1,0 +1,106 @@
+"""What is declared about the functions is true: examples, types, kinds, names, and where they run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamling.sql import catalog
+from streamling.sql.compiler import compile_sql
+from streamling.sql.frames import prepare
+from streamling.sql.library import registry
+from streamling.sql.library.docs import page, speed
+from streamling.sql.library.refused import INSTEAD
+from streamling.sql.plan import Column
+from streamling.sql.problems import SqlProblem
+
+FUNCTIONS = list(registry.functions())
+EXAMPLES = [(function, example) for function in FUNCTIONS for example in function.examples.split("\n")]
+PAGE = Path(__file__).parents[2] / "docs" / "sql-functions.md"
+ROW = [Column("id", pa.int64())]
+
+
+def test_names_are_declared_once() -> None:
+    names = Counter(name for function in FUNCTIONS for name in function.names)
+    assert [name for name, count in names.items() if count > 1] == []
+    assert [name for name in names if name in INSTEAD or name in catalog.LATER or name in catalog.AGGREGATES] == []
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_every_function_says_what_it_does_and_shows_it(function: Any) -> None:
+    assert function.summary.endswith(".")
+    assert all(any(f"{name}(" in example or function.name == "date_part" for name in function.names)
+               for example in function.examples.split("\n"))  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shown(spark: Any) -> dict[str, Any]:
+    frame = spark.createDataFrame(pa.table({"id": [1]}))
+    results: dict[str, Any] = {}
+    # those with kernels apart: the optimizer computes the others at once, without compiling anything
+    for part in ([e for f, e in EXAMPLES if not f.kernels], [e for f, e in EXAMPLES if f.kernels]):
+        sql = "SELECT " + ", ".join(f"({example}) AS v{number}" for number, example in enumerate(part)) + " FROM t"
+        compiled = compile_sql(sql, {"t": ROW})
+        assert not compiled.problems, compiled.problems
+        found = prepare(spark, compiled.plan).run({"t": frame}).toArrow()
+        results |= {example: found[f"v{number}"][0].as_py() for number, example in enumerate(part)}
+    return results
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("function", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
+def test_example(shown: dict[str, Any], function: Any, example: str) -> None:
+    assert shown[example] is True
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_what_uses_kernels_says_so(function: Any) -> None:
+    assert ("Arrow" in speed(function)) == bool(function.kernels)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("expression", "in_python"), [("upper(s)", False), ("_gs_xxhash(s)", True)])
+def test_only_a_kernel_needs_a_python_worker(spark: Any, expression: str, in_python: bool) -> None:
+    compiled = compile_sql(f"SELECT {expression} AS v FROM t", {"t": [Column("s", pa.string())]})
+    frame = prepare(spark, compiled.plan).run({"t": spark.sql("SELECT CAST(id AS STRING) AS s FROM range(1)")})
+    assert ("Python" in frame._jdf.queryExecution().executedPlan().toString()) == in_python
+
+
+def test_page_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "run python -m streamling.sql.library.docs docs/sql-functions.md"
+
+
+def problem_of(expression: str) -> SqlProblem:
+    [problem] = compile_sql(f"SELECT {expression} AS v FROM t", {"t": ROW}).problems
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("expression", "message", "remedy"),
+    [
+        ("array_hass([1], 1)", "there is no function array_hass()", "did you mean array_has()?"),
+        ("_gs_keccak(id)", "there is no function _gs_keccak()", "did you mean _gs_keccak256()?"),
+        ("array_has([1])", "does not take 1 argument(s)", "write array_has(list, element)"),
+        ("list_has([1])", "does not take 1 argument(s)", "write list_has(list, element)"),
+        ("transform(['a'], x -> _gs_xxhash(x))", "cannot stand inside a lambda", "unnest"),
+        ("transform(['a'], x -> json_value(x, '$'))", "cannot stand inside a lambda", "unnest"),
+        ("json_value('{}', 'a.b')", "'a.b' is no JSON path", "behind a $"),
+        ("json_query('{}', '$', 'STRING', 'SOMEHOW', 'NULL', 'NULL')", "'SOMEHOW' is no wrapper", "WITHOUT ARRAY"),
+        ("encode('a', 'rot13')", "no encoding 'rot13'", "base64"),
+        ("digest('a', 'crc')", "no hash 'crc'", "sha256"),
+        ("to_char(now(), '%Q')", "format '%Q'", "%Y-%m-%d"),
+        ("regexp_like('a', 'a', 'q')", "no flag 'q'", "flags are"),
+        ("union_tag(id)", "there is no function union_tag()", "instead"),
+        ("json_arrayagg_null_on_null(id)", "combines rows", "postgres_aggregate"),
+        ("to_u256('1')", "does not have the function to_u256() yet", None),
+    ],
+)
+def test_refused_call_names_the_remedy(expression: str, message: str, remedy: str | None) -> None:
+    problem = problem_of(expression)
+    assert message in problem.message
+    assert (remedy or "") in (problem.remedy or "")
+    assert "^" in problem.excerpt
