@@ -12,7 +12,7 @@ import trustme
 
 from streamling.errors import StreamlingError
 from streamling.http.addresses import is_private
-from streamling.http.client import Answer, HttpClient, Post
+from streamling.http.client import Answer, HttpClient, Target
 from tests.endpoint import Reply, Request, echo, endpoint
 
 
@@ -25,15 +25,19 @@ def client(*, deny_private: bool = False) -> Iterator[HttpClient]:
         made.close()
 
 
+def target(url: str, most_bytes: int = 10_000) -> Target:
+    return Target(url, headers={}, seconds=10, most_bytes=most_bytes)
+
+
 def post(url: str, *, deny_private: bool = False, most_bytes: int = 10_000) -> Answer:
     with client(deny_private=deny_private) as made:
-        return made.run(made.post(Post(url, b"[]", {}, 10, most_bytes))).result(30)
+        return made.run(made.post(target(url, most_bytes), b"[]")).result(30)
 
 
 def test_connections_are_used_again():
     with endpoint(echo) as server, client() as made:
         for _ in range(5):
-            made.run(made.post(Post(server.url, b"[]", {}, 10, 100))).result(30)
+            made.run(made.post(target(server.url), b"[]")).result(30)
     assert len(server.requests) == 5
     assert server.connections == 1
 

@@ -276,6 +276,15 @@ def test_values_survive_the_way_there_and_back_to_the_last_digit():
     assert made.schemas[0].types == given.schema.types
 
 
+def test_requests_and_answers_of_several_megabytes():
+    given = pa.record_batch({"id": pa.array([1, 2]), "text": ["ä" * 1_500_000, "b" * 200_000]})
+    with endpoint(echo) as server:
+        made = bench(server)
+        made.finish([given])
+    assert [len(row["text"]) for row in made.book] == [1_500_000, 200_000]
+    assert len(server.requests) == 1
+
+
 # ── many requests at once ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -307,12 +316,15 @@ def test_requests_of_several_batches_overlap():
     assert [row["id"] for row in made.book] == list(range(24))
 
 
-def test_no_more_requests_are_under_way_than_configured():
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("counts", [(30,), (1,) * 20])
+def test_no_more_requests_are_under_way_than_configured(most, counts):
     with endpoint(lambda request: Reply(text=request.text, seconds=0.01)) as server:
         made = bench(server, one_row_per_request=True)
-        made.config = {"external_http_handler": {"buffer_size": 3}}
-        made.finish(batches(30))
-    assert server.most_at_once == 3
+        made.config = {"external_http_handler": {"buffer_size": most}}
+        made.finish(batches(*counts))
+    assert server.most_at_once == most
+    assert [row["id"] for row in made.book] == list(range(sum(counts)))
 
 
 def test_a_result_goes_on_as_soon_as_it_is_there_although_nothing_follows():

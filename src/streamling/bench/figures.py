@@ -17,12 +17,13 @@ class Unit(Enum):
     SECONDS = "s"
     MILLISECONDS = "ms"
     MILLION_ROWS = "M rows/s"
+    REQUESTS = "requests/s"
     CORE = "% of a core"
     MEGABYTES = "MB"
 
     @property
     def more_is_better(self) -> bool:
-        return self is Unit.MILLION_ROWS
+        return self in (Unit.MILLION_ROWS, Unit.REQUESTS)
 
     def text(self, value: float) -> str:
         return f"{self.digits(value)} {self.value}"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from streamling.bench import usage
 from streamling.bench.figures import Figure, Results
+from streamling.bench.handler import Handler
 from streamling.bench.idle import Idle
 from streamling.bench.machine import machine, pyspark_java
 from streamling.bench.sizes import Sizes
@@ -21,7 +22,7 @@ from streamling.bench.workbench import Scenario, Tell, Workbench
 from streamling.engine.archive import Archive, build_archive
 
 SCENARIOS: Mapping[str, type[Scenario]] = {
-    scenario.title: scenario for scenario in (StartUp, Validate, Trigger, Idle, Throughput)
+    scenario.title: scenario for scenario in (StartUp, Validate, Trigger, Idle, Throughput, Handler)
 }
 
 _NO_PYSPARK = "Plain PySpark cannot start here: it needs a Java on the PATH or in JAVA_HOME."

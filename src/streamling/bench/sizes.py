@@ -21,6 +21,8 @@ class Sizes:
     #: of one batch of the stream, and how many batches
     rate_rows: int
     rate_batches: int
+    #: rows that go through an HTTP endpoint
+    requests: int = 200
 
     @property
     def rounds(self) -> int:
@@ -36,6 +38,7 @@ FULL = Sizes(
     rows=4_000_000,
     rate_rows=4_000_000,
     rate_batches=8,
+    requests=20_000,
 )
 QUICK = Sizes(
     repetitions=2,
@@ -46,4 +49,5 @@ QUICK = Sizes(
     rows=400_000,
     rate_rows=1_000_000,
     rate_batches=5,
+    requests=5_000,
 )

@@ -52,7 +52,7 @@ class Results:
         pending = _Pending(calls.result)
         self._pending.append(pending)
         for start in calls.starts:
-            self._in_flight.wait(fewer_than=calls.at_once)
+            self._in_flight.make_room(calls.at_once)
             call = start()
             pending.add(call)
             self._in_flight.add(call)

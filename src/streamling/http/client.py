@@ -11,9 +11,10 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, Final, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -38,17 +39,16 @@ _MOST_REDIRECTS: Final = 5
 _CHUNK: Final = 65536
 
 
-@dataclass(frozen=True)
-class Post:
-    """One request."""
+class Target:
+    """Where and how requests are sent."""
 
-    url: str
-    body: bytes
-    headers: Mapping[str, str]
-    #: longest wait for the whole answer
-    seconds: float
-    #: longest answer
-    most_bytes: int
+    def __init__(self, url: str, *, headers: Mapping[str, str], seconds: float, most_bytes: int) -> None:
+        """``seconds`` is the longest wait for a whole answer, ``most_bytes`` the longest answer."""
+        self.url = url
+        self.headers = dict(headers)
+        self.seconds = seconds
+        self.most_bytes = most_bytes
+        self.timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
 
     @property
     def shown(self) -> str:
@@ -64,6 +64,7 @@ class Answer:
     body: bytes
     #: seconds after which the server wants to be asked again
     retry_after: float = 0.0
+    location: str | None = None
 
 
 class HttpClient:
@@ -80,22 +81,29 @@ class HttpClient:
         """Start ``work`` on the client's thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    def soon(self, call: Callable[[], object]) -> None:
+        """Call ``call`` on the client's thread."""
+        self._loop.call_soon_threadsafe(call)
+
     def close(self) -> None:
         self.run(self._close()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    async def post(self, post: Post) -> Answer:
+    async def post(self, target: Target, body: bytes) -> Answer:
         """The answer, after redirects on the same host. Raises transient errors for what may pass by itself."""
-        url = post.url
+        url = target.url
         for _ in range(_MOST_REDIRECTS):
-            self._check(url)
-            answer, location = await self._once(url, post)
-            if answer.status not in _REDIRECTS or location is None:
+            if self._deny_private:
+                _check_public(url)
+            answer = await self._once(target, url, body)
+            if answer.status not in _REDIRECTS or not answer.location:
                 return answer
-            url = _same_host(post, url, urljoin(url, location))
-        raise StreamlingError.user(f"{post.shown} is redirected again and again", remedy="set url to the last address")
+            url = _same_host(target, url, urljoin(url, answer.location))
+        raise StreamlingError.user(
+            f"{target.shown} is redirected again and again", remedy="set url to the last address"
+        )
 
     async def _open(self) -> aiohttp.ClientSession:
         resolver = _PublicOnly() if self._deny_private else ThreadedResolver()
@@ -119,29 +127,30 @@ class HttpClient:
         await asyncio.gather(*others, return_exceptions=True)
         await self._session.close()
 
-    def _check(self, url: str) -> None:
-        host = urlsplit(url).hostname or ""
-        if self._deny_private and is_address(host) and is_private(host):
-            raise _refused(host, host)
-
-    async def _once(self, url: str, post: Post) -> tuple[Answer, str | None]:
-        timeout = aiohttp.ClientTimeout(total=post.seconds, sock_connect=_CONNECT_SECONDS)
+    async def _once(self, target: Target, url: str, body: bytes) -> Answer:
+        # aiohttp warns of long bodies that are not streams
+        data = BytesIO(body) if len(body) > _CHUNK else body
         try:
             async with self._session.post(
-                url, data=post.body, headers=post.headers, timeout=timeout, allow_redirects=False
+                url, data=data, headers=target.headers, timeout=target.timeout, allow_redirects=False
             ) as response:
-                body = await _read(response, post)
-                answer = Answer(response.status, response.reason or "", body, _retry_after(response))
-                return answer, response.headers.get("Location")
+                text, headers = await _read(response, target), response.headers
+                return Answer(
+                    response.status,
+                    response.reason or "",
+                    text,
+                    _seconds(headers.get("Retry-After")),
+                    headers.get("Location"),
+                )
         except aiohttp.ClientConnectorCertificateError as error:
             raise StreamlingError.user(
-                f"{post.shown}: the certificate of the server cannot be verified ({error.certificate_error})",
+                f"{target.shown}: the certificate of the server cannot be verified ({error.certificate_error})",
                 remedy="let the server send a certificate of a known authority, or name yours in SSL_CERT_FILE",
             ) from None
         except aiohttp.InvalidURL:
-            raise StreamlingError.user(f"{post.shown} is no address that can be called", remedy="check url") from None
+            raise StreamlingError.user(f"{target.shown} is no address that can be called", remedy="check url") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise StreamlingError.transient(f"{post.shown}: {_reason(error, post)}") from None
+            raise StreamlingError.transient(f"{target.shown}: {_reason(error, target)}") from None
 
 
 class _PublicOnly(AbstractResolver):
@@ -164,6 +173,12 @@ class _PublicOnly(AbstractResolver):
         await self._names.close()
 
 
+def _check_public(url: str) -> None:
+    host = urlsplit(url).hostname or ""
+    if is_address(host) and is_private(host):
+        raise _refused(host, host)
+
+
 def _refused(host: str, address: str) -> StreamlingError:
     leads = "is" if host == address else f"leads to {address}, which is"
     return StreamlingError.user(
@@ -172,45 +187,47 @@ def _refused(host: str, address: str) -> StreamlingError:
     )
 
 
-def _same_host(post: Post, url: str, target: str) -> str:
-    """``target`` when it is no other host and no way back from TLS."""
-    old, new = urlsplit(url), urlsplit(target)
+def _same_host(target: Target, url: str, location: str) -> str:
+    """``location`` when it is no other host and no way back from TLS."""
+    old, new = urlsplit(url), urlsplit(location)
     if new.hostname != old.hostname or new.scheme not in ("http", "https"):
         raise StreamlingError.user(
-            f"{post.shown} is redirected to another host, '{new.hostname}', which is not followed",
+            f"{target.shown} is redirected to another host, '{new.hostname}', which is not followed",
             remedy="set url to the address that should be called",
         )
     if old.scheme == "https" and new.scheme == "http":
-        raise StreamlingError.user(f"{post.shown} is redirected from https to http, which is not followed")
-    return target
+        raise StreamlingError.user(f"{target.shown} is redirected from https to http, which is not followed")
+    return location
 
 
-async def _read(response: aiohttp.ClientResponse, post: Post) -> bytes:
+async def _read(response: aiohttp.ClientResponse, target: Target) -> bytes:
     """The body; counted after decompression, so that a small one cannot grow without a limit."""
+    length = response.content_length
+    if length is not None and length <= target.most_bytes and "Content-Encoding" not in response.headers:
+        return await response.read()
     parts, size = [], 0
     async for part in response.content.iter_chunked(_CHUNK):
         size += len(part)
-        if size > post.most_bytes:
+        if size > target.most_bytes:
             raise StreamlingError.user(
-                f"{post.shown} answered with more than {post.most_bytes} bytes",
+                f"{target.shown} answered with more than {target.most_bytes} bytes",
                 remedy="send fewer rows per request (batch_size), or raise external_http_handler.max_response_bytes",
             )
         parts.append(part)
     return b"".join(parts)
 
 
-def _retry_after(response: aiohttp.ClientResponse) -> float:
-    seconds = response.headers.get("Retry-After", "")
-    return float(seconds) if seconds.isascii() and seconds.isdigit() else 0.0
+def _seconds(header: str | None) -> float:
+    return float(header) if header is not None and header.isascii() and header.isdigit() else 0.0
 
 
-def _reason(error: BaseException, post: Post) -> str:
+def _reason(error: BaseException, target: Target) -> str:
     """Why there is no answer. The library's own texts are not used: some of them hold the address with its secrets."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return f"no connection within {_CONNECT_SECONDS:g} s"
         case TimeoutError():
-            return f"no answer within {post.seconds:g} s"
+            return f"no answer within {target.seconds:g} s"
         case aiohttp.ClientConnectorDNSError():
             return f"the name '{error.host}' cannot be resolved"
         case aiohttp.ClientConnectorError():

@@ -6,17 +6,18 @@ import asyncio
 import random
 import time
 from base64 import b64encode
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from streamling.errors import StreamlingError
-from streamling.http.client import Answer, HttpClient, Post
+from streamling.http.client import Answer, HttpClient, Target
 from streamling.http.payload import Body
+from streamling.http.senders import Senders
 from streamling.pipeline.http import HttpCall, resolve_secret
 from streamling.pipeline.scalars import REDACTED
 from streamling.plugins.context import NodeContext
-from streamling.plugins.in_flight import InFlight
 from streamling.retry import Trouble, gives_up, pause_after
 
 #: answers that may be others later; so may all of 500 and above
@@ -48,29 +49,35 @@ class Endpoint:
     def __init__(self, context: NodeContext[Any], *, skip_refusals: bool = False) -> None:
         options: HttpCall = context.options
         settings = context.config.external_http_handler
-        self._url = options.url
-        self._seconds = settings.operator_timeout_sec
-        self._most_bytes = settings.max_response_bytes
-        self._skip_refusals = skip_refusals
-        self._headers = {name: value.get_secret_value() for name, value in options.headers.items()}
+        headers = {name: value.get_secret_value() for name, value in options.headers.items()}
         secret = resolve_secret(options, context.config)
         if secret is not None:
-            self._headers[secret[0]] = secret[1].get_secret_value()
-        self._secrets = sorted({*filter(None, self._headers.values()), *secrets_in(options.url)}, key=len, reverse=True)
-        if "content-type" not in map(str.lower, self._headers):
-            self._headers["Content-Type"] = "application/json"
+            headers[secret[0]] = secret[1].get_secret_value()
+        self._secrets = sorted({*filter(None, headers.values()), *secrets_in(options.url)}, key=len, reverse=True)
+        if "content-type" not in map(str.lower, headers):
+            headers["Content-Type"] = "application/json"
+        self._target = Target(
+            options.url,
+            headers=headers,
+            seconds=settings.operator_timeout_sec,
+            most_bytes=settings.max_response_bytes,
+        )
+        self._skip_refusals = skip_refusals
+        self._skipped_rows, self._last_refusal = 0, ""
         self._context = context
         self._trouble = Trouble(context.log)
-        self._skipped_rows, self._last_refusal = 0, ""
-        self.in_flight = InFlight()
         deny_private = context.config.network.deny_private
         self._client = context.shared.take(HttpClient, lambda: HttpClient(deny_private=deny_private))
+        self._senders = Senders(self._client, settings.buffer_size, self._answered)
 
-    def start(self, body: Body) -> Future[bytes | None]:
-        """Send ``body`` until it is answered: the body of the answer, None when it is an error that is skipped."""
-        call = self._client.run(self._answered(body))
-        self.in_flight.add(call)
-        return call
+    def calls_at_once(self, requests: int = 1) -> int:
+        """How many calls of `start` with so many ``requests`` each may be unanswered: enough for those under way and
+        as many again, so that the client need not wait for the node's thread."""
+        return max(4, 2 * self._senders.most // requests)
+
+    def start(self, bodies: Sequence[Body]) -> Future[list[bytes | None]]:
+        """Send ``bodies`` until they are answered: the texts of the answers, None for an error that is skipped."""
+        return self._senders.start(bodies)
 
     def tell_skipped(self) -> None:
         """Log what was skipped since the last time; when no call is under way."""
@@ -83,17 +90,16 @@ class Endpoint:
             self._skipped_rows = 0
 
     def close(self) -> None:
-        self.in_flight.cancel()
+        self._senders.close()
         self._context.shared.give_back(HttpClient)
 
     # ── on the client's thread ───────────────────────────────────────────────────────────────────────────────
 
     async def _answered(self, body: Body) -> bytes | None:
-        post = Post(self._url, body.text, self._headers, self._seconds, self._most_bytes)
         started, attempt = time.monotonic(), 0
         while True:
             try:
-                answer = await self._once(post)
+                answer = await self._once(body)
             except Refusal as refusal:
                 if self._skip_refusals:
                     self._skipped_rows += body.stop - body.start
@@ -109,13 +115,13 @@ class Endpoint:
                     self._trouble.over(attempt, time.monotonic() - started)
                 return answer
 
-    async def _once(self, post: Post) -> bytes:
+    async def _once(self, body: Body) -> bytes:
         metrics, began = self._context.metrics, time.monotonic()
         status = "none"
         try:
-            answer = await self._client.post(post)
+            answer = await self._client.post(self._target, body.text)
             status = f"{answer.status // 100}xx"
-            self._check(answer, post)
+            self._check(answer)
         except StreamlingError as error:
             outcome = "retriable_error" if error.retriable else "non_retriable_error"
             metrics.count("http_requests", tags={"outcome": outcome, "status_class": status})
@@ -126,13 +132,13 @@ class Endpoint:
         metrics.latency("http_request_latency", time.monotonic() - began)
         return answer.body
 
-    def _check(self, answer: Answer, post: Post) -> None:
+    def _check(self, answer: Answer) -> None:
         if 200 <= answer.status < 300:
             return
         passing = answer.status in _PASSING or answer.status >= 500
         said = f": {text}" if (text := self._excerpt(answer.body)) else ""
         refusal = Refusal(
-            f"{post.shown} was answered with {answer.status} {answer.reason}{said}",
+            f"{self._target.shown} was answered with {answer.status} {answer.reason}{said}",
             internal=passing,
             retriable=passing,
             remedy=None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from json.encoder import encode_basestring
 from typing import Final
 
@@ -25,6 +26,8 @@ from streamling.types.json import json_rows
 OP: Final = "_gs_op"
 #: rows that are put into words at a time
 _STEP: Final = 2000
+#: requests of one row that are handed over at a time
+_GROUP: Final = 25
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,16 @@ class Payload:
             size += len(text) + len(_BETWEEN)
         if texts:
             yield Body(_array(texts), start, batch.num_rows)
+
+    def groups(self, batch: pa.RecordBatch) -> Iterator[list[Body]]:
+        """The same in groups that are handed over together: requests of one row cost less that way."""
+        bodies = self.bodies(batch)
+        while group := list(islice(bodies, self.group_size(batch))):
+            yield group
+
+    def group_size(self, batch: pa.RecordBatch) -> int:
+        """Requests in each of the `groups`, the last one aside."""
+        return min(_GROUP, batch.num_rows) if self.one_row else 1
 
     def _checked(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         for text in self._rows(batch):

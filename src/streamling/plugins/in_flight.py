@@ -12,13 +12,15 @@ class InFlight:
     """Keeps count of calls. What a call failed with is raised by the next method that the operator's thread calls."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._running: set[Future[Any]] = set()
+        self._changed = threading.Condition(threading.Lock())
+        self._count = 0
         self._failure: BaseException | None = None
+        #: what the operator's thread waits for; it is woken for nothing else, since each time costs a switch of threads
+        self._awaited: Callable[[], bool] | None = None
 
     def add(self, call: Future[Any]) -> None:
         with self._changed:
-            self._running.add(call)
+            self._count += 1
         call.add_done_callback(self._done)
 
     def check(self) -> None:
@@ -26,27 +28,34 @@ class InFlight:
         if self._failure is not None:
             raise self._failure
 
-    def wait(self, *, fewer_than: int = 1) -> None:
-        """Until that few calls are under way; by default none."""
-        self.wait_until(lambda: len(self._running) < fewer_than)
+    def make_room(self, most: int) -> None:
+        """Return when fewer than ``most`` calls are under way. When there are as many, wait for a quarter of them to
+        end, so that the next few can be started in one go."""
+        if self._count >= most:
+            low = most - max(1, most // 4)
+            self.wait_until(lambda: self._count <= low)
+        self.check()
+
+    def wait(self) -> None:
+        """Until no call is under way."""
+        self.wait_until(lambda: self._count == 0)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Until ``condition`` holds, which is looked at after each call that ended."""
         with self._changed:
-            self._changed.wait_for(lambda: self._failure is not None or condition())
+            self._awaited = condition
+            self._changed.wait_for(self._is_over)
+            self._awaited = None
         self.check()
 
-    def cancel(self) -> None:
-        """Give up all calls."""
-        with self._changed:
-            running = list(self._running)
-        for call in running:
-            call.cancel()
+    def _is_over(self) -> bool:
+        return self._failure is not None or self._awaited is None or self._awaited()
 
     def _done(self, call: Future[Any]) -> None:
         failure = None if call.cancelled() else call.exception()
         with self._changed:
-            self._running.discard(call)
+            self._count -= 1
             if self._failure is None:
                 self._failure = failure
-            self._changed.notify_all()
+            if self._awaited is not None and self._is_over():
+                self._changed.notify_all()

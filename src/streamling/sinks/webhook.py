@@ -12,6 +12,7 @@ from pydantic import Field
 from streamling.pipeline.http import HttpCall
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.pipeline.scalars import redact_url
+from streamling.plugins.in_flight import InFlight
 from streamling.plugins.operators import Sink
 
 
@@ -38,9 +39,8 @@ class WebhookSink(Sink[WebhookSinkOptions]):
         from streamling.http.endpoint import Endpoint
         from streamling.http.payload import Payload
 
-        settings = self.context.config.external_http_handler
-        self._at_once = settings.buffer_size
-        self._payload = Payload.of(self.options, settings)
+        self._payload = Payload.of(self.options, self.context.config.external_http_handler)
+        self._in_flight = InFlight()
         self._latest = _LatestPerKey()
         self._endpoint = Endpoint(self.context, skip_refusals=self.options.skip_on_error)
 
@@ -49,11 +49,13 @@ class WebhookSink(Sink[WebhookSinkOptions]):
         for body in self._payload.bodies(batch):
             share = keys[body.start : body.stop]
             self._latest.wait_for(share)
-            self._endpoint.in_flight.wait(fewer_than=self._at_once)
-            self._latest.remember(share, self._endpoint.start(body))
+            self._in_flight.make_room(self._endpoint.calls_at_once())
+            call = self._endpoint.start([body])
+            self._in_flight.add(call)
+            self._latest.remember(share, call)
 
     def flush(self) -> None:
-        self._endpoint.in_flight.wait()
+        self._in_flight.wait()
         self._latest = _LatestPerKey()
         self._endpoint.tell_skipped()
 

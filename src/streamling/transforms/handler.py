@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -69,28 +70,30 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         self._payload = Payload.of(self.options, self.context.config.external_http_handler)
         self._endpoint = Endpoint(self.context)
 
-    def process(self, batch: pa.RecordBatch) -> Calls[bytes | None]:
+    def process(self, batch: pa.RecordBatch) -> Calls[list[bytes | None]]:
         sent: list[Body] = []
         return Calls(
             self._starts(batch, sent),
             lambda answers: self._answered(batch, sent, answers),
-            at_once=self.context.config.external_http_handler.buffer_size,
+            at_once=self._endpoint.calls_at_once(self._payload.group_size(batch)),
         )
 
     def close(self) -> None:
         self._endpoint.close()
 
-    def _starts(self, batch: pa.RecordBatch, sent: list[Body]) -> Iterator[Callable[[], Future[bytes | None]]]:
-        for body in self._payload.bodies(batch):
-            sent.append(body)
-            yield partial(self._endpoint.start, body)
+    def _starts(self, batch: pa.RecordBatch, sent: list[Body]) -> Iterator[Callable[[], Future[list[bytes | None]]]]:
+        for bodies in self._payload.groups(batch):
+            sent += bodies
+            yield partial(self._endpoint.start, bodies)
 
-    def _answered(self, batch: pa.RecordBatch, sent: Sequence[Body], texts: Sequence[bytes | None]) -> pa.RecordBatch:
+    def _answered(
+        self, batch: pa.RecordBatch, sent: Sequence[Body], texts: Sequence[Sequence[bytes | None]]
+    ) -> pa.RecordBatch:
         from streamling.http.answers import Answers
         from streamling.http.payload import operations
 
         kinds = operations(batch)
         answers = Answers(self._schema, version=self.options.payload_version, key=self.context.primary_key)
-        for body, text in zip(sent, texts, strict=True):
+        for body, text in zip(sent, chain.from_iterable(texts), strict=True):
             answers.add(text or b"", kinds[body.start : body.stop])
         return answers.batch()

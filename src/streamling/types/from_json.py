@@ -52,7 +52,7 @@ class UnfitValue(ValueError):
 def parse_json(text: bytes | str) -> Any:
     """The value of a JSON text; fractions as `Decimal`, so that no digit is lost. Raises ValueError."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+        return _DECODER.decode(text if isinstance(text, str) else text.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -86,6 +86,10 @@ def _blame(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"JSON knows no {name}")
+
+
+#: made once: a decoder with settings of its own costs more than a short text
+_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 
 
 # ── one converter per type: a JSON value that is not null → what Arrow takes ────────────────────────────────
