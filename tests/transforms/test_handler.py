@@ -121,7 +121,7 @@ def test_requests_hold_no_more_rows_and_bytes_than_allowed():
         made = bench(server)
         made.config = {"external_http_handler": {"trigger_max_count": 4, "max_request_bytes": 120}}
         made.finish(batches(10))
-    assert [len(request.rows) for request in server.requests] == [3, 3, 3, 1]
+    assert sorted(len(request.rows) for request in server.requests) == [1, 3, 3, 3]
     assert len(made.book) == 10
 
 
