@@ -43,7 +43,7 @@ def test_a_cause_that_cannot_speak_is_left_out():
 
 def test_an_error_that_is_its_own_cause_is_told_once():
     error = StreamlingError.user("no answer").context("kafka source 'orders'")
-    error.__cause__ = error  # what `raise StreamlingError.wrap(error, …) from error` does
+    error.__cause__ = error  # what `raise error from error` does
     assert render(error, debug=False) == "error: kafka source 'orders': no answer"
 
 

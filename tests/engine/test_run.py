@@ -135,8 +135,10 @@ def test_a_record_limit_ends_an_endless_pipeline(bench):
     assert (bench.state.get("numbers") or 0) <= 30
 
 
-def test_rows_cut_off_by_a_limit_come_again(bench):
-    bench.run(PLAIN.replace("rows: 100", "rows: 100, ends: false"), num_records_before_stop=25)
+def test_rows_cut_off_by_a_limit_come_again_and_those_before_are_durable(bench):
+    endless = PLAIN.replace("rows: 100", "rows: 100, ends: false")
+    bench.run(endless, num_records_before_stop=25, checkpoint_interval_sec=60)
+    assert bench.ids("out") == list(range(25))
     assert (bench.state.get("numbers") or 0) <= 20
 
 

@@ -254,6 +254,8 @@ class SinkWork:
         self._refused |= allowed < batch.num_rows
         if allowed:
             self._sink.write(batch.slice(0, allowed))
+        if self._refused:  # the pipeline ends here, and no marker comes to make the last rows durable
+            self._sink.flush()
 
     def proceed(self) -> None:
         """A sink hands nothing on."""
