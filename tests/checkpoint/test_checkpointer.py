@@ -316,3 +316,38 @@ def test_checkpoints_are_counted() -> None:
         "checkpoint_finalizers_sent": 1,
     }
     assert "checkpoint_epoch_duration" in recorder.latencies
+
+
+def test_a_checkpoint_can_be_had_at_once() -> None:
+    with running() as pipeline, ThreadPoolExecutor() as threads:
+        waiting = threads.submit(pipeline.checkpointer.checkpoint, SOON)
+        epochs = {flow.next_request() for flow in pipeline.flows.values()}
+        pipeline.answer(epochs.pop(), a=1, b=2)
+
+        assert waiting.result(SOON)
+        assert pipeline.state.items() == {"a": 1, "b": 2}
+
+
+def test_a_checkpoint_that_began_before_the_wish_does_not_count() -> None:
+    with running() as pipeline, ThreadPoolExecutor() as threads:
+        before = pipeline.begin()
+        waiting = threads.submit(pipeline.checkpointer.checkpoint, SOON)
+        while not pipeline.checkpointer._coordinator._wanted:
+            assert not waiting.done()
+        pipeline.answer(before, a=1, b=1)
+        after = {flow.next_request() for flow in pipeline.flows.values()}.pop()
+        assert not waiting.done()
+        pipeline.answer(after, a=2, b=2)
+
+        assert waiting.result(SOON)
+        assert pipeline.state.items() == {"a": 2, "b": 2}
+
+
+def test_who_waits_for_a_checkpoint_hears_of_the_end() -> None:
+    with running() as pipeline, ThreadPoolExecutor() as threads:
+        waiting = threads.submit(pipeline.checkpointer.checkpoint, SOON)
+        for flow in pipeline.flows.values():
+            flow.next_request()
+        pipeline.checkpointer.stop()
+
+        assert not waiting.result(SOON)

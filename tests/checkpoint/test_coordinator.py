@@ -9,6 +9,7 @@ from streamling.checkpoint.messages import (
     Finalizer,
     Marked,
     Marker,
+    Requested,
     SinkEnded,
     Stop,
     Store,
@@ -19,6 +20,7 @@ from streamling.checkpoint.messages import (
     Warn,
 )
 from streamling.errors import StreamlingError
+from streamling.state.backend import TakenOverError
 
 TIMEOUT = 300.0
 
@@ -311,3 +313,43 @@ def test_a_store_that_hangs_between_attempts_does_not_keep_the_coordinator_busy(
 @pytest.mark.parametrize(("budget", "seconds"), [(25, 12), (60, 30), (12, 5), (6, 4), (3, 1), (1, 0)])
 def test_the_terminal_wait_leaves_time_to_close(budget: float, seconds: float) -> None:
     assert terminal_wait(budget) == seconds
+
+
+def test_an_epoch_that_is_wanted_begins_at_once() -> None:
+    made = coordinator()
+
+    assert made.handle(Requested(), 1) == [Marker(1)]
+
+
+def test_an_epoch_that_is_wanted_follows_the_one_in_flight() -> None:
+    made = begun()
+    assert made.handle(Requested(), 6) == []
+    made.handle(Marked("a", 1, {"a": 10}), 6)
+    made.handle(Ack("s", 1), 6)
+
+    assert made.handle(Stored(1), 7)[-1] == Marker(2)
+
+
+def test_what_another_instance_took_over_is_left_out_and_not_tried_again() -> None:
+    made = begun()
+    made.handle(Marked("a", 1, {"mine": 10, "theirs": 20}), 6)
+    made.handle(Ack("s", 1), 7)
+
+    told, store = made.handle(StoreFailed(1, TakenOverError(["theirs"])), 7)
+    assert isinstance(told, Warn)
+    assert "the state under theirs belongs to another instance" in told.message
+    assert store == Store(1, {"mine": 10})
+    assert made.handle(Stored(1), 8) == [Finalizer(1, {"a": {"mine": 10, "theirs": None}}, terminal=False, seconds=3)]
+
+    made.handle(Tick(), 10)
+    made.handle(Marked("a", 2, {"mine": 11, "theirs": 20}), 11)
+    assert made.handle(Ack("s", 2), 11) == [Store(2, {"mine": 11})]
+
+
+def test_an_epoch_of_which_nothing_is_ours_any_more_is_final() -> None:
+    made = begun()
+    made.handle(Marked("a", 1, {"theirs": 20}), 6)
+    made.handle(Ack("s", 1), 7)
+
+    done = made.handle(StoreFailed(1, TakenOverError(["theirs"])), 7)
+    assert done[-1] == Finalizer(1, {"a": {"theirs": None}}, terminal=False, seconds=2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
-from streamling.plugins.operators import FrameSink, StreamAgain
+from streamling.plugins.operators import FrameSink, StreamAgain, StreamFrom
 from tests.engine.harness import Bench, TickSource, eventually, finish
 
 pytestmark = pytest.mark.spark
@@ -168,3 +170,50 @@ def test_a_blackhole_computes_every_row_of_a_stream(spark) -> None:
     with pytest.raises(StreamlingError, match="breaking source 'rows': no good"):
         finish(run)
     assert len(source.starts) == 1
+
+
+class WaitingSource(TickSource):
+    """Has nothing to read until it is told to go on, and then starts where it says."""
+
+    made: list[WaitingSource]
+    starts: list[dict]
+    goes: bool
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.made.append(self)
+
+    def stream(self, spark, position):
+        self.starts.append(dict(position))
+        return StreamFrom(super().stream(spark, position), {"elsewhere": 7}) if self.goes else None
+
+    def position_after(self, offset, previous):
+        return {**previous, **super().position_after(offset, previous)}
+
+
+def test_a_source_with_nothing_to_read_is_waited_for_while_checkpoints_go_on(spark) -> None:
+    made: list[WaitingSource] = []
+
+    class Source(WaitingSource):
+        starts: ClassVar[list[dict]] = []
+        goes = False
+
+    Source.made = made
+
+    class WithSource(Bench):
+        def registry(self):
+            registry = super().registry()
+            registry.register(NodeKind.SOURCE, "breaking", Source)
+            return registry
+
+    bench = WithSource(spark)
+    run = bench.start(_PIPELINE)
+    eventually(lambda: len(Source.starts) == 1)
+    assert made[0].context.checkpoint(20)
+    Source.goes = True
+    assert made[0].context.restart_stream(5)
+    eventually(lambda: _rows(run) > 25, 60)
+    eventually(lambda: bench.state.get("elsewhere") == 7)
+    run.stop("enough")
+    finish(run)
+    assert _rows(run) > 25

@@ -34,10 +34,11 @@ Table = dict[int, tuple[str, int]]
 
 
 class Load:
-    """Writes inserts, updates and deletes of a few hundred keys until it is stopped."""
+    """Writes inserts, updates and deletes of a few hundred keys until it is stopped; a key stays on its partition."""
 
-    def __init__(self, topic: Topic, chance: random.Random) -> None:
+    def __init__(self, topic: Topic, chance: random.Random, partitions: int = 1) -> None:
         self._topic = topic
+        self._partitions = partitions
         self._chance = chance
         self._schema: Any = SCHEMA
         self._id = topic.register(SCHEMA)
@@ -73,7 +74,8 @@ class Load:
         else:
             op = b"u" if key in self._open else b"c"
             self._open.add(key)
-        return Message(framed(self._id, self._schema, row), headers=(("dbz.op", op),))
+        value = framed(self._id, self._schema, row)
+        return Message(value, headers=(("dbz.op", op),), partition=key % self._partitions)
 
 
 def expected(topic: Topic, count: int | None = None) -> Table:

@@ -25,7 +25,7 @@ def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry) -> None:
     topic.write(ORDERS, *({"id": n} for n in range(5)), partition=1)
     admin, gauges = KafkaAdmin(spark, {"bootstrap.servers": kafka.brokers}), _Gauges()
     reporter = LagReporter(admin, topic.name, gauges, 0.05, logging.getLogger("test"))  # type: ignore[arg-type]
-    reporter.start({0: 0, 1: 0})
+    reporter.reading({0: 0, 1: 0})
     eventually(lambda: (METRIC, 5, {"partition": "1"}) in gauges.seen)
     reporter.stored({1: 3})
     eventually(lambda: (METRIC, 2, {"partition": "1"}) in gauges.seen)

@@ -159,3 +159,18 @@ def test_other_names_are_refused_as_identifiers(name: str) -> None:
         checked_identifier(name, "setting")
 
     assert not raised.value.internal
+
+
+def test_only_what_is_not_there_is_put_as_new(state: StateBackend) -> None:
+    state.put("old", 1)
+    state.put_new({"old": 2, "new": 3})
+
+    assert state.items() == {"old": 1, "new": 3}
+
+
+def test_a_claim_gives_the_entries(state: StateBackend) -> None:
+    state.put_many({"a": 1, "b": 2})
+
+    assert state.claim(["a", "c"]) == {"a": 1}
+    state.put_many({"a": 3, "c": 4})
+    assert [state.get(key) for key in "abc"] == [3, 2, 4]

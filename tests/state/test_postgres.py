@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from streamling.config.sections import PostgresState as PostgresSettings
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
+from streamling.state.backend import TakenOverError
 from streamling.state.postgres import PostgresState
 from tests.state.tls import tls_front
 
@@ -197,3 +198,68 @@ def test_verify_ca_refuses_a_certificate_nobody_vouches_for(
 def test_require_refuses_a_server_without_tls(settings: PostgresSettings) -> None:
     with pytest.raises(StreamlingError, match="SSL"):
         PostgresState("app", settings.model_copy(update={"sslmode": "require"}))
+
+
+# ── several instances ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_instance_that_was_stuck_cannot_put_back_an_old_position(settings: PostgresSettings) -> None:
+    with PostgresState("app", settings) as stuck, PostgresState("app", settings) as next_owner:
+        assert stuck.claim(["p0", "p1"]) == {}
+        stuck.put_many({"p0": 5, "p1": 5})
+        assert next_owner.claim(["p0"]) == {"p0": 5}
+        next_owner.put_many({"p0": 9})
+
+        with pytest.raises(TakenOverError) as refused:
+            stuck.put_many({"p0": 6, "p1": 6})
+        assert refused.value.keys == {"p0"}
+        assert [next_owner.get("p0"), next_owner.get("p1")] == [9, 5]
+        stuck.put_many({"p1": 7})
+        assert stuck.claim(["p0"]) == {"p0": 9}
+        stuck.put_many({"p0": 10})
+        assert next_owner.get("p0") == 10
+
+
+def test_a_claim_waits_for_a_write_that_is_under_way(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+    with PostgresState("app", settings) as owner, PostgresState("app", settings) as next_owner:
+        owner.claim(["p0"])
+        taken: list[dict[str, object]] = []
+        claiming = threading.Thread(target=lambda: taken.append(next_owner.claim(["p0"])))
+
+        def write(connection: psycopg.Connection) -> None:
+            owner._check_owned(connection, ["p0"])
+            claiming.start()
+            claiming.join(0.5)
+            assert taken == []
+            owner._upsert(connection, {"p0": "8"}, "DO UPDATE SET data = excluded.data")
+
+        owner._run("be written", write)
+        claiming.join(10)
+        assert taken == [{"p0": 8}]
+
+
+def test_instances_that_claim_and_write_at_the_same_time_never_lose_a_position(settings: PostgresSettings) -> None:
+    """Each counts on from what it claims: the count is the number of successful writes, whoever made them."""
+    keys = [f"p{n}" for n in range(4)]
+    written: list[int] = []
+
+    def count_up() -> None:
+        done = 0
+        with PostgresState("app", settings) as state:
+            for _ in range(15):
+                entries = state.claim(keys)
+                try:
+                    state.put_many({key: entries.get(key, 0) + 1 for key in keys})
+                    done += 1
+                except TakenOverError:
+                    continue
+        written.append(done)
+
+    PostgresState("app", settings).close()
+    threads = [threading.Thread(target=count_up) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with PostgresState("app", settings) as state:
+        assert {state.get(key) for key in keys} == {sum(written)}

@@ -19,6 +19,7 @@ from streamling.checkpoint.messages import (
     Finalizer,
     Marked,
     Marker,
+    Requested,
     SinkEnded,
     Stop,
     Store,
@@ -82,6 +83,9 @@ class Checkpointer:
         self._coordinator = Coordinator(flows=flows, sinks=sinks, interval=interval, timeout=timeout, now=clock.now())
         self._inbox: deque[Event] = deque()
         self._changed = threading.Condition()
+        #: the last epochs that began, and that became final
+        self._begun = 0
+        self._final = 0
         self._terminal_finalized = False
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
@@ -107,6 +111,15 @@ class Checkpointer:
         self._send(SinkEnded(sink))
 
     # ── from the engine ─────────────────────────────────────────────────────────────────────────────────────
+
+    def checkpoint(self, timeout: float) -> bool:
+        """Run an epoch now and wait for it. True: everything that flows had delivered before the call is stored."""
+        with self._changed:
+            begun = self._begun
+        self._send(Requested())
+        with self._changed:
+            self._clock.wait_for(self._changed, lambda: self._final > begun or self._ended, timeout)
+            return self._final > begun
 
     def terminal(self, timeout: float) -> bool:
         """Run the last epoch and wait for it. True: finalized. False: not in time (or failed before), and it
@@ -165,6 +178,8 @@ class Checkpointer:
             case Marker():
                 log.debug("checkpoint %d%s begins", action.epoch, " (final)" if action.terminal else "")
                 self._count("checkpoint_markers_sent", len(self._flows))
+                with self._changed:
+                    self._begun = action.epoch
                 for flow in self._flows.values():
                     flow.request_marker(action.epoch)
             case Store():
@@ -188,6 +203,9 @@ class Checkpointer:
         log.debug("checkpoint %d is final after %.3f s", action.epoch, action.seconds)
         self._on_finalized(action.epoch, action.positions)
         self._terminal_finalized = action.terminal
+        with self._changed:
+            self._final = action.epoch
+            self._changed.notify_all()
         self._count("checkpoint_epochs_succeeded")
         self._count("checkpoint_finalizers_sent")
         if self._metrics:

@@ -19,6 +19,7 @@ from streamling.checkpoint.messages import (
     Finalizer,
     Marked,
     Marker,
+    Requested,
     SinkEnded,
     Stop,
     Store,
@@ -30,6 +31,7 @@ from streamling.checkpoint.messages import (
 )
 from streamling.errors import StreamlingError
 from streamling.retry import pause_after
+from streamling.state.backend import TakenOverError
 
 if TYPE_CHECKING:
     from streamling.plugins.operators import Position
@@ -84,6 +86,7 @@ class Coordinator:
         self._last_epoch = 0
         self._epoch: _Epoch | None = None
         self._stored: dict[str, Any] = {}
+        self._wanted = False
         self._terminal_wanted = False
         self._over = False
 
@@ -132,6 +135,8 @@ class Coordinator:
             case SinkEnded():
                 self._expected.discard(event.sink)
                 return self._advance(now)
+            case Requested():
+                return self._want(now)
             case TerminalRequested():
                 return self._terminal(now)
             case Stored():
@@ -147,6 +152,12 @@ class Coordinator:
         self._last_epoch += 1
         self._epoch = _Epoch(self._last_epoch, started=now, terminal=terminal, warn_at=now + WARN_EVERY)
         return [Marker(self._last_epoch, terminal)]
+
+    def _want(self, now: float) -> list[Action]:
+        if self._epoch is None:
+            return self._begin(now, terminal=False)
+        self._wanted = True  # the one in flight may have passed a flow already
+        return []
 
     def _terminal(self, now: float) -> list[Action]:
         if self._terminal_wanted:
@@ -232,11 +243,16 @@ class Coordinator:
             self._over = True
         elif self._terminal_wanted:
             done += self._begin(now, terminal=True)
+        elif self._wanted:
+            self._wanted = False
+            done += self._begin(now, terminal=False)
         return done
 
     def _store_failed(self, event: StoreFailed, now: float) -> list[Action]:
         epoch = self._epoch
         assert epoch is not None
+        if isinstance(event.error, TakenOverError):
+            return self._leave_out(epoch, event.error, now)
         too_late = not epoch.terminal and now - epoch.stored_from >= self._timeout
         if not event.error.retriable or too_late:
             return self._fail(event.error.context(f"checkpoint {epoch.number}: storing the positions"))
@@ -249,6 +265,19 @@ class Coordinator:
         epoch.warn_at = now + WARN_EVERY
         failed = f"checkpoint {epoch.number}: storing the positions failed"
         return [Warn(f"{failed}, trying again in {pause:g} s: {event.error}")]
+
+    def _leave_out(self, epoch: _Epoch, error: TakenOverError, now: float) -> list[Action]:
+        """Another instance goes on with some of the keys, from what is stored: our positions there are void."""
+        entries = epoch.entries or {}
+        void = entries.keys() & error.keys
+        self._stored.update((key, entries[key]) for key in void)  # not tried again
+        epoch.entries = {key: value for key, value in entries.items() if key not in void}
+        epoch.marked = {
+            flow: {key: None if key in void else value for key, value in position.items()}
+            for flow, position in epoch.marked.items()
+        }
+        warning = Warn(f"checkpoint {epoch.number}: {error}; rows since its last checkpoint come again there")
+        return [warning, *([Store(epoch.number, epoch.entries)] if epoch.entries else self._finalize(now))]
 
     def _stop(self) -> list[Action]:
         epoch, missing = self._epoch, self.missing()

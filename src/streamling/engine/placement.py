@@ -20,7 +20,7 @@ from streamling.engine.analysis import Built
 from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
-from streamling.plugins.context import NodeContext, ignore_stop
+from streamling.plugins.context import NodeContext, ignore_stop, nothing_to_await
 from streamling.plugins.loader import FILE_MODULE
 from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
@@ -155,6 +155,8 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
         shared=Shared(),
         stopping=NeverStopping(),
         request_stop=ignore_stop,
+        restart_stream=nothing_to_await,
+        checkpoint=nothing_to_await,
     )
 
 

@@ -113,6 +113,7 @@ class PipelineRun:
 
     def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
         """What one instance of a node's operator is given."""
+        flow = node.name if instances == 1 else f"{node.name}[{instance}]"
         return NodeContext(
             name=node.name,
             options=node.options,
@@ -128,6 +129,8 @@ class PipelineRun:
             tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
             stopping=self._stopping,
             request_stop=self.stop,
+            restart_stream=lambda timeout: self._parts.flows[flow].restart(timeout),
+            checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
         )
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────

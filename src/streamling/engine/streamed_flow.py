@@ -1,7 +1,7 @@
 """A flow that Spark Structured Streaming paces.
 
-A query that cannot go on (a new schema in the topic, brokers that do not answer) is replaced by another one from the
-position reached; the pipeline does not notice.
+A query that cannot go on (a new schema in the topic, brokers that do not answer, partitions that another instance takes
+over) is replaced by another one; the pipeline does not notice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streamling.engine.network import FrameSinkStep, FrameStep, Outlet
 from streamling.engine.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import StreamAgain, StreamedSource
+from streamling.plugins.operators import StreamAgain, StreamedSource, StreamFrom
 from streamling.retry import pause_after
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class StreamedFlow(Flow):
         self._refusing = False
         #: why the running query has to be replaced by another one
         self._again: StreamAgain | None = None
+        #: the source wants another query; no batch begins until it has been asked for one
+        self._restarting = threading.Event()
         #: failed queries since the last batch, and when the last one was told
         self._attempts = 0
         self._told = 0.0
@@ -69,20 +71,35 @@ class StreamedFlow(Flow):
     def source(self) -> StreamedSource[Any]:
         return self._source
 
+    def restart(self, timeout: float) -> bool:
+        self._restarting.set()
+        self._wake.set()
+        if not self._boundary.acquire(timeout=timeout):
+            return False
+        self._boundary.release()
+        return True
+
     def _flow(self) -> None:
-        while not self._closed.is_set() and (again := self._stream()) is not None:
-            self._before_next(again)
+        while not self._closed.is_set():
+            again = self._stream()
+            if again is not None:
+                self._wait_for_source(again)
+            while self._paused.is_set() and not self._closed.is_set():
+                self._idle(None)
 
     def _stream(self) -> StreamlingError | None:
-        """Run one query to its end. Returns why there has to be another one, None when the flow is closed."""
+        """Run one query to its end. Returns what ended it, None when the flow is closed or the source wants another."""
         scratch = Path(tempfile.mkdtemp(prefix="streamling-query-"))
         self._again, self._refusing = None, False
+        self._restarting.clear()  # before the source is asked: what changes from here on sets it again
         query = None
         try:
             query = self._query(scratch)
-            while not self._closed.is_set() and query.isActive and self._again is None:
+            while not self._closed.is_set() and not self._restarting.is_set() and self._again is None:
+                if query is not None and not query.isActive:
+                    break
                 self._idle(_QUERY_CHECK)
-            failure = query.exception()
+            failure = query.exception() if query is not None else None
             if failure is not None and self._again is None and not self._closed.is_set():
                 raise Rows(self._session, lineage=((self._node, self._source),)).explained(failure)
             return self._again
@@ -100,7 +117,7 @@ class StreamedFlow(Flow):
                 query.stop()
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _before_next(self, again: StreamlingError) -> None:
+    def _wait_for_source(self, again: StreamlingError) -> None:
         """A source that is away is waited for; markers are answered meanwhile."""
         self._attempts = self._attempts + 1 if again.retriable else 0
         if self._attempts:
@@ -111,17 +128,20 @@ class StreamedFlow(Flow):
             until = time.monotonic() + pause
             while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
                 self._idle(left)
-        while self._paused.is_set() and not self._closed.is_set():
-            self._idle(None)
 
     def _act(self) -> None:
         if self._requested is not None or self._committed is not None:
             with self._boundary:
                 super()._act()
 
-    def _query(self, scratch: Path) -> StreamingQuery:
+    def _query(self, scratch: Path) -> StreamingQuery | None:
         _activate(self._session)
-        frame = self._with_operation(self._ask(lambda: self._source.stream(self._session, self._position)))
+        stream = self._ask(lambda: self._source.stream(self._session, self._position))
+        if stream is None:
+            return None
+        if isinstance(stream, StreamFrom):
+            self._position = stream.position
+        frame = self._with_operation(stream.frame if isinstance(stream, StreamFrom) else stream)
         rows, deliver = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
 
         def on_batch(frame: DataFrame, number: int) -> None:
@@ -142,7 +162,7 @@ class StreamedFlow(Flow):
 
     def _on_batch(self, deliver: Callable[[], None], scratch: Path, number: int) -> None:
         with self._boundary:
-            if self._refusing or self._paused.is_set() or self._again is not None:
+            if self._refusing or self._paused.is_set() or self._restarting.is_set() or self._again is not None:
                 return  # nothing of this batch is delivered and the position stays: it comes again
             try:
                 deliver()

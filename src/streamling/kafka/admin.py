@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamling.errors import StreamlingError
@@ -22,6 +23,7 @@ _REFUSED = {
     "TopicAuthorizationException": "no right to use the topic '{topic}'",
     "GroupAuthorizationException": "no right to use the consumer group",
     "ClusterAuthorizationException": "no right to do this on the brokers at {brokers}",
+    "InconsistentGroupProtocolException": "another program is in the consumer group and divides topics otherwise",
     "UnsupportedSaslMechanismException": "the brokers at {brokers} do not know this SASL mechanism",
     "ConfigException": "the Kafka settings are not usable: {said}",
     "InvalidTopicException": "'{topic}' is no name for a topic",
@@ -29,6 +31,16 @@ _REFUSED = {
     "InvalidPartitionsException": "the topic '{topic}' cannot be created: {said}",
     "InvalidConfigurationException": "the topic '{topic}' cannot be created: {said}",
 }
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a consumer group, as the brokers know it."""
+
+    client_id: str
+    host: str
+    #: its partitions of the topic that was asked about
+    partitions: frozenset[int]
 
 
 class KafkaAdmin:
@@ -43,7 +55,7 @@ class KafkaAdmin:
         for name, value in {**settings, "default.api.timeout.ms": str(_SECONDS * 1000)}.items():
             properties.put(name, value)
         properties.put("request.timeout.ms", str(_SECONDS * 1000))
-        self._admin: Any = self._told("", lambda: self._clients.admin.AdminClient.create(properties))
+        self._admin: Any = self.told("", lambda: self._clients.admin.AdminClient.create(properties))
 
     @property
     def _clients(self) -> Any:
@@ -57,7 +69,7 @@ class KafkaAdmin:
             described = self._got(self._admin.describeTopics(names).allTopicNames())
             return sorted(entry.partition() for entry in described.get(topic).partitions())
 
-        return self._told(topic, ask)
+        return self.told(topic, ask)
 
     def exists(self, topic: str) -> bool:
         """Whether there is a topic of this name."""
@@ -75,7 +87,7 @@ class KafkaAdmin:
         new = self._clients.admin.NewTopic(topic, optional.of(partitions), optional.empty()).configs(properties)
         topics = self._jvm.java.util.Collections.singletonList(new)
         try:
-            self._told(topic, lambda: self._got(self._admin.createTopics(topics).all()))
+            self.told(topic, lambda: self._got(self._admin.createTopics(topics).all()))
         except _TopicExistsError:
             return  # another sink was faster
 
@@ -99,7 +111,24 @@ class KafkaAdmin:
         places = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
             places.put(self._place(topic, partition), self._clients.consumer.OffsetAndMetadata(offset))
-        self._told(topic, lambda: self._got(self._admin.alterConsumerGroupOffsets(group, places).all()))
+        self.told(topic, lambda: self._got(self._admin.alterConsumerGroupOffsets(group, places).all()))
+
+    def members(self, group: str, topic: str) -> list[Member]:
+        """Who takes part in a consumer group, and what each has of ``topic``."""
+        names = self._jvm.java.util.Collections.singletonList(group)
+
+        def ask() -> list[Member]:
+            described = self._got(self._admin.describeConsumerGroups(names).all()).get(group)
+            return [
+                Member(
+                    member.clientId(),
+                    member.host().removeprefix("/"),
+                    frozenset(p.partition() for p in member.assignment().topicPartitions() if p.topic() == topic),
+                )
+                for member in described.members()
+            ]
+
+        return self.told(topic, ask)
 
     def close(self) -> None:
         """Disconnect without waiting."""
@@ -117,7 +146,7 @@ class KafkaAdmin:
             found = self._got(self._admin.listOffsets(wanted).all())
             return {partition: found.get(place).offset() for partition, place in places.items()}
 
-        return self._told(topic, ask)
+        return self.told(topic, ask)
 
     def _place(self, topic: str, partition: int) -> Any:
         return self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
@@ -125,7 +154,8 @@ class KafkaAdmin:
     def _got(self, future: Any) -> Any:
         return future.get(_SECONDS + 1, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
 
-    def _told(self, topic: str, ask: Callable[[], T]) -> T:
+    def told(self, topic: str, ask: Callable[[], T]) -> T:
+        """What ``ask`` returns; what the Java client raises in there as a `StreamlingError` about ``topic``."""
         from py4j.protocol import Py4JJavaError
 
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 class NodeState(Protocol):
     """Small durable memory of a node, in the pipeline's namespace of the state backend."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether other instances of the pipeline see the same entries."""
+
     def get(self, key: str) -> Any | None:
         """The JSON value under ``key``, None when there is none."""
 
@@ -30,8 +34,14 @@ class NodeState(Protocol):
     def put(self, key: str, value: Any) -> None:
         """Store a JSON value at once. Positions are not stored this way: the engine stores those."""
 
+    def put_new(self, entries: Mapping[str, Any]) -> None:
+        """Store those of ``entries`` whose keys are not there yet, at once."""
+
     def remove(self, key: str) -> None:
         """Forget ``key``."""
+
+    def claim(self, keys: Collection[str]) -> Mapping[str, Any]:
+        """Take ``keys`` over from other instances, which cannot write them from now on, and get their entries."""
 
 
 class Metrics(Protocol):
@@ -55,6 +65,11 @@ class Stopping(Protocol):
 
 def ignore_stop(reason: str, keep_position: bool) -> None:
     """Where there is no pipeline to stop."""
+
+
+def nothing_to_await(timeout: float) -> bool:
+    """Where there is no flow."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,12 @@ class NodeContext(Generic[OptionsT]):
     #: ask the pipeline to stop cleanly, as on SIGTERM, giving a reason; with True as second argument the
     #: unfinished epoch is not committed and its rows come again next time
     request_stop: Callable[[str, bool], None] = ignore_stop
+    #: for a streamed source, from a thread of its own: let no further batch begin and ask ``stream`` again. Waits up
+    #: to so many seconds for the batch under way; True when everything that was read is on its way to the sinks
+    restart_stream: Callable[[float], bool] = nothing_to_await
+    #: store where the flows stand, without waiting for the next checkpoint. Waits up to so many seconds; True when
+    #: everything that was delivered before the call is durable and its position stored
+    checkpoint: Callable[[float], bool] = nothing_to_await
 
     @property
     def state_key(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 from streamling.errors import StreamlingError
@@ -25,6 +25,8 @@ class NoMetrics:
 class NoState:
     """Refuses every access with ``reason``."""
 
+    shared = False
+
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
@@ -37,7 +39,13 @@ class NoState:
     def put(self, key: str, value: Any) -> None:
         self._refuse()
 
+    def put_new(self, entries: Mapping[str, Any]) -> None:
+        self._refuse()
+
     def remove(self, key: str) -> None:
+        self._refuse()
+
+    def claim(self, keys: Collection[str]) -> Mapping[str, Any]:
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -180,7 +180,8 @@ class AnySource(Operator[OptionsT]):
 
     def commit(self, position: Position) -> None:
         """Everything up to ``position`` is durable in all sinks and the position is stored. Tell the outside
-        (a consumer group, a queue). May be called twice with the same position."""
+        (a consumer group, a queue). May be called twice with the same position. A value of None: another instance
+        had claimed that key, and ours was not stored."""
 
     def progress(self) -> Progress | None:
         """How much of the known work has been read; None when unknown."""
@@ -205,15 +206,24 @@ class StreamAgain(StreamlingError):
     asks `StreamedSource.stream` again from its position, after a pause when the error is retriable."""
 
 
+@dataclass(frozen=True)
+class StreamFrom:
+    """A stream that does not start where the flow stands, because others read a part of the data."""
+
+    frame: DataFrame
+    position: Position
+
+
 class StreamedSource(AnySource[OptionsT]):
     """A source that Spark Structured Streaming paces."""
 
     pacing: ClassVar = "stream"
 
     @abstractmethod
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame:
-        """A streaming DataFrame that starts right after ``position``. Called once per (re)start of the query; called
-        again after a pause when it raises a retriable error."""
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame | StreamFrom | None:
+        """A streaming DataFrame that starts right after ``position``, or says itself where. None: nothing to read
+        before the source calls ``context.restart_stream``. Called once per (re)start of the query; called again
+        after a pause when it raises a retriable error."""
 
     @abstractmethod
     def position_after(self, offset: str, previous: Position) -> Position:

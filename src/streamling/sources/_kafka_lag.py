@@ -22,18 +22,20 @@ class LagReporter:
         self._metrics = metrics
         self._interval = interval
         self._log = log
+        #: the offsets to compare with, of the partitions that are ours
         self._stored: Mapping[int, int] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lag of {topic}", daemon=True)
 
-    def start(self, offsets: Mapping[int, int]) -> None:
-        """Begin from where the source starts."""
+    def reading(self, offsets: Mapping[int, int]) -> None:
+        """Tell about these partitions, which are read from ``offsets`` on, and no others."""
         self._stored = dict(offsets)
-        self._thread.start()
+        if self._thread.ident is None:
+            self._thread.start()
 
     def stored(self, offsets: Mapping[int, int]) -> None:
         """Everything before ``offsets`` is done."""
-        self._stored = {**self._stored, **offsets}
+        self._stored = {partition: offsets.get(partition, offset) for partition, offset in self._stored.items()}
 
     def stop(self) -> None:
         self._stopped.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamling.errors import StreamlingError
@@ -22,6 +22,10 @@ class Offsets:
         self.topic = topic
         self.prefix = f"{node}:{topic}:"
 
+    def key(self, partition: int) -> str:
+        """The state key of a partition."""
+        return f"{self.prefix}{partition}"
+
     def of(self, position: Position) -> dict[int, int]:
         """The offsets a position stands for."""
         found = {}
@@ -37,7 +41,7 @@ class Offsets:
         position: dict[str, Any] = dict(previous)
         for partition, offset in offsets.items():
             if before.get(partition) != offset:
-                position[f"{self.prefix}{partition}"] = {"offset": offset, "updated_at": now}
+                position[self.key(partition)] = {"offset": offset, "updated_at": now}
         return position
 
     def parse(self, text: str) -> dict[int, int]:
@@ -48,27 +52,33 @@ class Offsets:
         """Offsets as Spark reads them."""
         return json.dumps({self.topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
 
-    def start(self, admin: KafkaAdmin, position: Position, starting: str) -> dict[int, int]:
-        """Where to start each partition: the stored offset, else as configured. Messages that are gone are an
-        error, not a gap."""
-        for _ in range(_LOOKS):
-            if admin.exists(self.topic):
-                break
-            time.sleep(_BETWEEN_LOOKS)
-        partitions = admin.partitions(self.topic)
+    def ends(self, admin: KafkaAdmin) -> Position:
+        """The position at the end of the topic."""
+        return self.position(admin.latest(self.topic, self._partitions(admin)), {})
+
+    def start(
+        self, admin: KafkaAdmin, position: Position, starting: str, only: Iterable[int] | None = None
+    ) -> dict[int, int]:
+        """Where to start each partition, or ``only`` some: the stored offset, else as configured. Messages that are
+        gone are an error, not a gap."""
+        partitions = self._partitions(admin)
+        if only is not None:
+            partitions = sorted(set(partitions).intersection(only))
         first, end = admin.earliest(self.topic, partitions), admin.latest(self.topic, partitions)
         stored = self.of(position)
         for partition, offset in sorted(stored.items()):
             self._check(partition, offset, first, end)
         new = [partition for partition in partitions if partition not in stored]
-        if starting == "latest":
-            # a partition that was added while the pipeline was down holds messages that nobody has read
-            fresh = first if stored else end
-        elif starting == "earliest":
-            fresh = first
-        else:
-            fresh = admin.at_time(self.topic, new, int(starting))
+        # latest is a stored position from the first start on: what is not there was added since, and nobody has read it
+        fresh = first if starting in ("earliest", "latest") else admin.at_time(self.topic, new, int(starting))
         return stored | {partition: fresh[partition] for partition in new}
+
+    def _partitions(self, admin: KafkaAdmin) -> list[int]:
+        for _ in range(_LOOKS):
+            if admin.exists(self.topic):
+                break
+            time.sleep(_BETWEEN_LOOKS)
+        return admin.partitions(self.topic)
 
     def _check(self, partition: int, offset: int, first: Mapping[int, int], end: Mapping[int, int]) -> None:
         place = f"partition {partition} of the topic '{self.topic}'"

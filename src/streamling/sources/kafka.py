@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -16,10 +17,11 @@ from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Options, Parallel, SourceOptions
 from streamling.pipeline.scalars import BadValueError, Duration, folded
 from streamling.pipeline.typenames import TypeName
-from streamling.plugins.operators import Position, StreamAgain, StreamedSource
+from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
 from streamling.sources._kafka_avro import AvroFormat
 from streamling.sources._kafka_failures import UNKNOWN_KEY_SCHEMA, UNKNOWN_SCHEMA, Failure, find_failure, message_place
 from streamling.sources._kafka_filter import compiled_filter
+from streamling.sources._kafka_group import SourceGroup
 from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
 from streamling.sources._kafka_offsets import Offsets
@@ -152,11 +154,11 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._format = self._make_format()
         self._filter: str | None = None
         self._admin: KafkaAdmin | None = None
+        self._group: SourceGroup | None = None
         self._lag: LagReporter | None = None
         self._spark: SparkSession | None = None
         #: where the running query stands
         self._position: Position = {}
-        self._committed: dict[int, int] = {}
         #: a schema id that a message has and that the registry has to be asked for
         self._unknown: Failure | None = None
 
@@ -193,53 +195,62 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return (f"{self._offsets.prefix}*",)
 
     def restore(self) -> Position:
+        if self.context.state.shared:
+            return {}  # not before the group has told which partitions are ours
         return dict(self.context.state.get_prefix(self._offsets.prefix))
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def close(self) -> None:
+        if self._group is not None:
+            self._group.close()
         if self._lag is not None:
             self._lag.stop()
         if self._admin is not None:
             self._admin.close()
 
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame:
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame | StreamFrom | None:
         self._spark = spark
         self._format.load_writers()
         if self._unknown is not None:
             self._learn(self._unknown)
         if self._admin is None:
             self._admin = KafkaAdmin(spark, self._settings)
-        offsets = self._offsets.start(self._admin, position, self.options.starting_offsets)
-        self._position = self._offsets.position(offsets, position)
+        if self._group is None:
+            self._group = SourceGroup(spark, self._admin, self._settings, self.context, self._offsets)
+        mine = self._group.position(position or self._pinned(self._admin))
+        if mine is None:
+            self._report_lag(self._admin, {})
+            return None
+        offsets = self._offsets.start(self._admin, mine, self.options.starting_offsets, self._group.partitions)
+        self._position = self._offsets.position(offsets, mine)
         self._report_lag(self._admin, offsets)
-        if not position and self.options.starting_offsets == "latest":
-            for key, value in self._position.items():  # else a restart before the first batch would begin later
-                self.context.state.put(key, value)
         reader = spark.readStream.format("kafka").options(**self._reader_options(offsets))
-        return self._rows(reader.load())
+        rows = self._rows(reader.load())
+        return StreamFrom(rows, self._position) if self._group.shares else rows
+
+    def _pinned(self, admin: KafkaAdmin) -> Position:
+        """The end of the topic as of the first start with `latest`: else a restart before the first batch would begin
+        later."""
+        if self.options.starting_offsets != "latest":
+            return {}
+        if not self._offsets.of(self.context.state.get_prefix(self._offsets.prefix)):
+            self.context.state.put_new(self._offsets.ends(admin))
+        return self.restore()
 
     def position_after(self, offset: str, previous: Position) -> Position:
         self._position = self._offsets.position(self._offsets.parse(offset), previous)
         return self._position
 
     def commit(self, position: Position) -> None:
-        """The state is the truth; the group is for people and tools that look at it."""
-        offsets = self._offsets.of(position)
         if self._lag is not None:
-            self._lag.stored(offsets)
-        if self._config.consumer_group_id is None or self._admin is None:
+            self._lag.stored(self._offsets.of(position))
+        if self._group is None:
             return
-        moved = {partition: offset for partition, offset in offsets.items() if self._committed.get(partition) != offset}
-        if not moved:
-            return
-        group = f"{self._config.consumer_group_id}-{self.context.name}"
         try:
-            self._admin.commit(group, self._topic, moved)
+            self._group.stored(position)
         except StreamlingError as error:
-            self.context.log.warning("the offsets were not committed to the group '%s': %s", group, error)
-        else:
-            self._committed |= moved
+            self.context.log.warning("the offsets were not committed to the group '%s': %s", self._group.name, error)
 
     def explain(self, error: Exception) -> StreamlingError | None:
         text = error_text(error)
@@ -257,7 +268,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         if self._lag is None:
             interval = self._config.lag_report_interval_ms / 1000
             self._lag = LagReporter(admin, self._topic, self.context.metrics, interval, self.context.log)
-            self._lag.start(offsets)
+        self._lag.reading(offsets)
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -280,7 +291,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _reader_options(self, offsets: Mapping[int, int]) -> dict[str, str]:
         options = {
             **spark_options(self._settings),
-            "subscribe": self._topic,
+            **self._which(offsets),
             "startingOffsets": self._offsets.spark(offsets),
             "failOnDataLoss": "true",
             "includeHeaders": str(OP not in self._format.schema().names).lower(),
@@ -292,6 +303,12 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             options["minOffsetsPerTrigger"] = options["maxOffsetsPerTrigger"]
             options["maxTriggerDelay"] = f"{int(self.options.batch_flush_interval * 1000)}ms"
         return options
+
+    def _which(self, offsets: Mapping[int, int]) -> dict[str, str]:
+        """A topic that is read alone is read with all partitions it will ever have."""
+        if self._group is None or self._group.partitions is None:
+            return {"subscribe": self._topic}
+        return {"assign": json.dumps({self._topic: sorted(offsets)})}
 
     def _rows(self, messages: DataFrame) -> DataFrame:
         primary_key = self.context.primary_key or self._format.primary_key()

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Self
 
 from streamling.errors import StreamlingError
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class TakenOverError(StreamlingError):
+    """Nothing was stored: another instance has claimed ``keys`` since this one did."""
+
+    def __init__(self, keys: Collection[str]) -> None:
+        super().__init__(f"the state under {', '.join(sorted(keys))} belongs to another instance of this pipeline now")
+        self.keys = frozenset(keys)
 
 
 class StateBackend(ABC):
@@ -19,6 +27,9 @@ class StateBackend(ABC):
     Values are whatever JSON can express. A write has happened, durably, when the call returns. Failures are
     `StreamlingError`s; ``retriable`` says whether trying again may help.
     """
+
+    #: whether instances of a pipeline on several machines see the same entries
+    shared: ClassVar[bool] = False
 
     @abstractmethod
     def get(self, key: str) -> Any | None:
@@ -30,7 +41,8 @@ class StateBackend(ABC):
 
     @abstractmethod
     def put_many(self, entries: Mapping[str, Any]) -> None:
-        """Store all entries or none of them; a value of None removes the key."""
+        """Store all entries or none of them; a value of None removes the key. Raises `TakenOverError` when another
+        instance has claimed one of the keys after this one claimed it."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -39,6 +51,15 @@ class StateBackend(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections. May be called twice."""
+
+    def claim(self, keys: Collection[str]) -> dict[str, Any]:
+        """Become the owner of ``keys`` and get their entries: from now on other instances that claimed them before
+        cannot write them. Where nothing is shared, everything is ours anyway."""
+        return {key: value for key in sorted(keys) if (value := self.get(key)) is not None}
+
+    def put_new(self, entries: Mapping[str, Any]) -> None:
+        """Store those of ``entries`` whose keys are not there yet."""
+        self.put_many({key: value for key, value in entries.items() if self.get(key) is None})
 
     def put(self, key: str, value: Any) -> None:
         """Store one entry; None removes it."""

@@ -1,17 +1,26 @@
-"""State in a Postgres table: for deployments whose disks do not outlive the process."""
+"""State in a Postgres table: for deployments whose disks do not outlive the process, and for several instances.
+
+**Claims.** An instance that takes over a key (the position of a partition) first claims it: it writes its own id under
+``<key>:owner`` and reads the entry, in one transaction. A write of a claimed key holds a lock on that row and compares
+the id. So an instance that was stuck or cut off while another one took over cannot put back an old position, and one
+that takes over never misses a position that was stored a moment before. The last one to claim is the owner; nothing
+has to be released, and nothing expires.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, LiteralString, TypeVar
+from uuid import uuid4
 
 from streamling.config import sections
 from streamling.errors import StreamlingError
 from streamling.postgres.connection import Server, connect
 from streamling.postgres.errors import is_transient
-from streamling.state.backend import StateBackend, checked_identifier, encoded
+from streamling.state.backend import StateBackend, TakenOverError, checked_identifier, encoded
 
 if TYPE_CHECKING:
     import psycopg
@@ -19,10 +28,14 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
+_OWNER = ":owner"
+
 
 class PostgresState(StateBackend):
     """Entries of one namespace in a Postgres table. Schema and table are made when missing, unless ``create`` is
     false: then only `exists` may be asked before there are any."""
+
+    shared: ClassVar[bool] = True
 
     def __init__(
         self, namespace: str, settings: sections.PostgresState, *, acquire_timeout: float = 5.0, create: bool = True
@@ -31,6 +44,9 @@ class PostgresState(StateBackend):
 
         self._namespace = namespace
         self._settings = settings
+        #: who we are in claims, and the keys that we ever claimed
+        self._instance = uuid4().hex
+        self._claimed: frozenset[str] = frozenset()
         self._server = Server(
             settings.host,
             settings.port,
@@ -74,15 +90,9 @@ class PostgresState(StateBackend):
         keys = sorted(texts)
 
         def write(connection: psycopg.Connection) -> None:
+            self._check_owned(connection, self._claimed.intersection(entries))
             if keys:
-                connection.execute(
-                    self._sql(
-                        "INSERT INTO {table} (namespace, key, data) "
-                        "SELECT %s, k, d::jsonb FROM unnest(%s::text[], %s::text[]) AS entry (k, d) "
-                        "ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data"
-                    ),
-                    (self._namespace, keys, [texts[key] for key in keys]),
-                )
+                self._upsert(connection, {key: texts[key] for key in keys}, "DO UPDATE SET data = excluded.data")
             if removals:
                 connection.execute(
                     self._sql("DELETE FROM {table} WHERE namespace = %s AND key = ANY(%s)"),
@@ -91,6 +101,10 @@ class PostgresState(StateBackend):
 
         self._run("be written", write)
 
+    def put_new(self, entries: Mapping[str, Any]) -> None:
+        texts, _ = encoded(entries)
+        self._run("be written", lambda c: self._upsert(c, dict(sorted(texts.items())), "DO NOTHING"))
+
     def clear(self) -> None:
         query = self._sql("DELETE FROM {table} WHERE namespace = %s")
         self._run("be written", lambda c: c.execute(query, (self._namespace,)))
@@ -98,6 +112,45 @@ class PostgresState(StateBackend):
     def close(self) -> None:
         with self._lock:
             self._disconnect()
+
+    # ── claims ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def claim(self, keys: Collection[str]) -> dict[str, Any]:
+        claims = {f"{key}{_OWNER}": json.dumps({"instance": self._instance}) for key in sorted(keys)}
+        query = self._sql("SELECT key, data FROM {table} WHERE namespace = %s AND key = ANY(%s)")
+
+        def take(connection: psycopg.Connection) -> dict[str, Any]:
+            # waits for writes of the owner so far; the query after it sees what they stored
+            self._upsert(connection, claims, "DO UPDATE SET data = excluded.data")
+            return dict(connection.execute(query, (self._namespace, list(keys))).fetchall())
+
+        entries = self._run("be claimed", take)
+        self._claimed |= frozenset(keys)
+        return entries
+
+    def _check_owned(self, connection: psycopg.Connection, keys: Collection[str]) -> None:
+        """Hold off claims of ``keys`` until the end of the transaction; raise when others have some of them."""
+        if not keys:
+            return
+        query = self._sql(
+            "SELECT key FROM {table} WHERE namespace = %s AND key = ANY(%s) AND data ->> 'instance' = %s "
+            "ORDER BY key FOR SHARE"
+        )
+        wanted = [f"{key}{_OWNER}" for key in keys]
+        ours = {row[0] for row in connection.execute(query, (self._namespace, wanted, self._instance)).fetchall()}
+        if lost := [key for key in keys if f"{key}{_OWNER}" not in ours]:
+            raise TakenOverError(lost)
+
+    def _upsert(self, connection: psycopg.Connection, texts: Mapping[str, str], conflict: LiteralString) -> None:
+        """Write JSON ``texts`` by key, in the order of the keys."""
+        connection.execute(
+            self._sql(
+                "INSERT INTO {table} (namespace, key, data) "
+                "SELECT %s, k, d::jsonb FROM unnest(%s::text[], %s::text[]) AS entry (k, d) "
+                "ON CONFLICT (namespace, key) " + conflict
+            ),
+            (self._namespace, list(texts), list(texts.values())),
+        )
 
     # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -170,7 +223,7 @@ class PostgresState(StateBackend):
             except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject):
                 continue  # IF NOT EXISTS is not atomic: another process made it this very moment
 
-    def _sql(self, statement: str) -> Composed:
+    def _sql(self, statement: LiteralString) -> Composed:
         from psycopg import sql
 
         return sql.SQL(statement).format(table=self._table)

@@ -1,0 +1,137 @@
+"""A Java consumer that takes part in a group and fetches nothing: Spark does the reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: seconds that leaving the group may take
+_LEAVE_SECONDS = 3
+#: seconds after which new partitions of the topic are seen at the latest
+_METADATA_AGE = 10
+
+
+class Partitions(Protocol):
+    """What happens to the partitions of a member, told while it polls."""
+
+    def gained(self, partitions: frozenset[int]) -> None:
+        """These are ours from now on; none when only others changed."""
+
+    def revoked(self, partitions: frozenset[int]) -> None:
+        """These go to another member as soon as this returns."""
+
+    def lost(self, partitions: frozenset[int]) -> None:
+        """Another member may have these already."""
+
+
+class GroupConsumer:
+    """One member of one group for one topic. All calls from one thread, `wakeup` aside.
+
+    Errors are those of the Java client (`Py4JJavaError`).
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Mapping[str, str],
+        *,
+        group: str,
+        topic: str,
+        session_timeout: float,
+        rebalance_timeout: float,
+        partitions: Partitions,
+    ) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        jvm: Any = spark._jvm
+        gateway: Any = spark.sparkContext._gateway
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        self._jvm = jvm
+        self._topic = topic
+        properties = jvm.java.util.HashMap()
+        for name, value in {**settings, **_settings(group, session_timeout, rebalance_timeout)}.items():
+            properties.put(name, value)
+        nothing = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer()
+        self._consumer: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties, nothing, nothing)
+        # held here as well: the JVM only knows it by name
+        self._listener = _Listener(self._consumer, partitions)
+        self._consumer.subscribe(jvm.java.util.Collections.singletonList(topic), self._listener)
+
+    def poll(self, seconds: float) -> None:
+        """Do what the group wants done, for about so long."""
+        self._consumer.poll(self._jvm.java.time.Duration.ofMillis(int(seconds * 1000)))
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Tell the group the offsets of the next messages, without waiting."""
+        self._consumer.commitAsync(self._places(offsets), None)
+
+    def close(self, offsets: Mapping[int, int]) -> None:
+        """Commit ``offsets`` and leave the group."""
+        duration = self._jvm.java.time.Duration.ofSeconds(_LEAVE_SECONDS)
+        try:
+            if offsets:
+                self._consumer.commitSync(self._places(offsets), duration)
+        finally:
+            self._consumer.close(duration)
+
+    def wakeup(self) -> None:
+        """End a poll early; it raises. From any thread."""
+        self._consumer.wakeup()
+
+    def _places(self, offsets: Mapping[int, int]) -> Any:
+        places = self._jvm.java.util.HashMap()
+        for partition, offset in offsets.items():
+            place = self._jvm.org.apache.kafka.common.TopicPartition(self._topic, partition)
+            places.put(place, self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset))
+        return places
+
+
+def _settings(group: str, session_timeout: float, rebalance_timeout: float) -> dict[str, str]:
+    return {
+        "group.id": group,
+        "enable.auto.commit": "false",
+        "allow.auto.create.topics": "false",
+        # members that keep their partitions go on while others move
+        "partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+        "session.timeout.ms": str(int(session_timeout * 1000)),
+        "heartbeat.interval.ms": str(int(min(3.0, session_timeout / 3) * 1000)),
+        "max.poll.interval.ms": str(int(rebalance_timeout * 1000)),
+        "metadata.max.age.ms": str(_METADATA_AGE * 1000),
+        # for partitions nobody committed anything for: must be something, and is never used
+        "auto.offset.reset": "latest",
+    }
+
+
+class _Listener:
+    """Called by the Java client inside ``poll``, on the thread that polls."""
+
+    def __init__(self, consumer: Any, partitions: Partitions) -> None:
+        self._consumer = consumer
+        self._partitions = partitions
+
+    def onPartitionsAssigned(self, partitions: Any) -> None:  # noqa: N802 - the Java interface's name
+        self._consumer.pause(partitions)
+        self._partitions.gained(_numbers(partitions))
+
+    def onPartitionsRevoked(self, partitions: Any) -> None:  # noqa: N802
+        self._tell(self._partitions.revoked, partitions)
+
+    def onPartitionsLost(self, partitions: Any) -> None:  # noqa: N802
+        self._tell(self._partitions.lost, partitions)
+
+    def _tell(self, what: Callable[[frozenset[int]], None], partitions: Iterable[Any]) -> None:
+        if numbers := _numbers(partitions):
+            what(numbers)
+
+    def toString(self) -> str:  # noqa: N802 - asked for by Java's log lines
+        return type(self).__name__
+
+    class Java:
+        implements: ClassVar = ["org.apache.kafka.clients.consumer.ConsumerRebalanceListener"]
+
+
+def _numbers(partitions: Iterable[Any]) -> frozenset[int]:
+    return frozenset(place.partition() for place in partitions)

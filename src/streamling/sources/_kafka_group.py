@@ -1,0 +1,125 @@
+"""Which partitions of its topic a Kafka source reads, and from where, when other instances read it too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamling.kafka.consumer import GroupConsumer, Partitions
+from streamling.kafka.instances import Instance
+from streamling.kafka.membership import Group, Membership, Stream, listed
+from streamling.plugins.operators import Position
+from streamling.sources._kafka_offsets import Offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from streamling.kafka.admin import KafkaAdmin
+    from streamling.plugins.context import NodeContext
+    from streamling.sources.kafka import KafkaSourceOptions
+
+
+class SourceGroup:
+    """The source's place among the instances of its pipeline.
+
+    With a state that others see, the consumer group divides the partitions, and whoever gets one goes on from the
+    position in the state. Else this instance reads all of them, and the group only shows when there is a second one.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        admin: KafkaAdmin,
+        settings: Mapping[str, str],
+        context: NodeContext[KafkaSourceOptions],
+        offsets: Offsets,
+    ) -> None:
+        config = context.config.kafka_source
+        self._context = context
+        self._admin = admin
+        self._offsets = offsets
+        self.shares = context.state.shared
+        self.name = f"{config.consumer_group_id or context.config.application_id}-{context.name}"
+        self._tells = self.shares or config.consumer_group_id is not None
+        #: when we got the partitions that the stream reads, see `Membership.held`
+        self._read: dict[int, int] = {}
+        self._told: frozenset[int] | None = None
+        self._committed: dict[int, int] = {}
+        session_timeout = config.session_timeout_ms / 1000
+        group = Group(self.name, session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout))
+        me = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
+
+        def connect(partitions: Partitions) -> GroupConsumer:
+            return GroupConsumer(
+                spark,
+                {**settings, "client.id": me.client_id},
+                group=group.name,
+                topic=offsets.topic,
+                session_timeout=group.session_timeout,
+                rebalance_timeout=group.rebalance_timeout,
+                partitions=partitions,
+            )
+
+        stream = Stream(context.restart_stream, context.checkpoint)
+        self._membership = Membership(connect, admin, group, me, stream, context.log)
+        self._membership.start()
+
+    def position(self, position: Position) -> Position | None:
+        """Where to go on from ``position``: there, with the partitions that are ours now. None: nothing to read."""
+        self._membership.check()
+        if not self.shares:
+            return position
+        held = self._membership.held()
+        if held is None:
+            return None
+        self._tell(frozenset(held))
+        if not held:
+            self._read = {}
+            return None
+        kept = {partition for partition, gain in held.items() if self._read.get(partition) == gain}
+        keys = {partition: self._offsets.key(partition) for partition in held}
+        claimed = self._context.state.claim([key for partition, key in keys.items() if partition not in kept])
+        self._read = dict(held)
+        self._committed = {}
+        mine = {keys[partition]: position[keys[partition]] for partition in kept if keys[partition] in position}
+        return {**mine, **claimed}
+
+    @property
+    def partitions(self) -> list[int] | None:
+        """The partitions to read; None: all."""
+        return sorted(self._read) if self.shares else None
+
+    def stored(self, position: Position) -> None:
+        """``position`` has been stored: tell the group. What another instance has claimed meanwhile is read anew from
+        the state, if the group still says that it is ours."""
+        void = {key for key, value in position.items() if value is None}
+        if taken := [partition for partition in self._read if self._offsets.key(partition) in void]:
+            self._read = {partition: gain for partition, gain in self._read.items() if partition not in taken}
+            self._context.restart_stream(0)
+        self._commit(self._offsets.of(position))
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._membership.close()
+
+    def _commit(self, offsets: Mapping[int, int]) -> None:
+        """The state is the truth; the group is for people and tools that look at it."""
+        moved = {partition: offset for partition, offset in offsets.items() if self._committed.get(partition) != offset}
+        if not self._tells or not moved:
+            return
+        if not self._membership.commit(moved):
+            self._admin.commit(self.name, self._offsets.topic, moved)
+        self._committed |= moved
+
+    def _tell(self, held: frozenset[int]) -> None:
+        if held == self._told:
+            return
+        self._told = held
+        topic, group = self._offsets.topic, self.name
+        if held:
+            self._context.log.info("reads %s of the topic '%s' (group '%s')", listed(held), topic, group)
+        else:
+            self._context.log.info(
+                "has no partition of the topic '%s' to read (group '%s'): waits for one", topic, group
+            )
