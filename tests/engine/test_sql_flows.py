@@ -1,6 +1,8 @@
 """SQL inside pipelines: fused, fanned out, united, streamed; and what its failures look like."""
 
 import pytest
+import xxhash
+from Crypto.Hash import keccak
 
 from streamling.errors import InvalidPipeline, StreamlingError
 from tests.engine.harness import Bench, eventually, finish
@@ -127,6 +129,60 @@ def test_a_streamed_source_with_sql_and_two_sinks(bench):
     ids = sorted(bench.ids("out"))
     assert ids == list(range(1, 2 * len(ids), 2))
     assert len({row["seen"] for row in bench.books["out"]}) > 1, "now() is evaluated for each batch"
+
+
+TRANSFERS = """
+SELECT id, upper(name) AS name, regexp_extract(name, '([0-9]+)', 1) AS digits, split_index('a,b', ',', 1) AS second,
+  parse_url('https://e.com/p?k=1', 'QUERY', 'k') AS k, _gs_keccak256(name) AS hash,
+  json_value(json_object('n', name), '$.n') AS back
+FROM numbers WHERE is_json(json_array(name))
+"""
+
+
+def test_functions_of_the_jvm_and_of_python_workers_in_one_statement(bench):
+    run = bench.run(pipeline(sql("t", " ".join(TRANSFERS.split())), "out: {type: memory, from: t}"))
+    rows = sorted(run.table("out").to_pylist(), key=lambda row: row["id"])
+    assert len(rows) == 100
+    assert rows[7] == {
+        "id": 7,
+        "name": "N7",
+        "digits": "7",
+        "second": "b",
+        "k": "1",
+        "hash": "0x" + keccak.new(digest_bits=256, data=b"n7").hexdigest(),
+        "back": "n7",
+        "_gs_op": "i",
+    }
+
+
+def test_kernels_in_a_stream_and_in_the_batches_of_one(bench):
+    """The first node is part of the streaming plan, those below it run for each batch in a session of Spark's own."""
+    hashed = sql("first", "SELECT value AS id, _gs_xxhash(cast(value as text)) AS hash FROM ticks")
+    below = sql("second", "SELECT id, hash, _gs_keccak256(hash) AS twice FROM first")
+    run = bench.start(
+        pipeline(
+            hashed + below,
+            "out: {type: ledger, from: second}\nplain: {type: ledger, from: first}",
+            "ticks: {type: tick, per_second: 200}",
+        )
+    )
+    eventually(lambda: len(bench.ids("out")) > 100 and len(bench.ids("plain")) > 100, 60)
+    run.stop("enough")
+    finish(run)
+    for row in bench.books["out"]:
+        digest = xxhash.xxh3_128_hexdigest(str(row["id"]).encode())
+        assert (row["hash"], row["twice"][:2]) == (digest, "0x")
+
+
+def test_an_error_raised_by_a_function_is_a_sentence(bench):
+    with pytest.raises(StreamlingError, match="this is no JSON: n") as caught:
+        bench.run(
+            pipeline(
+                sql("parsed", "SELECT id, parse_json(name) AS j FROM numbers"), "out: {type: memory, from: parsed}"
+            )
+        )
+    assert "parsed" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
 
 
 def test_a_failing_expression_names_the_node_and_says_why(bench):

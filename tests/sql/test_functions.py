@@ -11,11 +11,12 @@ import pytest
 
 from streamling.sql import catalog
 from streamling.sql.compiler import compile_sql
+from streamling.sql.dialect import tokenize
 from streamling.sql.frames import prepare
 from streamling.sql.library import registry
 from streamling.sql.library.docs import page, speed
 from streamling.sql.library.refused import INSTEAD
-from streamling.sql.plan import Column
+from streamling.sql.plan import Column, texts
 from streamling.sql.problems import SqlProblem
 
 FUNCTIONS = list(registry.functions())
@@ -60,6 +61,17 @@ def test_example(shown: dict[str, Any], function: Any, example: str) -> None:
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 def test_what_uses_kernels_says_so(function: Any) -> None:
     assert ("Arrow" in speed(function)) == bool(function.kernels)
+
+
+@pytest.mark.parametrize(("function", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
+def test_parameters_of_lambdas_cannot_hide_a_column(function: Any, example: str) -> None:
+    """Inside a lambda its parameter hides a column of the same name: ours have names that no column has."""
+    compiled = compile_sql(f"SELECT {example} AS v FROM t", {"t": ROW})
+    tokens = [token for text in texts(compiled.plan) for token in tokenize(text)]
+    arrows = [place for place, token in enumerate(tokens) if token.text == "->"]
+    hidden = [tokens[place - 1].text for place in arrows if tokens[place - 1].text != ")"]
+    hidden += [tokens[place - back].text for place in arrows if tokens[place - 1].text == ")" for back in (2, 4)]
+    assert [name for name in hidden if not name.startswith("__")] == []
 
 
 @pytest.mark.spark

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sql.compiler import compile_sql
+from streamling.sql.kernels.registration import register
 from streamling.sql.plan import Column, Filter, Project, Read
 from streamling.sql.problems import SqlRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _NAME = "source"
 
@@ -29,6 +35,12 @@ def compiled_filter(condition: str | None, schema: pa.Schema) -> str | None:
     if isinstance(below, Filter) and isinstance(below.child, Read):
         return below.condition
     raise _refused("is no single condition")
+
+
+def filtered(rows: DataFrame, condition: str) -> DataFrame:
+    """The rows for which a compiled condition is true."""
+    register(rows.sparkSession, [condition])
+    return rows.filter(condition)
 
 
 def _refused(message: str, remedy: str | None = None) -> StreamlingError:

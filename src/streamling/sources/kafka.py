@@ -20,7 +20,7 @@ from streamling.pipeline.typenames import TypeName
 from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
 from streamling.sources._kafka_avro import AvroFormat
 from streamling.sources._kafka_failures import UNKNOWN_KEY_SCHEMA, UNKNOWN_SCHEMA, Failure, find_failure, message_place
-from streamling.sources._kafka_filter import compiled_filter
+from streamling.sources._kafka_filter import compiled_filter, filtered
 from streamling.sources._kafka_group import SourceGroup
 from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
@@ -313,7 +313,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _rows(self, messages: DataFrame) -> DataFrame:
         primary_key = self.context.primary_key or self._format.primary_key()
         rows = decoded_rows(messages, self._format, self._schema(), self.context.name, primary_key)
-        return rows if self._filter is None else rows.filter(self._filter)
+        return rows if self._filter is None else filtered(rows, self._filter)
 
     def _undecodable(self) -> StreamlingError:
         """Spark does not say which message it could not decode: look for the first."""

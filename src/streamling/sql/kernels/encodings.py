@@ -53,18 +53,17 @@ def _encoded(value: bytes) -> str:
 def _converted(number: str, source: str, target: str) -> str | None:
     try:
         bases = int(source), int(target)
-        value = int(number, bases[0]) if _is_plain(number) else None
     except ValueError:
         return None
-    if value is None or not all(2 <= base <= 36 for base in bases):
+    if not all(2 <= base <= 36 for base in bases) or not _is_plain(number, bases[0]):
         return None
-    return _spelled(value, bases[1])
+    return _spelled(int(number, bases[0]), bases[1])
 
 
-def _is_plain(number: str) -> bool:
-    """Python's int() also takes spaces, 0x and underscores between digits."""
+def _is_plain(number: str, base: int) -> bool:
+    """Python's int() also takes spaces, 0x, underscores and digits of other alphabets."""
     digits = number[1:] if number[:1] in ("+", "-") else number
-    return digits.isascii() and digits.isalnum()
+    return bool(digits) and all(char in _DIGITS[:base] for char in digits.lower())
 
 
 def _spelled(value: int, base: int) -> str:

@@ -9,9 +9,9 @@ from streamling.sql.library.declaration import Args, Function, NotPossible, fill
 
 _TEXT, _LONG, _TEXTS = pa.string(), pa.int64(), pa.list_(pa.string())
 _PARTS = ("HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO")
-_HITS = "filter(sequence(1, greatest(length({0}), 1)), i -> substring({0}, i, length({1})) = {1} AND "
-_ONWARDS = f"try_element_at({_HITS}i >= {{2}}), greatest({{3}}, 1))"
-_BACK = f"try_element_at({_HITS}i <= length({{0}}) + {{2}} + 1), least(-{{3}}, -1))"
+_HITS = "filter(sequence(1, greatest(length({0}), 1)), __i -> substring({0}, __i, length({1})) = {1} AND "
+_ONWARDS = f"try_element_at({_HITS}__i >= {{2}}), greatest({{3}}, 1))"
+_BACK = f"try_element_at({_HITS}__i <= length({{0}}) + {{2}} + 1), least(-{{3}}, -1))"
 _INSTR = (
     "if({0} IS NULL OR {1} IS NULL OR {2} IS NULL OR {3} IS NULL OR {3} < 1, NULL, CAST(coalesce(CASE WHEN {2} > 0"
     f" THEN {_ONWARDS} WHEN {{2}} < 0 THEN {_BACK} END, 0) AS BIGINT))"

@@ -7,20 +7,20 @@ import pyarrow as pa
 from streamling.sql.library.declaration import Function
 
 _DOUBLE, _DOUBLES = pa.float64(), pa.list_(pa.float64())
-_KNOWN = "exists({0}, e -> e IS NOT NULL)"
-_SOME = "filter({0}, e -> e IS NOT NULL)"
-_DOT = "aggregate(zip_with({0}, {1}, (a, b) -> CAST(a AS DOUBLE) * b), 0D, (s, e) -> s + e)"
-_NORM = "sqrt(aggregate({0}, 0D, (s, e) -> s + CAST(e AS DOUBLE) * e))"
+_KNOWN = "exists({0}, __e -> __e IS NOT NULL)"
+_SOME = "filter({0}, __e -> __e IS NOT NULL)"
+_DOT = "aggregate(zip_with({0}, {1}, (__a, __b) -> CAST(__a AS DOUBLE) * __b), 0D, (__s, __e) -> __s + __e)"
+_NORM = "sqrt(aggregate({0}, 0D, (__s, __e) -> __s + CAST(__e AS DOUBLE) * __e))"
 _NORM_1 = _NORM.replace("{0}", "{1}")
 
 
 def _folded(start: str, step: str) -> str:
     """All in doubles, as DataFusion does it."""
-    return f"if({_KNOWN}, aggregate({_SOME}, {start}, (s, e) -> s {step} CAST(e AS DOUBLE)), NULL)"
+    return f"if({_KNOWN}, aggregate({_SOME}, {start}, (__s, __e) -> __s {step} CAST(__e AS DOUBLE)), NULL)"
 
 
 def _pairs(name: str, operator: str, what: str, example: str) -> Function:
-    spark = f"zip_with({{0}}, {{1}}, (a, b) -> CAST(a AS DOUBLE) {operator} b)"
+    spark = f"zip_with({{0}}, {{1}}, (__a, __b) -> CAST(__a AS DOUBLE) {operator} __b)"
     return Function(f"array_{name}", "numbers numbers", spark, what, example, _DOUBLES, f"list_{name}")
 
 
@@ -29,7 +29,7 @@ FUNCTIONS = (
     Function(
         "array_avg",
         "numbers",
-        f"if({_KNOWN}, aggregate({_SOME}, 0D, (s, e) -> s + e) / size({_SOME}), NULL)",
+        f"if({_KNOWN}, aggregate({_SOME}, 0D, (__s, __e) -> __s + __e) / size({_SOME}), NULL)",
         "Mean of the elements.",
         "array_avg([1.0, 2.0]) = 1.5",
         _DOUBLE,
@@ -38,7 +38,8 @@ FUNCTIONS = (
     Function(
         "array_distance",
         "numbers numbers",
-        "sqrt(aggregate(zip_with({0}, {1}, (a, b) -> pow(CAST(a AS DOUBLE) - b, 2)), 0D, (s, e) -> s + e))",
+        "sqrt(aggregate(zip_with({0}, {1}, (__a, __b) -> pow(CAST(__a AS DOUBLE) - __b, 2)), 0D,"
+        " (__s, __e) -> __s + __e))",
         "Distance of two points.",
         "array_distance([0.0, 0.0], [3.0, 4.0]) = 5.0",
         _DOUBLE,
@@ -47,8 +48,8 @@ FUNCTIONS = (
     Function(
         "array_normalize",
         "numbers",
-        f"if(size({{0}}) = 0, transform({{0}}, e -> CAST(e AS DOUBLE)), if({_NORM} = 0 OR {_NORM} IS NULL, NULL,"
-        f" transform({{0}}, e -> CAST(e AS DOUBLE) / {_NORM})))",
+        f"if(size({{0}}) = 0, transform({{0}}, __e -> CAST(__e AS DOUBLE)), if({_NORM} = 0 OR {_NORM} IS NULL, NULL,"
+        f" transform({{0}}, __e -> CAST(__e AS DOUBLE) / {_NORM})))",
         "The vector with length 1.",
         "array_normalize([3.0, 4.0]) = [0.6, 0.8]",
         _DOUBLES,
@@ -66,7 +67,7 @@ FUNCTIONS = (
     Function(
         "array_scale",
         "numbers number",
-        "if({1} IS NULL, NULL, transform({0}, e -> CAST(e AS DOUBLE) * {1}))",
+        "if({1} IS NULL, NULL, transform({0}, __e -> CAST(__e AS DOUBLE) * {1}))",
         "Every element times a number.",
         "array_scale([1.5], 2.0) = [3.0]",
         _DOUBLES,

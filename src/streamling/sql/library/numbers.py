@@ -15,7 +15,7 @@ _WHOLE = "abs({0}) >= 9007199254740992D"
 #: 93 steps are enough for 64 bits; decimals because the smallest BIGINT has no positive
 _EUCLID = (
     "aggregate(sequence(1, 93), struct(abs(CAST({0} AS DECIMAL(20, 0))) AS a, abs(CAST({1} AS DECIMAL(20, 0))) AS b),"
-    " (s, i) -> if(s.b = 0, s, struct(s.b AS a, CAST(s.a % s.b AS DECIMAL(20, 0)) AS b)), s -> s.a)"
+    " (__s, __i) -> if(__s.b = 0, __s, struct(__s.b AS a, CAST(__s.a % __s.b AS DECIMAL(20, 0)) AS b)), __s -> __s.a)"
 )
 _LCM = f"CAST(abs(CAST({{0}} DIV {_EUCLID} AS DECIMAL(19, 0)) * CAST({{1}} AS DECIMAL(19, 0))) AS BIGINT)"
 _ANGLE = (

@@ -28,7 +28,7 @@ _UUID7 = (
 
 
 def _field(args: Args) -> str:
-    """A field of the elements, as ``e.name``."""
+    """A field of the elements, as ``__e.name``."""
     name = literal_text(args[1])
     if name is None:
         raise NotPossible("the field has to be written as text", "such as array_filter(list, 'kind', 'x')")
@@ -37,7 +37,7 @@ def _field(args: Args) -> str:
     if struct is not None and pa.types.is_struct(struct) and struct.get_field_index(name) < 0:
         listed = ", ".join(field.name for field in struct)
         raise NotPossible(f"the elements have no field '{name}'", f"fields: {listed}")
-    return "e." + quoted(name).replace("{", "{{").replace("}", "}}")
+    return "__e." + quoted(name).replace("{", "{{").replace("}", "}}")
 
 
 def _filter(template: str) -> Rewrite:
@@ -48,11 +48,13 @@ def _zip(args: Args) -> exp.Expr:
     """Lists of different lengths are a mistake in the data."""
     if len(args) > 4:
         raise NotPossible("_gs_zip_arrays() takes 2 to 4 lists", "or use arrays_zip(list, …)")
-    fields = ", ".join(f"'f{place}', " + ("e" if not place else f"get({{{place}}}, i)") for place in range(len(args)))
+    fields = ", ".join(
+        f"'f{place}', " + ("__e" if not place else f"get({{{place}}}, __i)") for place in range(len(args))
+    )
     uneven = " OR ".join(f"size({{{place}}}) != size({{0}})" for place in range(1, len(args)))
     return fill(
         f"if({uneven}, raise_error('the lists have different lengths'),"
-        f" transform({{0}}, (e, i) -> named_struct({fields})))",
+        f" transform({{0}}, (__e, __i) -> named_struct({fields})))",
         args,
     )
 
@@ -62,7 +64,7 @@ def _enumerated(args: Args) -> pa.DataType | None:
     return None if element is None else pa.list_(pa.struct([("index", pa.int64()), ("value", element)]))
 
 
-_MATCHES = "filter({0}, e -> {field} <=> {2})"
+_MATCHES = "filter({0}, __e -> {field} <=> {2})"
 
 FUNCTIONS = (
     Function(
@@ -109,7 +111,7 @@ FUNCTIONS = (
     Function(
         "array_enumerate",
         "list",
-        "transform({0}, (v, i) -> named_struct('index', CAST(i AS BIGINT), 'value', v))",
+        "transform({0}, (__v, __i) -> named_struct('index', CAST(__i AS BIGINT), 'value', __v))",
         "The elements with their place, from 0.",
         "array_enumerate(['a'])[1]['index'] = 0",
         _enumerated,
@@ -133,7 +135,7 @@ FUNCTIONS = (
     Function(
         "array_filter_in",
         "structs name list",
-        _filter("filter({0}, e -> array_contains({2}, {field}))"),
+        _filter("filter({0}, __e -> array_contains({2}, {field}))"),
         "The structs whose field has one of these values.",
         "size(array_filter_in([named_struct('a', 'x'), named_struct('a', 'y')], 'a', ['y', 'z'])) = 1",
         like(0),
@@ -141,7 +143,7 @@ FUNCTIONS = (
     Function(
         "array_struct_field",
         "structs name",
-        _filter("transform({0}, e -> CAST({field} AS STRING))"),
+        _filter("transform({0}, __e -> CAST({field} AS STRING))"),
         "One field of every struct, as text.",
         "array_struct_field([named_struct('a', 'x')], 'a') = ['x']",
         pa.list_(_TEXT),

@@ -14,6 +14,7 @@ FAMILIES: dict[str, str] = {
     "numbers": "Numbers",
     "times": "Dates and times",
     "lists": "Lists",
+    "listchanges": "Changed lists",
     "listmath": "Lists of numbers",
     "nested": "Structs, maps and types",
     "regex": "Regular expressions",

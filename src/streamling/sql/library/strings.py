@@ -14,7 +14,7 @@ _TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
 #: words end at everything that is no letter or digit; Spark's initcap knows spaces only
 _INITCAP = (
     "array_join(transform(split(lower({0}), '(?<=[^\\\\p{{L}}\\\\p{{N}}])'),"
-    " w -> concat(upper(substring(w, 1, 1)), substring(w, 2))), '')"
+    " __w -> concat(upper(substring(__w, 1, 1)), substring(__w, 2))), '')"
 )
 #: a start before the text eats into the length, as in the standard; Spark would count from the end
 _SUBSTR = (
