@@ -432,7 +432,7 @@ def test_an_endpoint_that_is_away_is_waited_for(caplog):
     made = bench(server)
     made.ends = False
     run = made.start(batches(5, 5))
-    eventually(lambda: "connect" in caplog.text, "the trouble is logged")
+    eventually(lambda: "connection refused; attempt 1" in caplog.text, "the trouble is logged")
     with endpoint(echo, port=port):
         eventually(lambda: len(made.arrived) == 10, "the rows arrive")
         made.stop()

@@ -8,6 +8,7 @@ data is about to flow.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import threading
@@ -231,7 +232,7 @@ def _reason(error: BaseException, target: Target) -> str:
         case aiohttp.ClientConnectorDNSError():
             return f"the name '{error.host}' cannot be resolved"
         case aiohttp.ClientConnectorError():
-            return (error.os_error.strerror or "no connection").lower()
+            return os.strerror(error.os_error.errno).lower() if error.os_error.errno else "no connection"
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError() | ConnectionError():
             return "the connection broke before the answer was complete"
         case aiohttp.ClientResponseError() | aiohttp.http.HttpProcessingError():
