@@ -72,3 +72,26 @@ def test_a_name_that_no_module_can_have_is_refused(project, name):
     result = project.call("plugins", "new", name)
     assert result.code == 2
     assert f"'{name}' cannot be the name of a module" in result.err.replace("\n", " ")
+
+
+def test_functions_and_preprocessors_of_plugins_are_listed(project, monkeypatch):
+    text = """
+import pyarrow as pa
+from streamling.plugins import Preprocessor, SqlFunction, plugin
+
+@plugin("shout")
+class Shout(SqlFunction):
+    'Louder.'
+    takes, returns = (pa.string(),), pa.string()
+    def call(self, text): return text
+
+@plugin("acme.paths")
+class Paths(Preprocessor):
+    def rewrite(self, text): return text
+"""
+    path = project.write("more.py", text)
+    monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "more.py")
+    listed = json.loads(project.call("plugins", "list", "--json", "--kind", "function").out)
+    assert listed == [{"kind": "function", "id": "shout", "description": "Louder.", "origin": str(path), "runs": True}]
+    lines = project.call("plugins", "list", "--kind", "preprocessor").out.splitlines()
+    assert lines[1].split()[:2] == ["preprocessor", "acme.paths"]

@@ -20,9 +20,7 @@ from streamling.engine.placement import (
     ClusterPlacement,
     ExecutorSink,
     ExecutorTransform,
-    FailedOnExecutor,
     LocalPlacement,
-    failure_of,
     on_executor,
     placement_for,
 )
@@ -36,6 +34,7 @@ from streamling.plugins.registry import Registry
 from streamling.plugins.testing import Bench
 from streamling.plugins.testing.bench import NAME, wait_for_end
 from streamling.sinks.memory import MemorySink
+from streamling.spark.failures import FailedOnExecutor, failure_of
 from streamling.state.memory import MemoryState
 
 PLUGINS = Path(__file__).with_name("spreading.py")

@@ -35,6 +35,7 @@ def test_the_public_names():
         "SourceBatch",
         "SourceOptions",
         "SparkRead",
+        "SqlFunction",
         "StreamedSource",
         "StreamlingError",
         "Transform",

@@ -63,12 +63,14 @@ def new(name: str, folder: Path | None) -> int:
 
 
 @plugins.command("list", epilog=EXIT_CODES)
-@click.option("--kind", type=click.Choice(["source", "transform", "sink"]), help="Only node types of this kind.")
+@click.option(
+    "--kind", type=click.Choice(["source", "transform", "sink", "function", "preprocessor"]), help="Only this kind."
+)
 @config_option
 @json_option("A list of objects with kind, id, description, origin and runs.")
 @debug_option
 def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool) -> int:
-    """List all sources, transforms and sinks: id, where it comes from, what it does.
+    """List all sources, transforms and sinks, and what plugins add besides: id, origin, what it does.
 
     \b
     Examples:
@@ -113,17 +115,21 @@ def _entries(registry: Registry) -> Iterator[_Entry]:
             node_type = registry.get(kind, id)
             if node_type is not None:
                 yield _entry(kind, node_type, packages)
+    for name, kinds in (("function", registry.functions), ("preprocessor", registry.preprocessors)):
+        for id, plugin in sorted(kinds.items()):
+            yield _Entry(name, id, _description(plugin), _origin(id, plugin, packages), runs=True)
 
 
 def _entry(kind: NodeKind, node_type: NodeType, packages: dict[str, str]) -> _Entry:
-    origin = _origin(node_type, packages) if node_type.plugin else "built-in"
-    return _Entry(kind.value, node_type.id, _description(node_type), origin, node_type.operator is not None)
+    origin = _origin(node_type.id, node_type.operator, packages) if node_type.plugin else "built-in"
+    description = _description(node_type.options, node_type.operator)
+    return _Entry(kind.value, node_type.id, description, origin, node_type.operator is not None)
 
 
-def _description(node_type: NodeType) -> str:
+def _description(*classes: type | None) -> str:
     """What the author wrote first about the fields, or else about the class; not what our base classes say."""
-    ours = ("streamling.pipeline.options", "streamling.plugins.operators", "pydantic", "abc", "typing", "builtins")
-    for described in (node_type.options, node_type.operator):
+    ours = ("streamling.pipeline.options", "streamling.plugins.", "pydantic", "abc", "typing", "builtins")
+    for described in classes:
         for kind in described.__mro__ if described is not None else ():
             text = vars(kind).get("__doc__")
             if text and not kind.__module__.startswith(ours):
@@ -140,8 +146,8 @@ def _packages() -> dict[str, str]:
     return {e.name: f"{e.dist.name} {e.dist.version}" for e in entry_points(group=GROUP) if e.dist is not None}
 
 
-def _origin(node_type: NodeType, packages: dict[str, str]) -> str:
-    if node_type.id in packages:
-        return packages[node_type.id]
-    module = sys.modules.get(node_type.operator.__module__) if node_type.operator else None
+def _origin(id: str, kind: type | None, packages: dict[str, str]) -> str:
+    if id in packages:
+        return packages[id]
+    module = sys.modules.get(kind.__module__) if kind else None
     return getattr(module, "__file__", None) or "plugin"

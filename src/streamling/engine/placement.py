@@ -6,9 +6,6 @@ cluster they run on the executors, wrapped so that Spark sees them as part of it
 
 from __future__ import annotations
 
-import json
-import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -21,12 +18,13 @@ from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext, ignore_stop, nothing_to_await
-from streamling.plugins.loader import FILE_MODULE
 from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.shared import Shared
 from streamling.spark.arrow_map import map_in_arrow
+from streamling.spark.failures import failure_of, on_its_way
 from streamling.spark.master import is_local
+from streamling.spark.pickling import send_by_value
 from streamling.sql.plan import quoted
 
 if TYPE_CHECKING:
@@ -129,21 +127,10 @@ def on_executor(built: Built, operator: type[Operator[Any]] | None = None) -> Ar
     ``operator`` stands in for the class of ``built`` where that one cannot be sent.
     """
     kind: type[Any] = operator or type(built.operator)
-    _send_by_value(kind)
+    send_by_value(kind)
     work = _transforming if issubclass(kind, Transform) else _writing
     context, (rows, _) = _portable(built.operator.context), built.operator.batching()
     return _named(work(kind, context, rows), context.name, str(built.node))
-
-
-def _send_by_value(operator: type) -> None:
-    """Executors cannot import the modules of plugin files: let pickles carry what comes from there."""
-    from pyspark import cloudpickle
-
-    for kind in operator.__mro__:
-        if kind.__module__.startswith(FILE_MODULE):
-            cloudpickle.register_pickle_by_value(  # type: ignore[no-untyped-call]
-                sys.modules[kind.__module__]
-            )
 
 
 def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
@@ -207,10 +194,6 @@ def _slices(batch: pa.RecordBatch, rows: int | None) -> Iterator[pa.RecordBatch]
 # ── failures on their way back ───────────────────────────────────────────────────────────────────────────────
 
 
-class FailedOnExecutor(Exception):
-    """A failure of an operator as one line of JSON: all that comes back from a worker is text."""
-
-
 def _named(function: ArrowMap, name: str, node: str) -> ArrowMap:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         source = _Upstream(batches)
@@ -219,16 +202,7 @@ def _named(function: ArrowMap, name: str, node: str) -> ArrowMap:
         except Exception as error:
             if source.failed:
                 raise  # of an operator further up in the same plan
-            wrapped = StreamlingError.wrap(error, node)
-            told = {
-                "name": name,
-                "message": str(wrapped),
-                "causes": list(wrapped.causes()),
-                "remedy": wrapped.remedy,
-                "internal": wrapped.internal,
-                "retriable": wrapped.retriable,
-            }
-            raise FailedOnExecutor(json.dumps(told)) from None
+            raise on_its_way(error, name, node) from None
 
     return run
 
@@ -251,19 +225,3 @@ class _Upstream:
         except BaseException:
             self.failed = True
             raise
-
-
-def failure_of(error: Exception, name: str) -> StreamlingError | None:
-    """What operator ``name`` raised on an executor, out of the text that Spark made of it."""
-    line = re.search(rf"{FailedOnExecutor.__name__}: (\{{.*\}})", str(error))
-    told = json.loads(line[1]) if line else {}
-    if told.get("name") != name:
-        return None
-    failure = StreamlingError(
-        told["message"], internal=told["internal"], retriable=told["retriable"], remedy=told["remedy"]
-    )
-    cause: StreamlingError | None = None
-    for sentence in reversed(told["causes"]):
-        cause = StreamlingError(sentence, cause=cause)
-    failure.__cause__ = cause  # also None: the text that Spark made of it is no cause
-    return failure

@@ -126,6 +126,7 @@ class PipelineRun:
             instance=instance,
             instances=instances,
             shared=self._shared,
+            functions=self._registry.functions,
             tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
             stopping=self._stopping,
             request_stop=self.stop,

@@ -15,6 +15,7 @@ from streamling.pipeline.options import (
     TransformOptions,
 )
 from streamling.plugins.context import Metrics, NodeContext, NodeState
+from streamling.plugins.functions import SqlFunction
 from streamling.plugins.loader import plugin
 from streamling.plugins.operators import (
     END,
@@ -62,6 +63,7 @@ __all__ = [
     "SourceBatch",
     "SourceOptions",
     "SparkRead",
+    "SqlFunction",
     "StreamedSource",
     "StreamlingError",
     "Transform",

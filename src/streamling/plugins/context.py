@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol
 import pyarrow as pa
 
 from streamling.config import AppConfig
+from streamling.plugins.functions import SqlFunction
 from streamling.plugins.operators import OptionsT
 from streamling.plugins.shared import Shared
 
@@ -104,6 +105,9 @@ class NodeContext(Generic[OptionsT]):
     #: store where the flows stand, without waiting for the next checkpoint. Waits up to so many seconds; True when
     #: everything that was delivered before the call is durable and its position stored
     checkpoint: Callable[[float], bool] = nothing_to_await
+
+    #: functions that plugins add to SQL, by name
+    functions: Mapping[str, type[SqlFunction]] = field(default_factory=dict)
 
     @property
     def state_key(self) -> str:

@@ -21,14 +21,13 @@ from typing import Any, TypeVar
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.model import NodeKind
+from streamling.plugins.functions import SqlFunction
 from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
+from streamling.spark.pickling import FILE_MODULE
 
 GROUP = "streamling.plugins"
-
-#: how the names of modules from plugin files begin; nobody else can import them
-FILE_MODULE = "streamling_plugin_"
 
 _ID = "__streamling_plugin_id__"
 
@@ -38,7 +37,7 @@ _KINDS: tuple[tuple[tuple[type, ...], NodeKind], ...] = (
     ((Sink, FrameSink), NodeKind.SINK),
 )
 
-C = TypeVar("C", bound=type[Operator[Any]] | type[Preprocessor])
+C = TypeVar("C", bound=type[Operator[Any]] | type[Preprocessor] | type[SqlFunction])
 
 
 def plugin(id: str) -> Callable[[C], C]:
@@ -109,6 +108,8 @@ class _Loading:
                 raise StreamlingError.user(f"{operator.__name__} lacks {', '.join(missing)}", remedy="implement it")
             if isinstance(operator, type) and issubclass(operator, Preprocessor):
                 self._registry.register_preprocessor(id, operator)
+            elif isinstance(operator, type) and issubclass(operator, SqlFunction):
+                self._registry.register_function(id, operator)
             else:
                 self._registry.register(kind_of(operator), id, operator)
         except StreamlingError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +14,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import Downstream, FreeForm, NodeOptions, Parallel, Rebatched
 
 if TYPE_CHECKING:
+    from streamling.plugins.functions import SqlFunction
     from streamling.plugins.operators import Operator
     from streamling.plugins.preprocessor import Preprocessor
 
@@ -71,12 +73,13 @@ class NodeType:
 
 
 class Registry:
-    """Node types by kind and id, and preprocessors by id."""
+    """Node types by kind and id; preprocessors and functions of plugins by id."""
 
     def __init__(self, builtins: Mapping[NodeKind, Mapping[str, str]]) -> None:
         self._builtins = builtins
         self._types: dict[tuple[NodeKind, str], NodeType] = {}
         self._preprocessors: dict[str, type[Preprocessor]] = {}
+        self._functions: dict[str, type[SqlFunction]] = {}
 
     @classmethod
     def builtin(cls) -> Registry:
@@ -110,6 +113,20 @@ class Registry:
         if id in self._preprocessors:
             raise StreamlingError.user(f"there is already a preprocessor '{id}'", remedy="give the plugin another id")
         self._preprocessors[id] = preprocessor
+
+    @property
+    def functions(self) -> Mapping[str, type[SqlFunction]]:
+        return self._functions
+
+    def register_function(self, id: str, function: type[SqlFunction]) -> None:
+        """Make a plugin's class available in SQL under its id."""
+        if not re.fullmatch(r"[a-z_][a-z0-9_]*", id):
+            raise StreamlingError.user(
+                f"'{id}' cannot be the name of a function in SQL", remedy="use lower-case letters, digits and _"
+            )
+        if id in self._functions:
+            raise StreamlingError.user(f"there is already a function '{id}'", remedy="give the plugin another id")
+        self._functions[id] = function
 
 
 def _load(kind: NodeKind, id: str, path: str) -> NodeType:

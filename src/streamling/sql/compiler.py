@@ -12,6 +12,7 @@ from streamling.sql import rules
 from streamling.sql.dialect import parse
 from streamling.sql.expressions import Expressions, Relation
 from streamling.sql.inference import common
+from streamling.sql.library.declaration import Function
 from streamling.sql.places import SourceText
 from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll, quoted
 from streamling.sql.problems import SqlProblem, SqlRefused
@@ -31,10 +32,13 @@ class Compiled:
     problems: tuple[SqlProblem, ...]
 
 
-def compile_sql(sql: str, inputs: Inputs, *, keep_row: bool = False) -> Compiled:
+def compile_sql(
+    sql: str, inputs: Inputs, *, keep_row: bool = False, functions: Mapping[str, Function] | None = None
+) -> Compiled:
     """Check and rewrite ``sql``. Raises `SqlRefused` when it cannot be read or asks for what cannot be done.
-    Where the rows are numbered, ``keep_row`` leaves the number (`ROW`) in what comes out."""
-    query, text = parse(sql), SourceText(sql)
+    Where the rows are numbered, ``keep_row`` leaves the number (`ROW`) in what comes out. ``functions`` are those
+    that plugins add to the language; they win."""
+    query, text = parse(sql), SourceText(sql, functions)
     try:
         if refused := rules.check(query, text):
             raise SqlRefused(refused)

@@ -41,7 +41,7 @@ def rewrite_call(node: exp.Anonymous, text: SourceText, problems: list[SqlProble
     if problem is not None:
         problems.append(problem)
         return node
-    function = registry.find(name)
+    function = text.functions.get(name) or registry.find(name)
     if function is None:
         rewritten = call(name, *node.expressions)
     else:
@@ -68,6 +68,8 @@ def _compiled(function: Function, name: str, node: exp.Anonymous) -> exp.Expr:
 
 
 def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
+    if name in text.functions:
+        return None
     if name in catalog.AGGREGATES:
         message = f"{name}() combines rows, which a stateless sql transform cannot"
         return text.problem(node, message, "aggregate in the database, or with the postgres_aggregate sink")
@@ -86,5 +88,5 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
         return text.problem(node, f"this version does not have the function {name}() yet")
     if name in catalog.SCALARS:
         return None
-    close = difflib.get_close_matches(name, [*catalog.SCALARS, *registry.names()], 1)
+    close = difflib.get_close_matches(name, [*text.functions, *catalog.SCALARS, *registry.names()], 1)
     return text.problem(node, f"there is no function {name}()", f"did you mean {close[0]}()?" if close else None)

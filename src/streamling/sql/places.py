@@ -6,8 +6,9 @@ reaches from its first to its last known part, a clause starts at its keyword be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -15,12 +16,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 from streamling.sql.dialect import tokenize
 from streamling.sql.problems import Span, SqlProblem, problem_at
 
+if TYPE_CHECKING:
+    from streamling.sql.library.declaration import Function
+
 
 class SourceText:
-    """A SQL text that can say where things stand in it."""
+    """A SQL text that can say where things stand in it, and which functions it has besides those of the language."""
 
-    def __init__(self, sql: str) -> None:
+    def __init__(self, sql: str, functions: Mapping[str, Function] | None = None) -> None:
         self.sql = sql
+        self.functions = functions or {}
 
     @cached_property
     def _tokens(self) -> list[Token]:

@@ -7,23 +7,34 @@ from typing import TYPE_CHECKING
 
 from streamling.errors import StreamlingError
 from streamling.sql.compiler import compile_sql
-from streamling.sql.plan import Column
+from streamling.sql.library import own
+from streamling.sql.plan import Column, texts
 from streamling.sql.problems import SqlRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamling.plugins.functions import SqlFunction
     from streamling.sql.frames import Answer, Prepared
 
 
 class Statement:
     """Compiles once for each set of input schemas; a batch then costs a few calls into the JVM."""
 
-    def __init__(self, node: str, sql: str, answer: Answer | None = None, *, keep_row: bool = False) -> None:
+    def __init__(
+        self,
+        node: str,
+        sql: str,
+        answer: Answer | None = None,
+        *,
+        keep_row: bool = False,
+        functions: Mapping[str, type[SqlFunction]] | None = None,
+    ) -> None:
         self._node = node
         self._sql = sql
         self._answer = answer
         self._keep_row = keep_row
+        self._functions = functions or {}
         self._prepared: dict[tuple[tuple[str, str], ...], Prepared] = {}
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -33,6 +44,8 @@ class Statement:
         """The error in the user's terms when it is about an expression of this statement."""
         from streamling.sql.errors import explain, is_sql_error, statements
 
+        if failure := own.explained(error, self._functions):
+            return failure
         ours = {text for prepared in self._prepared.values() for text in prepared.texts}
         about = statements(error)
         if not is_sql_error(error) or (about and ours.isdisjoint(about)):
@@ -50,8 +63,9 @@ class Statement:
                 name: [Column(field.name, to_arrow_type(field.dataType)) for field in frame.schema.fields]
                 for name, frame in inputs.items()
             }
-            compiled = compile_sql(self._sql, columns, keep_row=self._keep_row)
+            compiled = compile_sql(self._sql, columns, keep_row=self._keep_row, functions=own.declared(self._functions))
             if compiled.problems:
                 raise SqlRefused(compiled.problems)
+            own.register(spark, texts(compiled.plan), self._functions)
             prepared = self._prepared[key] = prepare(spark, compiled.plan, self._answer)
         return prepared

@@ -15,6 +15,7 @@ from streamling.pipeline.scalars import PrimaryKey
 from streamling.plugins.operators import FrameTransform
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import parse
+from streamling.sql.library import own
 from streamling.sql.lookups import Lookup, is_repeatable, lookups
 from streamling.sql.plan import Check, Column
 from streamling.sql.problems import SqlProblem, SqlRefused
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.plugins.context import NodeContext
+    from streamling.plugins.functions import SqlFunction
 
 
 class SqlTransformOptions(Parallel, TransformOptions):
@@ -49,7 +51,7 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
 
     def __init__(self, context: NodeContext[SqlTransformOptions]) -> None:
         super().__init__(context)
-        self._statement = Statement(context.name, self.options.sql, self._answered)
+        self._statement = Statement(context.name, self.options.sql, self._answered, functions=context.functions)
 
     @cached_property
     def numbered(self) -> bool:
@@ -75,7 +77,7 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
         """All problems that can be seen without Spark, and the output columns as far as they are known. ``inputs``
         are the columns of the upstreams by declared name; None when not known."""
-        return check_sql(self.options.sql, inputs)
+        return check_sql(self.options.sql, inputs, self.context.functions)
 
     def _answered(self, frame: DataFrame, check: Check) -> DataFrame:
         from streamling.transforms._table_checks import answered
@@ -83,14 +85,16 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
         return answered(frame, check, self.context.tables)
 
 
-def check_sql(sql: str, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
+def check_sql(
+    sql: str, inputs: Mapping[str, pa.Schema | None], functions: Mapping[str, type[SqlFunction]] | None = None
+) -> tuple[list[SqlProblem], pa.Schema | None]:
     """Everything wrong with ``sql`` that needs no Spark to see, and the columns it gives (None: not known)."""
     columns = {
         name: None if schema is None else [Column(field.name, known_type(field)) for field in schema]
         for name, schema in inputs.items()
     }
     try:
-        compiled = compile_sql(sql, columns)
+        compiled = compile_sql(sql, columns, functions=own.declared(functions or {}))
     except SqlRefused as refused:
         return list(refused.problems), None
     if compiled.problems or compiled.columns is None:

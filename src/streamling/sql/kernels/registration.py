@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from streamling.sql.library.declaration import KERNEL_PREFIX, Kernel
 from streamling.sql.library.registry import kernels
@@ -23,11 +25,15 @@ def register(spark: SparkSession, texts: Iterable[str]) -> None:
             _register(spark, kernel)
 
 
-def _register(spark: SparkSession, kernel: Kernel) -> None:
+def register_function(spark: SparkSession, name: str, function: Callable[..., pa.Array], returns: str) -> None:
+    """Make a function of Arrow arrays known to the session as ``name``."""
     from pyspark.sql.pandas.functions import arrow_udf
 
     make: Any = arrow_udf  # every overload asks for the kind of function, which the call then warns about
+    spark.udf.register(name, make(function, returns))
 
+
+def _register(spark: SparkSession, kernel: Kernel) -> None:
     module, _, name = kernel.path.rpartition(".")
     function = getattr(import_module(f"streamling.sql.kernels.{module}"), name)
-    spark.udf.register(kernel.spark_name, make(function, kernel.returns))
+    register_function(spark, kernel.spark_name, function, kernel.returns)

@@ -1,0 +1,42 @@
+"""Failures on their way back from Spark's Python workers: all that comes is text."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from streamling.errors import StreamlingError
+
+
+class FailedOnExecutor(Exception):
+    """A failure as one line of JSON."""
+
+
+def on_its_way(error: Exception, name: str, what: str) -> FailedOnExecutor:
+    """``error`` of ``name``, about ``what``, to be raised on a worker."""
+    wrapped = StreamlingError.wrap(error, what)
+    told = {
+        "name": name,
+        "message": str(wrapped),
+        "causes": list(wrapped.causes()),
+        "remedy": wrapped.remedy,
+        "internal": wrapped.internal,
+        "retriable": wrapped.retriable,
+    }
+    return FailedOnExecutor(json.dumps(told))
+
+
+def failure_of(error: Exception, name: str) -> StreamlingError | None:
+    """What ``name`` raised on a worker, out of the text that Spark made of it."""
+    line = re.search(rf"{FailedOnExecutor.__name__}: (\{{.*\}})", str(error))
+    told = json.loads(line[1]) if line else {}
+    if told.get("name") != name:
+        return None
+    failure = StreamlingError(
+        told["message"], internal=told["internal"], retriable=told["retriable"], remedy=told["remedy"]
+    )
+    cause: StreamlingError | None = None
+    for sentence in reversed(told["causes"]):
+        cause = StreamlingError(sentence, cause=cause)
+    failure.__cause__ = cause  # also None: the text that Spark made of it is no cause
+    return failure
