@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 #: seconds that a service is away; above 30 the Kafka sink's producer gives up and is called again
-AWAY = float(os.environ.get("STREAMLING_TEST_OUTAGE", "8"))
+AWAY = float(os.environ.get("STREAMLING_TEST_OUTAGE", "5"))
 
 
 class Pipeline(Command):

@@ -24,6 +24,11 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, (psycopg.OperationalError, TimeoutError)) and not _is_refusal(str(error))
 
 
+def first_line(error: BaseException) -> str:
+    """What the server or libpq says; further lines are hints for people at a terminal."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def _is_refusal(message: str) -> bool:
     """The server (or its certificate) was reached and said no, and will say so again."""
     if "FATAL" in message:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from streamling.errors import StreamlingError
 from streamling.postgres.connection import Server
-from streamling.postgres.errors import is_transient
+from streamling.postgres.errors import first_line, is_transient
 from streamling.sinks._postgres_table import TableName
 
 _PLACE_IN_COPY: Final = re.compile(r"COPY \S+, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
@@ -44,7 +44,7 @@ class Failures:
         if isinstance(error, StreamlingError):
             return error
         if is_transient(error):
-            return StreamlingError.transient(f"table {self._table} at {self._server}: {_first_line(error)}")
+            return StreamlingError.transient(f"table {self._table} at {self._server}: {first_line(error)}")
         if not isinstance(error, psycopg.Error):
             return StreamlingError(f"table {self._table} at {self._server} cannot be written", cause=error)
         if error.sqlstate in _BAD_BYTES and rows is not None and (found := nul_character(rows)):
@@ -63,7 +63,7 @@ class Failures:
         diagnosis = error.diag
         column = diagnosis.column_name or _copied_column(diagnosis.context)
         where = f"table {self._table} at {self._server}" + (f", column '{column}'" if column else "")
-        text = diagnosis.message_primary or _first_line(error)
+        text = diagnosis.message_primary or first_line(error)
         if diagnosis.message_detail and (error.sqlstate or "").startswith(_VALUE):
             text = f"{text}: {diagnosis.message_detail}"
         state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
@@ -87,7 +87,3 @@ def nul_character(rows: pa.Table) -> tuple[str, int] | None:
 def _copied_column(context: str | None) -> str | None:
     match = _PLACE_IN_COPY.search(context or "")
     return match[1] if match else None
-
-
-def _first_line(error: object) -> str:
-    return str(error).strip().split("\n", 1)[0]

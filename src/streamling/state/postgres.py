@@ -19,7 +19,7 @@ from uuid import uuid4
 from streamling.config import sections
 from streamling.errors import StreamlingError
 from streamling.postgres.connection import Server, connect
-from streamling.postgres.errors import is_transient
+from streamling.postgres.errors import first_line, is_transient
 from streamling.state.backend import StateBackend, TakenOverError, checked_identifier, encoded
 
 if TYPE_CHECKING:
@@ -237,7 +237,6 @@ class PostgresState(StateBackend):
         except (psycopg.Error, TimeoutError) as error:
             raise StreamlingError(
                 f"the state table {self._schema}.{self._settings.state_table_name} at {self._server} cannot {what}: "
-                f"{str(error).strip()}",
+                f"{first_line(error)}",
                 retriable=is_transient(error),
-                cause=error,
-            ) from error
+            ) from None  # the sentence has all that it says

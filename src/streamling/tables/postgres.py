@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from streamling.errors import StreamlingError
 from streamling.plugins.context import Stopping
 from streamling.postgres.connection import Server
-from streamling.postgres.errors import is_transient
+from streamling.postgres.errors import first_line, is_transient
 from streamling.postgres.session import Session
 from streamling.retry import retried
 from streamling.tables._layout import Layout, prepare
@@ -176,11 +176,11 @@ class PostgresStore:
         if isinstance(error, StreamlingError):
             return error
         if is_transient(error):
-            return StreamlingError.transient(f"{where}: {_first_line(error)}")
+            return StreamlingError.transient(f"{where}: {first_line(error)}")
         if not isinstance(error, psycopg.Error):
             return StreamlingError(f"{where} cannot be used", cause=error)
         state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
-        text = error.diag.message_primary or _first_line(error)
+        text = error.diag.message_primary or first_line(error)
         return StreamlingError.user(f"{where}: {text}{state}", remedy=_REMEDIES.get(error.sqlstate or ""))
 
 
@@ -195,7 +195,3 @@ def _chunks(values: Iterable[str], size: int) -> Iterator[Sequence[str]]:
     left = iter(values)
     while chunk := list(islice(left, size)):
         yield chunk
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
