@@ -24,6 +24,7 @@ from streamling.postgres.errors import is_transient
         psycopg.OperationalError("server closed the connection unexpectedly"),
         psycopg.OperationalError("connection refused"),
         psycopg.OperationalError("connection failed: FATAL:  the database system is starting up"),
+        psycopg.OperationalError("connection failed: FATAL:  the database system is not yet accepting connections"),
         psycopg.OperationalError('connection failed: FATAL:  too many connections for role "x"'),
         psycopg.OperationalError("connection failed: session is read-only"),
     ],

@@ -10,7 +10,15 @@ from typing import Final
 _TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 _TRANSIENT_STATES: Final = frozenset({"25006", "55P03"})
 #: parts of what a server says that will let us in later
-_PASSING_REFUSALS: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots", "terminating")
+_PASSING_REFUSALS: Final = (
+    "starting up",
+    "shutting down",
+    "not yet accepting",
+    "recovery",
+    "too many",
+    "connection slots",
+    "terminating",
+)
 
 
 def is_transient(error: BaseException) -> bool:
