@@ -99,6 +99,17 @@ def told_as(what: str) -> Iterator[None]:
         raise wrapped from error
 
 
+class MistakeInText(StreamlingError):
+    """A mistake inside a text of the pipeline file, such as a script: in which field, and in which line of it (1-based;
+    0 = the text as a whole)."""
+
+    def __init__(self, message: str, field: str, line: int, excerpt: str = "") -> None:
+        super().__init__(message, internal=False)
+        self.field = field
+        self.line = line
+        self.excerpt = excerpt
+
+
 def _sentence(error: BaseException) -> str:
     try:
         text = str(error).strip()

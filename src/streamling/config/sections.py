@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
@@ -128,6 +128,11 @@ class HttpHandler(Section):
 class WasmScript(Section):
     """Script transform."""
 
+    engine: Literal["quickjs", "v8"] = Field(
+        default="quickjs", description="quickjs in WebAssembly, or the faster v8 (needs `streamling[v8]`)."
+    )
+    timeout_sec: float = Field(default=60, gt=0, description="Longest time for one batch.")
+    memory_limit_mb: int = Field(default=64, ge=8, le=2048, description="Memory of one sandbox, in MiB.")
     runtime_wasm_file_path: values.LocalPath | None = Field(default=None, description="Runtime to use instead.")
     parallelism: int = Field(default=4, ge=1, description="Legacy default; set it per node.")
     batch_size: int = Field(default=0, ge=0, description="Legacy default; set it per node.")

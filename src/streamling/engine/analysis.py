@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from streamling.engine.instances import instances_of, router_of
 from streamling.engine.rows import Rows
-from streamling.errors import InvalidPipeline, Problem, StreamlingError, told_as
+from streamling.errors import InvalidPipeline, MistakeInText, Problem, StreamlingError, told_as
 from streamling.pipeline.keys import check_key_columns, with_primary_keys
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.plugins.context import NodeContext
@@ -254,4 +254,8 @@ def problem_of(error: StreamlingError, node: Node) -> Problem:
     """A user's mistake at the place of its node."""
     message = str(error) if str(node) in str(error) else f"{node}: {error}"
     place = node.place
+    if isinstance(error, MistakeInText):
+        text = node.text_of(error.field)
+        line = text.line + max(error.line - 1, 0)
+        return Problem(message, text.file, line, text.column, error.remedy, error.excerpt)
     return Problem(message, place.file, place.line, place.column, error.remedy)

@@ -162,7 +162,8 @@ class Builder:
                 work = TransformWork(name, operator, built.schema, outlet, self._rows)
             lanes.append(self._lane(built, name, work))
         self.parts.lanes.extend(lanes)
-        return LaneStep(node, lanes, router_of(node, type(first), built.input_schema))
+        upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key
+        return LaneStep(node, lanes, router_of(node, type(first), built.input_schema, upstream_key))
 
     def _instance(self, built: Built, first: Operator[Any], number: int) -> Any:
         operator = type(first)(self.context(built.node, built.input_schema, number, built.instances))

@@ -22,8 +22,11 @@ def instances_of(node: Node, operator: type[Operator[Any]]) -> int:
     return declared.count(node.options.parallelism if isinstance(node.options, Parallel) else None)
 
 
-def router_of(node: Node, operator: type[Operator[Any]], input_schema: pa.Schema) -> Router:
-    """What divides the rows of ``node`` between its instances."""
+def router_of(
+    node: Node, operator: type[Operator[Any]], input_schema: pa.Schema, upstream_key: tuple[str, ...] = ()
+) -> Router:
+    """What divides the rows of ``node`` between its instances. A key whose columns the node itself makes cannot place
+    its input: the key of what it reads has to."""
     declared = operator.partitions(node.options)
     instances = instances_of(node, operator)
     match declared.placement if declared else ByPrimaryKey():
@@ -32,7 +35,8 @@ def router_of(node: Node, operator: type[Operator[Any]], input_schema: pa.Schema
         case RoundRobin():
             return Router(instances)
         case ByPrimaryKey():
-            return Router(instances, node.primary_key)
+            arrive = set(input_schema.names)
+            return Router(instances, node.primary_key if arrive.issuperset(node.primary_key) else upstream_key)
 
 
 def _known(columns: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:

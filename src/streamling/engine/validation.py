@@ -14,7 +14,7 @@ from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.keys import check_key_columns
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.references import sql_problem
-from streamling.plugins.operators import FrameTransform, Transform
+from streamling.plugins.operators import FrameTransform, Operator, Transform
 from streamling.plugins.registry import Registry
 from streamling.plugins.side_outputs import SideOutput
 
@@ -63,10 +63,19 @@ class _StaticWalk:
             return self._side(node, kind, inputs)
         first = inputs[node.upstreams[0]]
         if first is None or not fully_known(first):
+            self._check_alone(node, kind)
             return None
         operator = kind(self._run.context(node, first, 0, instances_of(node, kind)))
         router_of(node, kind, first)
-        return operator.output_schema() if isinstance(operator, Transform) else first
+        if not isinstance(operator, Transform):
+            return first
+        operator.check()
+        return operator.output_schema()
+
+    def _check_alone(self, node: Node, kind: type[Operator[Any]]) -> None:
+        """What can be said about a node whose input is not known; most have nothing to say then."""
+        if issubclass(kind, Transform) and kind.check is not Transform.check:
+            kind(self._run.context(node, pa.schema([]), 0, instances_of(node, kind))).check()
 
     def _side(
         self, node: Node, kind: type[SideOutput[Any]], inputs: Mapping[str, pa.Schema | None]

@@ -253,6 +253,10 @@ class Transform(Operator[OptionsT]):
 
     runs_on: ClassVar = "arrow"
 
+    def check(self) -> None:
+        """Raise for mistakes in the options that need no columns to be seen. Called once, before Spark is there; the
+        input schema may not be known yet and is empty then."""
+
     @abstractmethod
     def output_schema(self) -> pa.Schema:
         """Columns of what `process` returns, known from the options and ``context.input_schema``."""

@@ -28,7 +28,7 @@ _SOURCES = {
 _TRANSFORMS = {
     "dynamic_table": "streamling.transforms.dynamic_table:DynamicTableTransform",
     "handler": "streamling.transforms.handler:HandlerTransform",
-    "script": "streamling.transforms.script:ScriptTransformOptions",
+    "script": "streamling.transforms.script:ScriptTransform",
     "sql": "streamling.transforms.sql:SqlTransform",
 }
 _SINKS = {

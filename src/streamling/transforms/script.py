@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
+import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from streamling.errors import MistakeInText
 from streamling.pipeline.options import Downstream, Parallel, Rebatched, TransformOptions
 from streamling.pipeline.scalars import PrimaryKey, folded
-from streamling.pipeline.typenames import TypeName
+from streamling.pipeline.typenames import TypeName, parse_type
+from streamling.plugins.operators import OP_COLUMN, Transform
+from streamling.script.codecs import codec_for
+from streamling.script.engine import ScriptFailed
+from streamling.script.engines import engine_for, limits_of
+from streamling.script.program import COMPLAINT, line_of
+from streamling.script.runner import Runner
 
 _DEFAULT_FLUSH_SECONDS = 1.0
 _ALIASES = {"js": "javascript", "ts": "typescript"}
@@ -44,3 +53,65 @@ class ScriptTransformOptions(Parallel, Rebatched, Downstream, TransformOptions):
     def flush_interval(self) -> float | None:
         default = _DEFAULT_FLUSH_SECONDS if self.batch_size else None
         return self.batch_flush_interval if self.batch_flush_interval is not None else default
+
+
+class ScriptTransform(Transform[ScriptTransformOptions]):
+    """Batches through the script; a sandbox of its own for each instance, and a fresh one for each batch."""
+
+    Options: ClassVar[type[ScriptTransformOptions]] = ScriptTransformOptions
+
+    def check(self) -> None:
+        """Let the engine read the script, so that a mistake in it is told before anything starts."""
+        nothing = pa.schema([])
+        try:
+            self._runner(nothing, nothing).check()
+        except ScriptFailed as failure:
+            raise self._mistake(failure) from None
+
+    def output_schema(self) -> pa.Schema:
+        inputs, declared = self.context.input_schema, self.options.schema_
+        if declared is None:
+            fields = [field if field.name == OP_COLUMN else field.with_nullable(True) for field in inputs]
+        else:
+            fields = [pa.field(name, parse_type(declared[name])) for name in sorted(declared)]
+        if OP_COLUMN not in {field.name for field in fields}:
+            fields.append(pa.field(OP_COLUMN, pa.string(), nullable=False))
+        schema = pa.schema(fields)
+        for field in (*inputs, *schema):
+            codec_for(field)
+        return schema
+
+    def labels(self) -> Mapping[str, str]:
+        return {"language": self.options.language}
+
+    def open(self) -> None:
+        self._script = self._runner(self.context.input_schema, self.output_schema())
+
+    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return self._script.run(batch)
+
+    def _runner(self, inputs: pa.Schema, outputs: pa.Schema) -> Runner:
+        config = self.context.config.wasm_script
+        return Runner(
+            self._javascript(),
+            inputs=inputs,
+            outputs=outputs,
+            copied=OP_COLUMN,
+            engine=engine_for(config),
+            limits=limits_of(config),
+            log=self.context.log.info,
+        )
+
+    def _javascript(self) -> str:
+        if self.options.language == "javascript":
+            return self.options.script
+        from streamling.script.typescript import strip_types
+
+        return strip_types(self.options.script)
+
+    def _mistake(self, failure: ScriptFailed) -> MistakeInText:
+        line = line_of(failure) if failure.name != COMPLAINT else 0
+        lines = self.options.script.splitlines()
+        named = f"{failure.name}: " if failure.name and failure.name != COMPLAINT else ""
+        excerpt = f"  {lines[line - 1]}" if 0 < line <= len(lines) else ""
+        return MistakeInText(f"the script cannot run: {named}{failure.message}", "script", line, excerpt)

@@ -1,0 +1,217 @@
+"""The program that runs in a sandbox: our driver, a loop made for the columns of one node, and the user's text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+
+from streamling.script.engine import Sandbox, ScriptFailed, Value
+
+#: asks the program for its text columns as JSON, and for the row it stands at
+AGAIN, WHERE = b"=", b"?"
+
+#: what engines have and a script is not given: two engines should not differ, clocks should not be precise
+_REMOVED = (
+    "performance",
+    "setTimeout",
+    "clearTimeout",
+    "__timer_manager",
+    "queueMicrotask",
+    "WebAssembly",
+    "SharedArrayBuffer",
+    "Atomics",
+    "Intl",
+    "Temporal",
+)
+_NAMES = re.compile(r"\b(?:function\s*\*?|const|let|var)\s+([A-Za-z_$][\w$]*)")
+#: where an engine says something stands in a text it was given
+_SPOT = re.compile(r"(?:eval_script|<anonymous>):(\d+)(?::(\d+))?")
+#: Engines name no file in their stacks. The driver is put below this line, where no script reaches: what an engine says
+#: about a line there is not about the script.
+_DRIVER_LINE = 50_000
+#: the name of errors of the driver about what a script is or returns
+COMPLAINT = "Complaint"
+
+#: how a value of each kind gets into its column when it has the expected type already
+_FAST = {
+    "int": 'typeof v === "number" && isSafeInteger(v)',
+    "float": 'typeof v === "number"',
+    "string": 'typeof v === "string"',
+    "time": 'typeof v === "string"',
+}
+_NUMBERS = ("int", "float")
+_NEWLINE = "\n"
+
+
+@dataclass(frozen=True)
+class Port:
+    """A column of the input or output: its name and how its values cross."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """A script for certain columns; `start` puts it into a sandbox."""
+
+    #: JavaScript
+    text: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def start(self, sandbox: Sandbox, seconds: float) -> Value:
+        """The function to exchange batches with."""
+        driver = sandbox.evaluate(self._driver, seconds)
+        value, named = _functions(sandbox, self.text, seconds)
+        return sandbox.apply(driver, [self.text, value, named], seconds)
+
+    @cached_property
+    def _driver(self) -> str:
+        helpers = (files("streamling.script") / "driver.js").read_text(encoding="utf-8")
+        settings = json.dumps({"removed": _REMOVED})
+        loop = _loop(self.inputs, self.outputs)
+        return f"{_NEWLINE * _DRIVER_LINE}(() => {{ 'use strict'; const d = {helpers}({settings});\n{loop}\n}})()"
+
+
+def _functions(sandbox: Sandbox, text: str, seconds: float) -> tuple[Value, Value]:
+    """What the text gives when it is one expression, otherwise what it declares: its functions by name."""
+    nothing = "[]"
+    try:
+        return sandbox.evaluate(f"({text}\n)", seconds), sandbox.evaluate(nothing, seconds)
+    except ScriptFailed as failure:
+        if failure.name != "SyntaxError":
+            raise
+        refused = failure
+    try:
+        value = sandbox.evaluate(text, seconds)
+    except ScriptFailed as failure:
+        # the form that was not meant fails at its first line
+        raise (failure if line_of(failure) > line_of(refused) else refused) from None
+    names = dict.fromkeys(_NAMES.findall(text))
+    return value, sandbox.evaluate(f"[{', '.join(map(_by_name, names))}]", seconds)
+
+
+def _by_name(name: str) -> str:
+    return f'["{name}", typeof {name} === "undefined" ? undefined : {name}]'
+
+
+def line_of(failure: ScriptFailed) -> int:
+    """The line of the script that a failure is about; 0 when it is about none."""
+    spot = _SPOT.search("\n".join(_own(failure.stack)))
+    return int(spot[1]) if spot else 0
+
+
+def user_frames(stack: str) -> list[str]:
+    """The part of a stack that is about the user's text, in one spelling for all engines."""
+    return [_SPOT.sub(lambda spot: f"line {spot[1]}", line.strip()) for line in _own(stack) if _SPOT.search(line)]
+
+
+def _own(stack: str) -> Iterator[str]:
+    """The innermost frames, up to the first one of the driver."""
+    for line in stack.splitlines():
+        spot = _SPOT.search(line)
+        if spot is not None and int(spot[1]) >= _DRIVER_LINE:
+            return
+        yield line
+
+
+# ── the loop ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _loop(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+    """Straight code for the columns at hand: a loop over descriptions of columns was three times slower."""
+    columns = range(len(inputs))
+    numbers = [n for n, port in enumerate(outputs) if port.kind in _NUMBERS]
+    flags = [n for n, port in enumerate(outputs) if port.kind == "bool"]
+    texts = [n for n, port in enumerate(outputs) if port.kind not in (*_NUMBERS, "bool")]
+    every = range(len(outputs))
+    typed = [*((n, "F64") for n in numbers), *((n, "U8") for n in flags)]
+    return f"""
+const {{ ROWS, PARTS, N, AB, F64, U8, U32, P, isArray, isSafeInteger, parse, stringify, split, join, wellFormed }} = d;
+return function (source, value, named) {{
+  const user = d.chosen(source, value, named);
+  let room = 0, k = 0, i = 0, wide = [], from = new U32(0);
+  {" ".join(f"let a{n};" for n in every)} {" ".join(f"let n{n};" for n in every)}
+  function reset(n) {{
+    room = n; k = 0; i = 0; wide = []; from = new U32(n);
+    {" ".join(f"a{n} = new {kind}(n);" for n, kind in typed)} {" ".join(f"a{n} = [];" for n in texts)}
+    {" ".join(f"n{n} = new U8(n);" for n in every)}
+  }}
+  function grow() {{
+    room = room * 2; let old;
+    old = from; from = new U32(room); from.set(old);
+    {" ".join(f"old = a{n}; a{n} = new {kind}(room); a{n}.set(old);" for n, kind in typed)}
+    {" ".join(f"old = n{n}; n{n} = new U8(room); n{n}.set(old);" for n in every)}
+  }}
+  function emit(o) {{
+    if (o.constructor === P) return refuse(o);
+    if (k === room) grow();
+    let v;
+    {_NEWLINE.join(_writer(n, port) for n, port in enumerate(outputs))}
+    from[k++] = i;
+  }}
+  function refuse(o) {{
+    throw d.complaint("the function returned " + d.kindOf(o) + "; it has to return an object (a row), null (no row) "
+      + "or an array of objects");
+  }}
+  function other(o) {{
+    if (o === null) return;
+    if (!isArray(o)) refuse(o);
+    for (let j = 0; j < o.length; j++) {{
+      const row = o[j];
+      if (row === null) continue;
+      if (typeof row !== "object" || isArray(row)) refuse(row);
+      emit(row);
+    }}
+  }}
+  function packed() {{
+    const data = new AB(k * {8 * len(numbers) + 4 + len(flags) + len(every)});
+    let at = 0;
+    {" ".join(f"new F64(data, at, k).set(a{n}.subarray(0, k)); at += 8 * k;" for n in numbers)}
+    new U32(data, at, k).set(from.subarray(0, k)); at += 4 * k;
+    {" ".join(f"new U8(data, at, k).set(a{n}.subarray(0, k)); at += k;" for n in flags)}
+    {" ".join(f"new U8(data, at, k).set(n{n}.subarray(0, k)); at += k;" for n in every)}
+    const parts = [stringify({{ rows: k, wide, lines: d.lines() }})];
+    {" ".join(f"parts[parts.length] = join(a{n}, ROWS);" for n in texts)}
+    return [data, wellFormed(join(parts, PARTS))];
+  }}
+  function loop(data, text) {{
+    if (text === "{WHERE.decode()}") return [new AB(0), "" + i];
+    if (text === "{AGAIN.decode()}") return [new AB(0), stringify([{", ".join(f"a{n}" for n in texts)}])];
+    try {{
+      const parts = split(text, PARTS), shape = parse(parts[0]), n = shape.rows;
+      {" ".join(f'const c{n} = d.column("{inputs[n].kind}", shape.columns[{n}], n, data, parts);' for n in columns)}
+      reset(n);
+      for (; i < n; i++) {{
+        const o = user({{ {", ".join(f"{_key(port.name)}: c{n}[i]" for n, port in enumerate(inputs))} }});
+        if (typeof o === "object" && o !== null && !isArray(o)) emit(o); else other(o);
+      }}
+      return packed();
+    }} catch (error) {{ return d.failure(error, i); }}
+  }}
+  return loop;
+}};"""
+
+
+def _writer(n: int, port: Port) -> str:
+    name, kind = json.dumps(port.name), port.kind
+    coerced = f'd.coerced("{kind}", v, {name})'
+    empty = "" if kind in _NUMBERS or kind == "bool" else f' a{n}[k] = "";'
+    null = f"if (v === undefined || v === null) {{ n{n}[k] = 1;{empty} }}"
+    if kind == "bool":
+        return f"v = o[{name}]; if (v === true) a{n}[k] = 1; else if (v !== false) {null} else a{n}[k] = {coerced};"
+    slow = f"a{n}[k] = {coerced};"
+    if kind == "int":
+        slow = f"{{ v = {coerced}; if (isSafeInteger(N(v))) a{n}[k] = N(v); else wide[wide.length] = [{n}, k, v]; }}"
+    fast = f"if ({_FAST[kind]}) a{n}[k] = v; else " if kind in _FAST else ""
+    return f"v = o[{name}]; {fast}{null} else {slow}"
+
+
+def _key(name: str) -> str:
+    """As a key of an object; written plainly ``__proto__`` would set the prototype."""
+    return f"[{json.dumps(name)}]" if name == "__proto__" else json.dumps(name)

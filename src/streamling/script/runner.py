@@ -1,0 +1,278 @@
+"""Arrow batches through a script: cut into calls, limited in time and memory, errors in the user's terms.
+
+Every batch gets a sandbox of its own (about 10 ms), so that nothing a script leaves behind is seen by the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.script.cells import PARTS, ROWS, Cells, Unfit
+from streamling.script.codecs import Codec, codec_for, nulls_of
+from streamling.script.engine import Cause, Engine, Limits, Sandbox, ScriptFailed, Value
+from streamling.script.program import AGAIN, COMPLAINT, WHERE, Port, Program, line_of, user_frames
+from streamling.types.json import json_rows
+
+#: Rows and bytes of one call. What a call needs at once has to fit into the sandbox several times over: as bytes, as
+#: values, and as the rows made of them.
+_MOST_ROWS = 5_000
+_MOST_BYTES = 2 << 20
+#: of the row shown with an error
+_SHOWN = 1_000
+_FRAMES = 8
+#: for asking a sandbox that has run out of time where it stood
+_AFTERWARDS = 1.0
+
+#: limits that reach a script as errors it could catch
+_CAUGHT = {
+    ("InternalError", "out of memory"): Cause.MEMORY,
+    ("InternalError", "string too long"): Cause.MEMORY,
+    ("RangeError", "Invalid string length"): Cause.MEMORY,
+    ("RangeError", "Maximum call stack size exceeded"): Cause.STACK,
+}
+
+_NUMBERS = ("int", "float")
+_FIXED = (*_NUMBERS, "bool")
+
+
+@dataclass(frozen=True)
+class _Column:
+    field: pa.Field
+    codec: Codec
+
+
+class Runner:
+    """A script for one node: ``columns`` of every batch in, ``schema`` out, `_gs_op` taken from the input."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        inputs: pa.Schema,
+        outputs: pa.Schema,
+        copied: str,
+        engine: Engine,
+        limits: Limits,
+        log: Callable[[str], None],
+    ) -> None:
+        self._inputs = [_Column(field, codec_for(field)) for field in inputs]
+        self._outputs = [_Column(field, codec_for(field)) for field in outputs if field.name != copied]
+        self._schema = outputs
+        self._copied = copied
+        self._engine = engine
+        self._limits = limits
+        self._log = log
+        self._program = Program(
+            text,
+            tuple(Port(column.field.name, column.codec.reads) for column in self._inputs),
+            tuple(Port(column.field.name, column.codec.writes) for column in self._outputs),
+        )
+
+    def check(self) -> None:
+        """Let the engine read the script; raises `ScriptFailed` when it cannot be run at all."""
+        sandbox = self._engine.sandbox()
+        try:
+            self._program.start(sandbox, self._limits.seconds)
+        finally:
+            sandbox.close()
+
+    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What the script makes of ``batch``; a failure is an error for the user that shows the row."""
+        deadline = time.monotonic() + self._limits.seconds
+        sandbox = self._engine.sandbox()
+        try:
+            program = self._program.start(sandbox, self._limits.seconds)
+            parts = [
+                self._part(_Call(sandbox, program, deadline, batch, first), rows) for first, rows in _pieces(batch)
+            ]
+        except ScriptFailed as failure:
+            raise self._failed(failure) from None
+        finally:
+            sandbox.close()
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+    def _part(self, call: _Call, rows: pa.RecordBatch) -> pa.RecordBatch:
+        try:
+            data, text = call.exchange(*self._packed(rows))
+        except ScriptFailed as failure:
+            row = call.stood_at() if failure.cause in (Cause.TIME, Cause.THROWN) else None
+            raise self._located(failure, call, rows, row) from None
+        if text.startswith("!"):
+            raise self._thrown(json.loads(text[1:]), call, rows)
+        try:
+            return self._unpacked(call, rows, data, text)
+        except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            # only a script that has replaced built-in functions gets here
+            raise StreamlingError.user("the script broke the sandbox it runs in", cause=error) from error
+
+    # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _packed(self, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
+        """Numbers first: they have to stand at multiples of eight."""
+        crossings = [column.codec.encode(rows.column(column.field.name)) for column in self._inputs]
+        shapes: list[list[Any]] = [[crossing.mode, -1, -1] for crossing in crossings]
+        blocks, texts, at = [], [b""], 0
+        for mode in ("number", "bool"):
+            for shape, crossing in zip(shapes, crossings, strict=True):
+                if crossing.mode == mode:
+                    shape[1] = at
+                    blocks.append(crossing.data)
+                    at += len(crossing.data)
+        for shape, crossing, column in zip(shapes, crossings, self._inputs, strict=True):
+            if crossing.text is not None:
+                shape[1] = len(texts)
+                texts.append(crossing.text)
+            if nulls := nulls_of(rows.column(column.field.name)):
+                shape[2] = at
+                blocks.append(nulls)
+                at += len(nulls)
+        texts[0] = json.dumps({"rows": rows.num_rows, "columns": shapes}).encode()
+        return b"".join(blocks), PARTS.encode().join(texts)
+
+    # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _unpacked(self, call: _Call, rows: pa.RecordBatch, data: bytes, text: str) -> pa.RecordBatch:
+        told, *parts = text.split(PARTS)
+        meta = json.loads(told)
+        count = meta["rows"]
+        for line in meta["lines"]:
+            self._log(line)
+        texts = iter(self._texts(call, parts, count))
+        reader = _Reader(data, count)
+        numbers = {n: reader.take(8) for n, column in enumerate(self._outputs) if column.codec.writes in _NUMBERS}
+        source = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(reader.take(4))])
+        flags = {n: reader.take(1) for n, column in enumerate(self._outputs) if column.codec.writes == "bool"}
+        found: dict[str, pa.Array] = {}
+        for n, column in enumerate(self._outputs):
+            fixed = column.codec.writes in _FIXED
+            wide = [(row, int(digits)) for of, row, digits in meta["wide"] if of == n]
+            cells = Cells(count, reader.take(1), numbers.get(n, flags.get(n, b"")), () if fixed else next(texts), wide)
+            try:
+                found[column.field.name] = column.codec.decode(cells, column.field.type)
+            except Unfit as unfit:
+                raise self._unfit(column.field, unfit, call, source[unfit.index].as_py()) from None
+        if self._copied in self._schema.names:
+            found[self._copied] = self._operations(rows, source)
+        return pa.record_batch([found[name] for name in self._schema.names], schema=self._schema)
+
+    def _texts(self, call: _Call, parts: Sequence[str], rows: int) -> list[list[str]]:
+        """The rows of every text column. A text that holds a separator makes the count wrong: then they are asked for
+        as JSON."""
+        expected = sum(column.codec.writes not in _FIXED for column in self._outputs)
+        split = [part.split(ROWS) if rows else [] for part in parts]
+        if len(split) == expected and all(len(texts) == rows for texts in split):
+            return split
+        _, text = call.exchange(b"", AGAIN)
+        return [[_well_formed(text) for text in column] for column in json.loads(text)]
+
+    def _operations(self, rows: pa.RecordBatch, source: pa.Array) -> pa.Array:
+        if self._copied in rows.schema.names:
+            return rows.column(self._copied).take(source)
+        return pa.array(["i"] * len(source), pa.string())
+
+    # ── failures ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _thrown(self, told: dict[str, Any], call: _Call, rows: pa.RecordBatch) -> StreamlingError:
+        row = told["row"]
+        if "column" in told:
+            field = self._schema.field(told["column"])
+            return self._refused(field, f"{told['kind']}: {told['message']}", "", call, row)
+        cause = _CAUGHT.get((told["name"], told["message"]), Cause.THROWN)
+        failure = ScriptFailed(cause, told["message"], name=told["name"], stack=told["stack"])
+        return self._located(failure, call, rows, row)
+
+    def _located(self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None) -> StreamlingError:
+        """With the row where it is known: not when the sandbox died, or when all rows had been through."""
+        if row is not None and row < rows.num_rows:
+            return self._failed(failure, call, row)
+        error = self._failed(failure)
+        return error.context(f"somewhere in rows {call.first + 1} to {call.first + rows.num_rows} of the batch")
+
+    def _unfit(self, field: pa.Field, unfit: Unfit, call: _Call, row: int) -> StreamlingError:
+        return self._refused(field, f"'{unfit.shown[:200]}'", unfit.why, call, row)
+
+    def _refused(self, field: pa.Field, found: str, why: str, call: _Call, row: int) -> StreamlingError:
+        reason = f" ({why})" if why else ""
+        message = f"column '{field.name}' is {field.type} and cannot take {found}{reason}"
+        return StreamlingError.user(message + call.shown(row)).context(f"row {call.first + row + 1} of the batch")
+
+    def _failed(self, failure: ScriptFailed, call: _Call | None = None, row: int = 0) -> StreamlingError:
+        own = failure.name == COMPLAINT
+        line = 0 if own else line_of(failure)
+        where = f"the script failed in line {line}" if line else "the script failed"
+        limits = {
+            Cause.TIME: f"it ran longer than {self._limits.seconds:g} s for one batch",
+            Cause.MEMORY: f"it needs more than {self._limits.memory_bytes >> 20} MiB of memory",
+            Cause.STACK: "functions call each other too deeply",
+            Cause.BROKEN: f"the sandbox broke: {failure.message}",
+        }
+        remedies = {
+            Cause.TIME: "look for an endless loop, or raise wasm_script.timeout_sec",
+            Cause.MEMORY: "keep less, return smaller rows, or raise wasm_script.memory_limit_mb",
+            Cause.STACK: "look for a recursion that does not end",
+        }
+        thrown = f"{failure.name}: {failure.message}" if failure.name and not own else failure.message
+        message = f"{where}: {limits.get(failure.cause, thrown)}"
+        frames = "".join(f"\n  {frame}" for frame in ([] if own else user_frames(failure.stack)[:_FRAMES]))
+        error = StreamlingError.user(
+            message + frames + (call.shown(row) if call else ""), remedy=remedies.get(failure.cause)
+        )
+        return error.context(f"row {call.first + row + 1} of the batch") if call else error
+
+
+@dataclass(frozen=True)
+class _Call:
+    """Some rows of a batch on their way through the sandbox."""
+
+    sandbox: Sandbox
+    program: Value
+    deadline: float
+    batch: pa.RecordBatch
+    first: int
+
+    def exchange(self, data: bytes, text: bytes) -> tuple[bytes, str]:
+        return self.sandbox.exchange(self.program, data, text, self.deadline - time.monotonic())
+
+    def stood_at(self) -> int | None:
+        """The row at which the script was stopped; None when the sandbox did not survive it."""
+        try:
+            return int(self.sandbox.exchange(self.program, b"", WHERE, _AFTERWARDS)[1])
+        except (ScriptFailed, ValueError):
+            return None
+
+    def shown(self, row: int) -> str:
+        text = next(json_rows(self.batch.slice(self.first + row, 1)))
+        return f"\n  input: {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}"
+
+
+class _Reader:
+    """The bytes of a result, column after column."""
+
+    def __init__(self, data: bytes, rows: int) -> None:
+        self._data = data
+        self._rows = rows
+        self._at = 0
+
+    def take(self, width: int) -> bytes:
+        start, self._at = self._at, self._at + width * self._rows
+        return self._data[start : self._at]
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batch in calls, with the number of each one's first row."""
+    per_row = max(1, batch.nbytes // max(1, batch.num_rows))
+    size = max(1, min(_MOST_ROWS, _MOST_BYTES // per_row))
+    for first in range(0, batch.num_rows, size):
+        yield first, batch.slice(first, size)
+
+
+def _well_formed(text: str) -> str:
+    """Halves of surrogate pairs have no place in UTF-8."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

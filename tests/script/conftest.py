@@ -1,0 +1,68 @@
+"""Both engines, compiled once: every test of this folder that asks for ``scripts`` runs on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from streamling.script.engine import Engine, Limits
+from streamling.script.quickjs import QuickJs
+from streamling.script.runner import Runner
+from streamling.script.typescript import strip_types
+from streamling.script.v8 import V8
+
+LIMITS = Limits(64 << 20, 60)
+#: for scripts that are meant to run into them
+TIGHT = Limits(32 << 20, 0.5)
+
+
+class Scripts:
+    """Runs scripts over small batches, as a script transform does."""
+
+    def __init__(self, engine: Engine, limits: Limits) -> None:
+        self.engine = engine
+        self.limits = limits
+        self.lines: list[str] = []
+
+    def runner(self, text: str, inputs: pa.Schema, outputs: pa.Schema) -> Runner:
+        return Runner(
+            text,
+            inputs=inputs,
+            outputs=outputs,
+            copied="_gs_op",
+            engine=self.engine,
+            limits=self.limits,
+            log=self.lines.append,
+        )
+
+    def batch(self, text: str, batch: pa.RecordBatch, outputs: pa.Schema | None = None) -> pa.RecordBatch:
+        return self.runner(text, batch.schema, outputs or batch.schema).run(batch)
+
+    def rows(self, text: str, rows: list[dict], schema: dict[str, pa.DataType] | None = None, ts: bool = False) -> list:
+        given = pa.RecordBatch.from_pylist(rows)
+        outputs = None if schema is None else pa.schema([pa.field(name, schema[name]) for name in schema])
+        return self.batch(strip_types(text) if ts else text, given, outputs).to_pylist()
+
+
+@pytest.fixture(scope="session")
+def engines() -> Callable[[str, Limits], Engine]:
+    made: dict[tuple[str, Limits], Engine] = {}
+
+    def get(name: str, limits: Limits) -> Engine:
+        if (name, limits) not in made:
+            made[name, limits] = QuickJs(limits) if name == "quickjs" else V8(limits)
+        return made[name, limits]
+
+    return get
+
+
+@pytest.fixture(params=["quickjs", "v8"])
+def scripts(request, engines) -> Scripts:
+    return Scripts(engines(request.param, LIMITS), LIMITS)
+
+
+@pytest.fixture(params=["quickjs", "v8"])
+def tight(request, engines) -> Scripts:
+    return Scripts(engines(request.param, TIGHT), TIGHT)
