@@ -15,6 +15,7 @@ from streamling.config import AppConfig, load_config
 from streamling.engine.run import PipelineRun
 from streamling.engine.validation import check_without_spark
 from streamling.errors import told_as
+from streamling.pipeline.attached import with_side_outputs
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.loader import load_plugins
@@ -48,9 +49,11 @@ class App:
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the one that the configuration names."""
         path = file or self.config.pipeline_definition_location
-        return load_pipeline(
+        pipeline = load_pipeline(
             path, registry=self.registry, config=self.config, preprocessors=list(self._preprocessors())
         )
+        plugins = self.config.plugin
+        return with_side_outputs(pipeline, plugins.side_output_ids, plugins.side_output_options, self.registry)
 
     def _preprocessors(self) -> Iterator[Callable[[str], str]]:
         """Those that the configuration names; one that is not there is left out, as the file may do without."""

@@ -28,7 +28,7 @@ def orphan_problems(document: Document, registry: Registry) -> list[Problem]:
         (kind, name)
         for kind in (NodeKind.SOURCE, NodeKind.TRANSFORM)
         for name, raw in _entries(data, kind)
-        if canonical(name) not in read and raw.get("type") != "dynamic_table"
+        if canonical(name) not in read and _emits_rows(kind, raw.get("type"), registry)
     ]
     if not orphans:
         return []
@@ -36,6 +36,11 @@ def orphan_problems(document: Document, registry: Registry) -> list[Problem]:
     kind, name = orphans[0]
     place = document.spot((*wrapper, kind.section, name)).key
     return [place_problem(f"nothing reads from {names}", place, "connect it to a sink, or remove it")]
+
+
+def _emits_rows(kind: NodeKind, type_: Any, registry: Registry) -> bool:
+    found = registry.get(kind, type_) if isinstance(type_, str) else None
+    return found is None or found.options.emits_rows
 
 
 def _definition(data: Any) -> tuple[dict[str, Any], tuple[str, ...]]:

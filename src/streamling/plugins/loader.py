@@ -25,6 +25,7 @@ from streamling.plugins.functions import SqlFunction
 from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
+from streamling.plugins.side_outputs import SideOutput
 from streamling.spark.pickling import FILE_MODULE
 
 GROUP = "streamling.plugins"
@@ -33,7 +34,7 @@ _ID = "__streamling_plugin_id__"
 
 _KINDS: tuple[tuple[tuple[type, ...], NodeKind], ...] = (
     ((AnySource,), NodeKind.SOURCE),
-    ((Transform, FrameTransform), NodeKind.TRANSFORM),
+    ((Transform, FrameTransform, SideOutput), NodeKind.TRANSFORM),
     ((Sink, FrameSink), NodeKind.SINK),
 )
 

@@ -61,6 +61,8 @@ class Operator(ABC, Generic[OptionsT]):
     Options: ClassVar[type[NodeOptions]]
     #: whether rows reach the operator as Arrow batches or as Spark DataFrames; set by the classes below
     runs_on: ClassVar = "arrow"
+    #: False for side outputs: nothing can read from them
+    emits_rows: ClassVar[bool] = True
 
     def __init__(self, context: NodeContext[OptionsT]) -> None:
         self.context = context

@@ -140,8 +140,10 @@ def _load(kind: NodeKind, id: str, path: str) -> NodeType:
 def _plugin_options(kind: NodeKind, id: str, operator: type[Operator[Any]]) -> type[NodeOptions]:
     """The plugin's own fields plus those that every plugin of its kind has."""
     own: type[NodeOptions] = getattr(operator, "Options", FreeForm)
-    missing = tuple(fields for fields in _PLUGIN_FIELDS[kind] if not issubclass(own, fields))
+    more = _PLUGIN_FIELDS[kind] if operator.emits_rows else (Downstream,)
+    missing = tuple(fields for fields in more if not issubclass(own, fields))
     namespace = {
+        "emits_rows": operator.emits_rows,
         "__doc__": own.__doc__,
         "__module__": own.__module__,
         "model_config": own.model_config,

@@ -32,6 +32,7 @@ class SideOutput(Operator[OptionsT]):
     """Sees rows before they are emitted."""
 
     runs_on: ClassVar = "arrow"
+    emits_rows: ClassVar[bool] = False
 
     def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """What of the rows it wants to see, as a plan over them (by node name); by default everything. The column

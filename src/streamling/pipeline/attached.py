@@ -1,0 +1,63 @@
+"""Side outputs that the configuration attaches to every source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.pipeline.options import NodeOptions
+from streamling.plugins.registry import Registry
+
+
+def with_side_outputs(
+    pipeline: Pipeline, ids: Sequence[str], options: Mapping[str, Any], registry: Registry
+) -> Pipeline:
+    """``pipeline`` with one node for each source and each of ``ids``, which sees the rows of that source."""
+    kinds = {id: _options_class(id, registry) for id in ids}
+    attached = [
+        Node(
+            f"{source.name}.{id}",
+            NodeKind.TRANSFORM,
+            _options(kind, id, source.name, options),
+            upstreams=(source.name,),
+            primary_key=source.primary_key,
+            place=source.place,
+        )
+        for source in pipeline.sources
+        for id, kind in kinds.items()
+    ]
+    return replace(pipeline, nodes=(*pipeline.sources, *attached, *pipeline.transforms, *pipeline.sinks))
+
+
+def _options_class(id: str, registry: Registry) -> type[NodeOptions]:
+    found = registry.get(NodeKind.TRANSFORM, id)
+    if found is None or not found.plugin or found.options.emits_rows:
+        known = [each for each in registry.ids(NodeKind.TRANSFORM) if _is_side_output(each, registry)]
+        raise StreamlingError.user(
+            f"plugin.side_output_ids: there is no side output '{id}'",
+            remedy=f"use one of: {', '.join(known)}"
+            if known
+            else "put its file on plugin.path, or install its package",
+        )
+    return found.options
+
+
+def _is_side_output(id: str, registry: Registry) -> bool:
+    found = registry.get(NodeKind.TRANSFORM, id)
+    return found is not None and found.plugin and not found.options.emits_rows
+
+
+def _options(kind: type[NodeOptions], id: str, source: str, options: Mapping[str, Any]) -> NodeOptions:
+    try:
+        return kind.model_validate({"type": id, "from": source, **options}, strict=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise StreamlingError.user(
+            f"plugin.side_output_options: {field} of '{id}': {first['msg']}", remedy="correct it in the configuration"
+        ) from None
