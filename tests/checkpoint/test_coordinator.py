@@ -96,6 +96,17 @@ def test_what_did_not_change_is_not_stored_again() -> None:
     assert made.handle(Ack("s", 2), 10) == [Store(2, {"b": 2})]
 
 
+def test_what_a_sink_wants_stored_goes_with_the_positions_every_time() -> None:
+    made = begun(sinks=("s", "t"))
+    for epoch, now in ((1, 6), (2, 11)):
+        made.handle(Marked("a", epoch, {"a": 10}), now)
+        made.handle(Ack("s", epoch, {"seen": ["x"]}), now)
+        (store,) = made.handle(Ack("t", epoch), now)
+        assert store == Store(epoch, {"a": 10, "seen": ["x"]} if epoch == 1 else {"seen": ["x"]})
+        made.handle(Stored(epoch), now)
+        made.handle(Tick(), now + 5)
+
+
 def test_an_idle_epoch_is_finalized_without_the_state_backend() -> None:
     made = begun()
     finalize(made, 1, 10, now=6)

@@ -15,6 +15,7 @@ from streamling.bench.idle import Idle
 from streamling.bench.machine import machine, pyspark_java
 from streamling.bench.sizes import Sizes
 from streamling.bench.startup import StartUp
+from streamling.bench.tables import DynamicTables
 from streamling.bench.throughput import Throughput
 from streamling.bench.trigger import Trigger
 from streamling.bench.validate import Validate
@@ -22,7 +23,7 @@ from streamling.bench.workbench import Scenario, Tell, Workbench
 from streamling.engine.archive import Archive, build_archive
 
 SCENARIOS: Mapping[str, type[Scenario]] = {
-    scenario.title: scenario for scenario in (StartUp, Validate, Trigger, Idle, Throughput, Handler)
+    scenario.title: scenario for scenario in (StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables)
 }
 
 _NO_PYSPARK = "Plain PySpark cannot start here: it needs a Java on the PATH or in JAVA_HOME."

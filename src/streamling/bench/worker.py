@@ -39,6 +39,15 @@ transforms:
 sinks:
   nowhere: {{type: {sink}, from: chosen}}
 """
+_CHECK_PIPELINE = """
+sources:
+  orders: {{type: file, path: '{folder}', format: {format}, mode: {{type: bounded}}, primary_key: order_id}}
+transforms:
+  known: {{type: dynamic_table, backend_type: InMemory, backend_entity_name: known}}
+  chosen: {{type: sql, primary_key: order_id, sql: "SELECT {columns} FROM orders WHERE {condition}"}}
+sinks:
+  nowhere: {{type: blackhole, from: chosen}}
+"""
 _RATE_PIPELINE = """
 sources:
   ticks: {{type: bench.rate, rows: {rows}, batches: {batches}, primary_key: value}}
@@ -70,6 +79,16 @@ class Pipelines:
     def files_to_arrow(self, folder: str, format: str) -> float:
         return self._files(folder, format, "bench.drop")
 
+    def files_checked(self, folder: str, format: str, entries: int) -> float:
+        """Every customer is looked up in a table of ``entries`` values, and is there."""
+        state = MemoryState()
+        # values that an earlier run left behind are put into the table before the first row
+        state.put("dynamic_table:known", [f"customer {number}" for number in range(entries)])
+        condition = f"{data.CONDITION} AND dynamic_table_check('known', customer)"
+        return self._run(
+            _CHECK_PIPELINE, state=state, folder=folder, format=format, columns=data.COLUMNS, condition=condition
+        )
+
     def rate_to_nowhere(self, rows: int, batches: int) -> list[float]:
         self._run(_RATE_PIPELINE, columns=RATE_COLUMNS, condition=RATE_CONDITION, rows=rows, batches=batches)
         return self._moments
@@ -79,16 +98,17 @@ class Pipelines:
         return self._moments
 
     def _files(self, folder: str, format: str, sink: str) -> float:
-        job = {"columns": data.COLUMNS, "condition": data.CONDITION}
-        return self._run(_FILE_PIPELINE, folder=folder, format=format, sink=sink, **job)
+        return self._run(
+            _FILE_PIPELINE, folder=folder, format=format, sink=sink, columns=data.COLUMNS, condition=data.CONDITION
+        )
 
-    def _run(self, text: str, *, columns: Sequence[str] = (), **values: Any) -> float:
+    def _run(self, text: str, *, columns: Sequence[str] = (), state: MemoryState | None = None, **values: Any) -> float:
         """Seconds from the first batch being asked for to the last checkpoint; what comes before belongs to a start."""
         registry = self._registry()
         pipeline = parse_pipeline(
             text.format(columns=", ".join(columns), **values), registry=registry, config=self._config
         )
-        run = PipelineRun(pipeline, config=self._config, registry=registry, state=MemoryState())
+        run = PipelineRun(pipeline, config=self._config, registry=registry, state=state or MemoryState())
         run.analyse(self._session)
         began = time.monotonic()
         run.start()

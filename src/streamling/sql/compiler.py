@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql import rules
+from streamling.sql import lookups, rules
 from streamling.sql.dialect import parse
 from streamling.sql.expressions import Expressions, Relation
 from streamling.sql.inference import common
@@ -82,14 +82,19 @@ class _Compiler:
     def _select(self, node: exp.Select, ctes: Mapping[str, Relation]) -> Relation:
         source = self._from(node.args["from_"].this, ctes)
         if where := node.args.get("where"):
-            expressions = Expressions(self.text, source, self.problems)
-            condition, type_ = expressions.spark(where.this)
-            if type_ not in (None, pa.bool_(), pa.null()):
-                message = f"WHERE needs a condition that is true or false, not {type_}"
-                self.problems.append(self.text.problem(where.this, message))
-            source = expressions.asked()
-            source = replace(source, plan=Filter(source.plan, condition))
+            # rows that go anyway are not looked up
+            for condition in lookups.last(where.this):
+                source = self._filtered(source, condition)
         return project(node.expressions, source, self.text, self.problems)
+
+    def _filtered(self, source: Relation, node: exp.Expr) -> Relation:
+        expressions = Expressions(self.text, source, self.problems)
+        condition, type_ = expressions.spark(node)
+        if type_ not in (None, pa.bool_(), pa.null()):
+            message = f"WHERE needs a condition that is true or false, not {type_}"
+            self.problems.append(self.text.problem(node, message))
+        source = expressions.asked()
+        return replace(source, plan=Filter(source.plan, condition))
 
     def _from(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
         if not isinstance(node, exp.Table):

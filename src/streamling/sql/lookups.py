@@ -63,6 +63,15 @@ def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[
     return Question(table.name, value.sql("spark", comments=False), f"{_ANSWER}{number}")
 
 
+def last(condition: exp.Expr) -> list[exp.Expr]:
+    """A condition as one or two of which both have to be true: first what asks nobody, then the rest."""
+    parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    asking = [part for part in parts if any(call.name.lower() == FUNCTION for call in part.find_all(exp.Anonymous))]
+    if not asking or len(asking) == len(parts):
+        return [condition]
+    return [exp.and_(*(part for part in parts if part not in asking)), exp.and_(*asking)]
+
+
 def layers(questions: Sequence[Question]) -> Iterator[tuple[Question, ...]]:
     """The questions in groups that can be asked at once: one that needs an answer comes after the one it needs."""
     layer: list[Question] = []

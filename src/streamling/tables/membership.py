@@ -26,12 +26,14 @@ def check(values: pa.Array, rows: pa.Array, first_rows: FirstRows) -> pa.Array:
     its elements is; NULL is neither in the table nor not."""
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), pa.bool_())
+    if not len(values):
+        return pa.array([], pa.bool_())
     if not pa.types.is_list(values.type):
         return _check(values, rows, first_rows)
     parents = pc.list_parent_indices(values)
     found = _check(values.flatten(), rows.take(parents), first_rows).fill_null(False)
-    numbers = pa.array(range(len(values)), parents.type)
-    any_found = pc.is_in(numbers, value_set=pc.unique(parents.filter(found)))
+    ours = pc.unique(parents.filter(found))
+    any_found = pc.scatter(pa.repeat(True, len(ours)), ours, max_index=len(values) - 1).fill_null(False)
     return pc.if_else(values.is_valid(), any_found, pa.scalar(None, pa.bool_()))
 
 

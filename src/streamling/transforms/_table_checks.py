@@ -37,15 +37,16 @@ def answered(frame: DataFrame, check: Check, tables: Tables) -> DataFrame:
     from pyspark.sql import functions as f
 
     values = [f.expr(question.value).alias(question.answer) for question in check.questions]
-    _check_types(frame.select(*values), check)
-    if ROW not in frame.columns:
-        nothing = f.lit(None).cast("boolean")
-        return frame.select("*", *(nothing.alias(question.answer) for question in check.questions))
-    if keeps_rows_apart(check.child):
-        asked = frame.select(ROW, *values).toArrow()
-        answers = _answers(asked, check, tables)
-        return frame.select("*", *_literals(asked.column(ROW), answers, check))
-    return _replaced(frame, frame.select("*", *values), check, tables)
+    apart = keeps_rows_apart(check.child)
+    is_data = ROW in frame.columns
+    asked = frame.select(*([ROW] if is_data and apart else ["*"]), *values)
+    _check_types(asked, check)
+    if not is_data:
+        return frame.select("*", *_nothing(check))
+    if not apart:
+        return _replaced(frame, asked, check, tables)
+    table = asked.toArrow()
+    return frame.select("*", *_literals(table.column(ROW), _answers(table, check, tables), check))
 
 
 def _answers(asked: pa.Table, check: Check, tables: Tables) -> list[pa.Array]:
@@ -89,8 +90,7 @@ def _literals(rows: pa.ChunkedArray, answers: Sequence[pa.Array], check: Check) 
     from pyspark.sql import functions as f
 
     if not len(rows):
-        nothing = f.lit(None).cast("boolean")
-        return [nothing.alias(question.answer) for question in check.questions]
+        return _nothing(check)
     number = f.col(ROW)
     partition = f.shiftright(number, _PLACE_BITS).cast("int") + f.lit(1)
     place = (number.bitwiseAND(f.lit((1 << _PLACE_BITS) - 1)) + f.lit(1)).cast("int")
@@ -101,6 +101,12 @@ def _literals(rows: pa.ChunkedArray, answers: Sequence[pa.Array], check: Check) 
         truth = f.when(byte == _byte(_TRUE), f.lit(True)).when(byte == _byte(_FALSE), f.lit(False))
         columns.append(truth.alias(question.answer))
     return columns
+
+
+def _nothing(check: Check) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    return [f.lit(None).cast("boolean").alias(question.answer) for question in check.questions]
 
 
 def packed(rows: pa.Array, answers: pa.Array) -> list[bytes]:
@@ -118,10 +124,9 @@ def packed(rows: pa.Array, answers: pa.Array) -> list[bytes]:
 def _dense(places: pa.Array, coded: pa.Array) -> bytes:
     if not len(places):
         return b""
-    length = pc.max(places).as_py() + 1
-    if length > len(places):
-        where = pc.index_in(pa.array(range(length), pa.int64()), value_set=places)
-        coded = coded.take(where).fill_null(_NULL)
+    last = pc.max(places).as_py()
+    if last >= len(places):
+        coded = pc.scatter(coded, places, max_index=last).fill_null(_NULL)
     buffer = coded.buffers()[1]
     assert buffer is not None
     return bytes(buffer.slice(coded.offset, len(coded)))
@@ -138,8 +143,9 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks or [pa.array([], column.type)])
 
 
-def _check_types(values: DataFrame, check: Check) -> None:
-    for field, question in zip(values.schema.fields, check.questions, strict=True):
+def _check_types(asked: DataFrame, check: Check) -> None:
+    """Its last columns are the values."""
+    for field, question in zip(asked.schema.fields[-len(check.questions) :], check.questions, strict=True):
         if not _is_text(field.dataType):
             raise StreamlingError.user(
                 f"{FUNCTION}('{question.table}', …) looks for text or a list of texts, not"

@@ -1,0 +1,46 @@
+"""What a look-up in a dynamic table costs: a pipeline with it beside the same one without."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from streamling.bench import data
+from streamling.bench.children import Worker, worker
+from streamling.bench.figures import Figure, Goal, Unit
+from streamling.bench.sizes import Sizes
+from streamling.bench.workbench import Scenario
+
+_ROWS = 1_000_000
+_ENTRIES = 100_000
+_GOAL = Goal(ratio=0.5)
+
+
+class DynamicTables(Scenario):
+    """Files → SQL → blackhole; the check lets every row pass, so that both do the same work otherwise."""
+
+    title = "tables"
+
+    @staticmethod
+    def steps(sizes: Sizes, has_pyspark: bool) -> int:
+        return 1 + 2 * len(data.FORMATS) * sizes.rounds
+
+    def figures(self) -> list[Figure]:
+        self._bench.step("tables: files to read")
+        folder = data.prepare(self._bench.cache_dir, _ROWS)
+        with worker("ours", cwd=self._bench.place("tables"), env=self._bench.env) as process:
+            return [self._figure(process, format, str(folder / format)) for format in data.FORMATS]
+
+    def _figure(self, process: Worker, format: str, folder: str) -> Figure:
+        name = f"{format} → SQL with dynamic_table_check → blackhole"
+
+        def measured(what: str, **job: object) -> float:
+            self._bench.step(f"tables: {format}, {what}")
+            return _ROWS / float(process.do(side="ours", folder=folder, format=format, **job)) / 1e6
+
+        found = self._bench.alternate(
+            ours=partial(measured, "with the check", job="files_checked", entries=_ENTRIES),
+            other=partial(measured, "without", job="files_to_nowhere"),
+        )
+        return Figure(
+            self.title, name, Unit.MILLION_ROWS, found["ours"], found["other"], beside="without the check", goal=_GOAL
+        )
