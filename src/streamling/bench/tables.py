@@ -10,6 +10,7 @@ from streamling.bench.figures import Figure, Goal, Unit
 from streamling.bench.sizes import Sizes
 from streamling.bench.workbench import Scenario
 
+#: at most
 _ROWS = 1_000_000
 _ENTRIES = 100_000
 _GOAL = Goal(ratio=0.5)
@@ -24,9 +25,13 @@ class DynamicTables(Scenario):
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
         return 1 + 2 * len(data.FORMATS) * sizes.rounds
 
+    @property
+    def _rows(self) -> int:
+        return min(_ROWS, self._bench.sizes.rows)
+
     def figures(self) -> list[Figure]:
         self._bench.step("tables: files to read")
-        folder = data.prepare(self._bench.cache_dir, _ROWS)
+        folder = data.prepare(self._bench.cache_dir, self._rows)
         with worker("ours", cwd=self._bench.place("tables"), env=self._bench.env) as process:
             return [self._figure(process, format, str(folder / format)) for format in data.FORMATS]
 
@@ -35,7 +40,7 @@ class DynamicTables(Scenario):
 
         def measured(what: str, **job: object) -> float:
             self._bench.step(f"tables: {format}, {what}")
-            return _ROWS / float(process.do(side="ours", folder=folder, format=format, **job)) / 1e6
+            return self._rows / float(process.do(side="ours", folder=folder, format=format, **job)) / 1e6
 
         found = self._bench.alternate(
             ours=partial(measured, "with the check", job="files_checked", entries=_ENTRIES),
