@@ -59,10 +59,16 @@ def engines() -> Callable[[str, Limits], Engine]:
 
 
 @pytest.fixture(params=["quickjs", "v8"])
-def scripts(request, engines) -> Scripts:
-    return Scripts(engines(request.param, LIMITS), LIMITS)
+def engine(request) -> str:
+    return request.param
 
 
-@pytest.fixture(params=["quickjs", "v8"])
-def tight(request, engines) -> Scripts:
-    return Scripts(engines(request.param, TIGHT), TIGHT)
+@pytest.fixture
+def scripts(engine, engines) -> Scripts:
+    return Scripts(engines(engine, LIMITS), LIMITS)
+
+
+@pytest.fixture
+def tight(engine, engines) -> Scripts:
+    """With so little time and memory that a test need not wait for their end."""
+    return Scripts(engines(engine, TIGHT), TIGHT)

@@ -13,6 +13,7 @@ from streamling.bench.figures import Figure, Results
 from streamling.bench.handler import Handler
 from streamling.bench.idle import Idle
 from streamling.bench.machine import machine, pyspark_java
+from streamling.bench.script import Script
 from streamling.bench.sizes import Sizes
 from streamling.bench.startup import StartUp
 from streamling.bench.tables import DynamicTables
@@ -23,7 +24,8 @@ from streamling.bench.workbench import Scenario, Tell, Workbench
 from streamling.engine.archive import Archive, build_archive
 
 SCENARIOS: Mapping[str, type[Scenario]] = {
-    scenario.title: scenario for scenario in (StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables)
+    scenario.title: scenario
+    for scenario in (StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script)
 }
 
 _NO_PYSPARK = "Plain PySpark cannot start here: it needs a Java on the PATH or in JAVA_HOME."

@@ -17,7 +17,7 @@ from streamling.cli.progress import progress_of_steps
 if TYPE_CHECKING:
     from streamling.bench.figures import Results
 
-_NAMES = ("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables")
+_NAMES = ("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script")
 _COLOURS = {"met": "green", "missed": "red"}
 
 

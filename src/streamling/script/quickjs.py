@@ -48,6 +48,8 @@ _GRACE = 0.5
 _OVERHEAD_BYTES = 16 << 20
 
 _OK, _THROWN = 0, 1
+#: what tells a guest of ours from other WebAssembly
+_NEEDED = frozenset({"eval_code", "call_function", "new_arraybuffer", "set_memory_limit"})
 
 
 class QuickJs:
@@ -56,7 +58,7 @@ class QuickJs:
     def __init__(self, limits: Limits, guest: Path | None = None) -> None:
         self.limits = limits
         self.engine = wasmtime.Engine(_config())
-        self.guest = wasmtime.Module(self.engine, _guest(guest))
+        self.guest = _compiled(self.engine, guest)
         self.host = wasmtime.Module(self.engine, _HOST)
 
     def sandbox(self) -> QuickJsSandbox:
@@ -71,13 +73,18 @@ def _config() -> wasmtime.Config:
     return config
 
 
-def _guest(path: Path | None) -> bytes:
+def _compiled(engine: wasmtime.Engine, path: Path | None) -> wasmtime.Module:
     if path is None:
-        return (files("quickjs_rs") / "_guest.wasm").read_bytes()
+        return wasmtime.Module(engine, (files("quickjs_rs") / "_guest.wasm").read_bytes())
+    setting = f"wasm_script.runtime_wasm_file_path is '{path}'"
+    remedy = "leave it out to use the one that is installed"
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise StreamlingError.user(f"wasm_script.runtime_wasm_file_path: cannot read '{path}'", cause=error) from error
+        module = wasmtime.Module(engine, path.read_bytes())
+    except (OSError, wasmtime.WasmtimeError) as error:
+        raise StreamlingError.user(f"{setting}, which cannot be read", cause=error, remedy=remedy) from error
+    if not {export.name for export in module.exports} >= _NEEDED:
+        raise StreamlingError.user(f"{setting}, which is no runtime of quickjs-rs", remedy=remedy)
+    return module
 
 
 class QuickJsSandbox:
