@@ -17,6 +17,7 @@ from streamling.sql.compiler import compile_sql
 from streamling.sql.frames import prepare
 from streamling.sql.library.declaration import Function
 from streamling.sql.plan import Column
+from streamling.types.spark import to_spark_schema
 from tests.sql.edge_values import ALSO_GENERIC, COLUMNS, KINDS, WRITTEN
 
 
@@ -122,7 +123,7 @@ def _fill(context: Any, case: Case, start: int, end: int) -> None:
 
 
 def ask_spark(spark: Any, cases: Sequence[Case], table: pa.Table, together: int = 60) -> None:
-    frame = spark.createDataFrame(table)
+    frame = spark.createDataFrame(table, to_spark_schema(table.schema))
     columns = [Column(name, table.schema.field(name).type) for name in table.schema.names]
     ready = []
     for case in cases:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ TEXTS = [
 LONGS = [None, 0, 1, -1, 7, 12, 18, 255, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63)]
 INTS = [None, 0, 1, 2, 3, 5, -1, -2, -7, 40]
 DOUBLES = [None, 0.0, -0.0, 1.0, 1.5, -1.5, 2.5, 0.1, 2.675, -0.7, 1e300, -1e300, 1e-300, math.nan, math.inf, -math.inf]
+PRICES = [None, Decimal(0), Decimal("1.5"), Decimal("-2.5"), Decimal("0.0001"), Decimal("-9999999999999999.9999")]
 TIMES = [
     None,
     datetime(1970, 1, 1),
@@ -67,6 +69,9 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     **{name: (pa.timestamp("us"), TIMES) for name in ("ts1", "ts2")},
     "d1": (pa.date32(), [None if time is None else time.date() for time in TIMES]),
     **{name: (pa.int64(), [None, 1, 2, 3, 9]) for name in ("p1", "p2")},
+    **{name: (pa.int32(), [None, 0, 1, -1, 12, 2**31 - 1, -(2**31)]) for name in ("n1", "n2")},
+    **{name: (pa.decimal128(20, 4), PRICES) for name in ("q1", "q2")},
+    **{name: (pa.bool_(), [None, True, False]) for name in ("b1", "b2")},
     "e1": (pa.int64(), [None, 0, 1, -1, 1_700_000_000, -5_000_000_000]),
     "m1": (pa.string(), MOMENTS),
     "day1": (pa.string(), [None, "2024-05-06", "1969-12-31", "2000-02-29"]),
@@ -84,8 +89,8 @@ KINDS: dict[str, list[list[str]]] = {
     "text": [["t1", "t2", "t3"]],
     "int": [["i1", "i2", "i3"]],
     "long": [["l1", "l2", "l3"], ["s1", "s2", "s3"]],
-    "number": [["x1", "x2"], ["l1", "l2"]],
-    "any": [["t1", "t2", "t3"], ["l1", "l2", "l3"], ["x1", "x2", "x1"]],
+    "number": [["x1", "x2"], ["l1", "l2"], ["n1", "n2"], ["q1", "q2"]],
+    "any": [["t1", "t2", "t3"], ["l1", "l2", "l3"], ["x1", "x2", "x1"], ["q1", "q2"], ["ts1", "ts2"], ["b1", "b2"]],
     "list": [["li1", "li2", "li3"], ["lt1", "lt2", "lt3"]],
     "element": [["s1", "s2", "s3"], ["t1", "t2", "t3"]],
     "numbers": [["lx1", "lx2"], ["li1", "li2"]],

@@ -314,6 +314,14 @@ arrow_cast(n, 'Int64')
 arrow_cast(n, 'Utf8')
 cast(n as int8)
 cast(1 as decimal)
+cast(ts as text)
+ts || '!'
+x || '!'
+cast(x * 1e20 as text)
+cast(x / 1e7 as text)
+cast(x * 12345678 as text)
+concat(ts, x)
+left(right(substr(s, 1, 3), 2), 1)
 """
 
 CASES = [line for line in EXPRESSIONS.strip().splitlines() if line]

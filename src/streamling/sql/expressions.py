@@ -19,6 +19,7 @@ from streamling.sql.library.times import part_of_date
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Check, Column, Plan, Question, questions, quoted
 from streamling.sql.problems import SqlProblem
+from streamling.sql.texts import as_text, special
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,9 @@ class Expressions:
             return part_of_date(node.name, node.expression) or inference.annotate(node)
         if isinstance(node, exp.Cast):
             return typenames.rewrite_cast(node, self.text, self.problems)
+        if isinstance(node, exp.DPipe):
+            for side in (node.this, node.expression):
+                side.replace(as_text(side) if special(inference.type_of(side)) else side)
         if isinstance(node, exp.Literal):
             return literals.rewrite_number(node)
         return inference.annotate(node)

@@ -1,4 +1,4 @@
-"""Numbers as text, as Arrow writes them: ``1e300`` where Spark has ``1.0E300``."""
+"""Numbers and times as text, as Arrow writes them: ``1e300``, ``2024-05-06T07:08:09.500``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,24 @@ _SHORT = "replace(replace(replace(CAST({0} AS STRING), 'Infinity', 'inf'), '.0E'
 _FLOATING = f"if({_BETWEEN}, {_PLAIN}, {_SHORT})"
 
 
+#: no fraction, or three or six digits of it
+_FRACTION = "CAST(date_part('second', {0}) * 1000000 AS BIGINT) % 1000000"
+_TIME = (
+    f"date_format({{0}}, CASE WHEN {_FRACTION} = 0 THEN 'yyyy-MM-dd\\'T\\'HH:mm:ss' WHEN {_FRACTION} % 1000 = 0"
+    " THEN 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS' ELSE 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS' END)"
+)
+
+
 def as_text(value: exp.Expr, cast: str = "CAST") -> exp.Expr:
     """``CAST(value AS STRING)`` with the result it has in DataFusion."""
-    floating = pa.types.is_floating(type_of(value) or pa.null())
-    return fill(_FLOATING if floating else cast + "({0} AS STRING)", [value], pa.string())
+    template = special(type_of(value)) or cast + "({0} AS STRING)"
+    return fill(template, [value], pa.string())
+
+
+def special(type_: pa.DataType | None) -> str | None:
+    """How values of a type become text, when Spark would write them differently."""
+    if type_ is not None and pa.types.is_floating(type_):
+        return _FLOATING
+    if type_ is not None and pa.types.is_timestamp(type_):
+        return f"concat({_TIME}, 'Z')" if type_.tz else _TIME
+    return None

@@ -14,7 +14,7 @@ from sqlglot import exp
 from streamling.sql.inference import type_of
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
-from streamling.sql.texts import as_text
+from streamling.sql.texts import as_text, special
 
 _T = exp.DType
 _Known = tuple[str, pa.DataType]
@@ -138,7 +138,7 @@ def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -
         problems.append(_unknown(node, text))
         return node
     spelling, arrow = known
-    if spelling == "STRING" and pa.types.is_floating(type_of(node.this) or pa.null()):
+    if spelling == "STRING" and special(type_of(node.this)):
         return as_text(node.this)
     node.set("to", exp.Var(this=spelling))
     node.meta["arrow"] = arrow

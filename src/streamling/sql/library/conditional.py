@@ -38,7 +38,14 @@ FUNCTIONS = (
         differs="0.0 and -0.0 are equal, as they are for `=`",
     ),
     Function(
-        "nvl", "any any", _widened("nvl"), "The second when the first is NULL.", "nvl(NULL, 2) = 2", None, "ifnull"
+        "nvl",
+        "any any",
+        _widened("nvl"),
+        "The second when the first is NULL.",
+        "nvl(NULL, 2) = 2",
+        None,
+        "ifnull",
+        differs="times stay times, DataFusion makes text of them",
     ),
     Function(
         "nvl2",

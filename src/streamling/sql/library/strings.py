@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, call, fill
+from streamling.sql.library.declaration import Args, Function, Rewrite, call, fill
 from streamling.sql.texts import as_text
 
 _TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
@@ -22,7 +22,21 @@ _SUBSTR = (
     "substring({0}, if({1} < 1, 1, {1}), if({1} < 1, if({2} + {1} < 1, 0, {2} + {1} - 1), {2}))",
 )
 _CHR = "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32')"
-_PART = "if({1} = '', if({2} IN (1, -1), {0}, left({0}, 0)), split_part({0}, {1}, {2}))"
+_PART = (
+    "if({1} = '', CASE WHEN {2} IN (1, -1) THEN {0} WHEN {2} IS NOT NULL THEN left({0}, 0) END,"
+    " split_part({0}, {1}, {2}))"
+)
+
+
+def _counted(spark: str, *templates: str) -> Rewrite:
+    """The general template, unless all counts are written out and positive, as most are: then Spark's own function,
+    because the general form has its arguments several times in it, which multiplies with calls inside of calls."""
+
+    def rewrite(args: Args) -> exp.Expr:
+        plain = all(isinstance(arg, exp.Literal) and not arg.is_string and int(arg.name) for arg in args[1:])
+        return fill(f"{spark}({{*}})" if plain else templates[len(args) - 2], args)
+
+    return rewrite
 
 
 def _concat(args: Args) -> exp.Expr:
@@ -120,7 +134,7 @@ FUNCTIONS = (
     Function(
         "left",
         "text int",
-        "if({1} < 0, substring({0}, 1, greatest(length({0}) + {1}, 0)), left({0}, {1}))",
+        _counted("left", "if({1} < 0, substring({0}, 1, greatest(length({0}) + {1}, 0)), left({0}, {1}))"),
         "The first characters; a negative number leaves off the last ones.",
         "left('abc', 2) = 'ab'\nleft('abc', -1) = 'ab'",
         _TEXT,
@@ -179,7 +193,7 @@ FUNCTIONS = (
     Function(
         "right",
         "text int",
-        "if({1} < 0, substring({0}, CAST(1 - CAST({1} AS BIGINT) AS INT)), right({0}, {1}))",
+        _counted("right", "if({1} < 0, substring({0}, CAST(1 - CAST({1} AS BIGINT) AS INT)), right({0}, {1}))"),
         "The last characters; a negative number leaves off the first ones.",
         "right('abc', 2) = 'bc'\nright('abc', -1) = 'bc'",
         _TEXT,
@@ -229,7 +243,7 @@ FUNCTIONS = (
     Function(
         "substr",
         "text int int?",
-        _SUBSTR,
+        _counted("substring", *_SUBSTR),
         "A part, from a place (1 is the first) and with a length.",
         "substr('abcd', 2) = 'bcd'\nsubstr('abcd', 2, 2) = 'bc'\nsubstr('abcd', 0, 2) = 'a'",
         _TEXT,
