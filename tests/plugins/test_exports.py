@@ -12,6 +12,7 @@ def test_the_public_names():
         "END",
         "ByColumns",
         "ByPrimaryKey",
+        "Calls",
         "Downstream",
         "End",
         "FrameSink",

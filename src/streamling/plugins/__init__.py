@@ -19,6 +19,7 @@ from streamling.plugins.functions import SqlFunction
 from streamling.plugins.loader import plugin
 from streamling.plugins.operators import (
     END,
+    Calls,
     End,
     FrameSink,
     FrameTransform,
@@ -40,6 +41,7 @@ __all__ = [
     "END",
     "ByColumns",
     "ByPrimaryKey",
+    "Calls",
     "Downstream",
     "End",
     "FrameSink",
