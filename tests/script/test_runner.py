@@ -178,6 +178,16 @@ def test_row_numbers_count_through_a_large_batch(scripts):
         scripts.rows("row => { if (row.id === 11500) throw new Error('here'); return row }", rows)
 
 
+def test_the_row_that_kills_a_sandbox_is_named(scripts):
+    rows = [{"id": n} for n in range(300)]
+    script = "const f = (n) => f(n + 1) + 1;\nfunction process(row) { return row.id === 250 ? f(0) : row }"
+    with pytest.raises(
+        StreamlingError, match=r"row 251 of the batch: .*functions call each other too deeply"
+    ) as failure:
+        scripts.rows(script, rows)
+    assert '{"id":250}' in str(failure.value)
+
+
 def test_a_typescript_error_stands_in_the_users_line(scripts):
     script = """interface Row {
   id: number;

@@ -163,6 +163,11 @@ class Builder:
             lanes.append(self._lane(built, name, work))
         self.parts.lanes.extend(lanes)
         upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key
+        if instances > 1 and not set(built.input_schema.names).issuperset(node.primary_key):
+            placed = f"the key of its upstream ({', '.join(upstream_key)})" if upstream_key else "turns"
+            first.context.log.warning(
+                "its key (%s) does not arrive: rows go to its instances by %s", ", ".join(node.primary_key), placed
+            )
         return LaneStep(node, lanes, router_of(node, type(first), built.input_schema, upstream_key))
 
     def _instance(self, built: Built, first: Operator[Any], number: int) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,8 @@ from streamling.errors import StreamlingError
 from streamling.script.cells import PARTS, ROWS, Cells, Unfit
 from streamling.script.codecs import Codec, codec_for, nulls_of
 from streamling.script.engine import Cause, Engine, Limits, Sandbox, ScriptFailed, Value
-from streamling.script.program import AGAIN, COMPLAINT, WHERE, Port, Program, line_of, user_frames
+from streamling.script.failures import caught, failed, refused
+from streamling.script.program import AGAIN, WHERE, Port, Program
 from streamling.types.json import json_rows
 
 #: Rows and bytes of one call. What a call needs at once has to fit into the sandbox several times over: as bytes, as
@@ -26,17 +27,8 @@ _MOST_ROWS = 5_000
 _MOST_BYTES = 2 << 20
 #: of the row shown with an error
 _SHOWN = 1_000
-_FRAMES = 8
 #: for asking a sandbox that has run out of time where it stood
 _AFTERWARDS = 1.0
-
-#: limits that reach a script as errors it could catch
-_CAUGHT = {
-    ("InternalError", "out of memory"): Cause.MEMORY,
-    ("InternalError", "string too long"): Cause.MEMORY,
-    ("RangeError", "Invalid string length"): Cause.MEMORY,
-    ("RangeError", "Maximum call stack size exceeded"): Cause.STACK,
-}
 
 _NUMBERS = ("int", "float")
 _FIXED = (*_NUMBERS, "bool")
@@ -93,7 +85,7 @@ class Runner:
                 self._part(_Call(sandbox, program, deadline, batch, first), rows) for first, rows in _pieces(batch)
             ]
         except ScriptFailed as failure:
-            raise self._failed(failure) from None
+            raise failed(failure, self._limits) from None
         finally:
             sandbox.close()
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
@@ -157,7 +149,8 @@ class Runner:
             try:
                 found[column.field.name] = column.codec.decode(cells, column.field.type)
             except Unfit as unfit:
-                raise self._unfit(column.field, unfit, call, source[unfit.index].as_py()) from None
+                row, found_text = source[unfit.index].as_py(), f"'{unfit.shown[:200]}'"
+                raise call.at(row, refused(column.field, found_text, unfit.why, call.shown(row))) from None
         if self._copied in self._schema.names:
             found[self._copied] = self._operations(rows, source)
         return pa.record_batch([found[name] for name in self._schema.names], schema=self._schema)
@@ -181,50 +174,34 @@ class Runner:
 
     def _thrown(self, told: dict[str, Any], call: _Call, rows: pa.RecordBatch) -> StreamlingError:
         row = told["row"]
-        if "column" in told:
-            field = self._schema.field(told["column"])
-            return self._refused(field, f"{told['kind']}: {told['message']}", "", call, row)
-        cause = _CAUGHT.get((told["name"], told["message"]), Cause.THROWN)
-        failure = ScriptFailed(cause, told["message"], name=told["name"], stack=told["stack"])
-        return self._located(failure, call, rows, row)
+        if "column" not in told:
+            return self._located(caught(told["name"], told["message"], told["stack"]), call, rows, row)
+        found = f"{told['kind']}: {told['message']}"
+        return call.at(row, refused(self._schema.field(told["column"]), found, "", call.shown(row)))
 
     def _located(self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None) -> StreamlingError:
-        """With the row where it is known: not when the sandbox died, or when all rows had been through."""
+        """With the row where it can be known: not when time ran out in a sandbox that died of it, or when all rows had
+        been through."""
+        if row is None and failure.cause is not Cause.TIME:
+            row = self._culprit(call, rows)
         if row is not None and row < rows.num_rows:
-            return self._failed(failure, call, row)
-        error = self._failed(failure)
+            return call.at(row, failed(failure, self._limits, call.shown(row)))
+        error = failed(failure, self._limits)
         return error.context(f"somewhere in rows {call.first + 1} to {call.first + rows.num_rows} of the batch")
 
-    def _unfit(self, field: pa.Field, unfit: Unfit, call: _Call, row: int) -> StreamlingError:
-        return self._refused(field, f"'{unfit.shown[:200]}'", unfit.why, call, row)
-
-    def _refused(self, field: pa.Field, found: str, why: str, call: _Call, row: int) -> StreamlingError:
-        reason = f" ({why})" if why else ""
-        message = f"column '{field.name}' is {field.type} and cannot take {found}{reason}"
-        return StreamlingError.user(message + call.shown(row)).context(f"row {call.first + row + 1} of the batch")
-
-    def _failed(self, failure: ScriptFailed, call: _Call | None = None, row: int = 0) -> StreamlingError:
-        own = failure.name == COMPLAINT
-        line = 0 if own else line_of(failure)
-        where = f"the script failed in line {line}" if line else "the script failed"
-        limits = {
-            Cause.TIME: f"it ran longer than {self._limits.seconds:g} s for one batch",
-            Cause.MEMORY: f"it needs more than {self._limits.memory_bytes >> 20} MiB of memory",
-            Cause.STACK: "functions call each other too deeply",
-            Cause.BROKEN: f"the sandbox broke: {failure.message}",
-        }
-        remedies = {
-            Cause.TIME: "look for an endless loop, or raise wasm_script.timeout_sec",
-            Cause.MEMORY: "keep less, return smaller rows, or raise wasm_script.memory_limit_mb",
-            Cause.STACK: "look for a recursion that does not end",
-        }
-        thrown = f"{failure.name}: {failure.message}" if failure.name and not own else failure.message
-        message = f"{where}: {limits.get(failure.cause, thrown)}"
-        frames = "".join(f"\n  {frame}" for frame in ([] if own else user_frames(failure.stack)[:_FRAMES]))
-        error = StreamlingError.user(
-            message + frames + (call.shown(row) if call else ""), remedy=remedies.get(failure.cause)
-        )
-        return error.context(f"row {call.first + row + 1} of the batch") if call else error
+    def _culprit(self, call: _Call, rows: pa.RecordBatch) -> int | None:
+        """The row that kills a sandbox: all once more, one by one, in the time that is left."""
+        sandbox = self._engine.sandbox()
+        row = 0
+        try:
+            again = replace(call, sandbox=sandbox, program=self._program.start(sandbox, call.seconds_left))
+            for row in range(rows.num_rows):
+                again.exchange(*self._packed(rows.slice(row, 1)))
+        except ScriptFailed as failure:
+            return None if failure.cause is Cause.TIME else row
+        finally:
+            sandbox.close()
+        return None
 
 
 @dataclass(frozen=True)
@@ -238,7 +215,11 @@ class _Call:
     first: int
 
     def exchange(self, data: bytes, text: bytes) -> tuple[bytes, str]:
-        return self.sandbox.exchange(self.program, data, text, self.deadline - time.monotonic())
+        return self.sandbox.exchange(self.program, data, text, self.seconds_left)
+
+    @property
+    def seconds_left(self) -> float:
+        return self.deadline - time.monotonic()
 
     def stood_at(self) -> int | None:
         """The row at which the script was stopped; None when the sandbox did not survive it."""
@@ -246,6 +227,9 @@ class _Call:
             return int(self.sandbox.exchange(self.program, b"", WHERE, _AFTERWARDS)[1])
         except (ScriptFailed, ValueError):
             return None
+
+    def at(self, row: int, error: StreamlingError) -> StreamlingError:
+        return error.context(f"row {self.first + row + 1} of the batch")
 
     def shown(self, row: int) -> str:
         text = next(json_rows(self.batch.slice(self.first + row, 1)))

@@ -1,0 +1,60 @@
+"""Failures of scripts as sentences for who wrote them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.script.engine import Cause, Limits, ScriptFailed
+from streamling.script.program import COMPLAINT, line_of, user_frames
+
+#: of the stack that are shown
+_FRAMES = 8
+_REMEDIES = {
+    Cause.TIME: "look for an endless loop, or raise wasm_script.timeout_sec",
+    Cause.MEMORY: "keep less, return smaller rows, or raise wasm_script.memory_limit_mb",
+    Cause.STACK: "look for a recursion that does not end",
+}
+#: limits that reach a script as errors it could catch
+_CAUGHT = {
+    ("InternalError", "out of memory"): Cause.MEMORY,
+    ("InternalError", "string too long"): Cause.MEMORY,
+    ("RangeError", "Invalid string length"): Cause.MEMORY,
+    ("RangeError", "Maximum call stack size exceeded"): Cause.STACK,
+}
+
+
+def caught(name: str, message: str, stack: str) -> ScriptFailed:
+    """What the driver caught when it called the script."""
+    return ScriptFailed(_CAUGHT.get((name, message), Cause.THROWN), message, name=name, stack=stack)
+
+
+def failed(failure: ScriptFailed, limits: Limits, shown: str = "") -> StreamlingError:
+    """Line, reason, stack, and ``shown``: the row it happened at."""
+    own = failure.name == COMPLAINT  # of the driver: no line of the script is wrong
+    line = 0 if own else line_of(failure)
+    where = f"the script failed in line {line}" if line else "the script failed"
+    frames = [] if own else user_frames(failure.stack)[:_FRAMES]
+    stack = "".join(f"\n  {frame}" for frame in frames)
+    message = f"{where}: {_reason(failure, limits)}{stack}{shown}"
+    return StreamlingError.user(message, remedy=_REMEDIES.get(failure.cause))
+
+
+def refused(field: pa.Field, found: str, why: str, shown: str) -> StreamlingError:
+    """A value that its column cannot take."""
+    reason = f" ({why})" if why else ""
+    return StreamlingError.user(f"column '{field.name}' is {field.type} and cannot take {found}{reason}{shown}")
+
+
+def _reason(failure: ScriptFailed, limits: Limits) -> str:
+    match failure.cause:
+        case Cause.TIME:
+            return f"it ran longer than {limits.seconds:g} s for one batch"
+        case Cause.MEMORY:
+            return f"it needs more than {limits.memory_bytes >> 20} MiB of memory"
+        case Cause.STACK:
+            return "functions call each other too deeply"
+        case Cause.BROKEN:
+            return f"the sandbox broke: {failure.message}"
+    named = failure.name and failure.name != COMPLAINT
+    return f"{failure.name}: {failure.message}" if named else failure.message
