@@ -27,6 +27,10 @@ def _logical(base: str, logical: str, **more: Any) -> dict[str, Any]:
     return {"type": base, "logicalType": logical, **more}
 
 
+def _decimal(precision: int, scale: int = 0) -> dict[str, Any]:
+    return _logical("bytes", "decimal", precision=precision, scale=scale)
+
+
 _TYPES: list[tuple[Any, Any]] = [
     ("boolean", True),
     ("int", -(2**31)),
@@ -40,6 +44,18 @@ _TYPES: list[tuple[Any, Any]] = [
     (_logical("string", "uuid"), _ID),
     (_logical("bytes", "decimal", precision=38, scale=10), Decimal("-1234567890123456789012345678.0123456789")),
     (_logical("fixed", "decimal", name="money", size=9, precision=20, scale=4), Decimal("1.5")),
+    (_decimal(76, 10), Decimal(f"{1 - 10**76}e-10")),
+    (_decimal(78), Decimal(2**256 - 1)),
+    (_decimal(78), Decimal(0)),
+    ({**_decimal(77), "streamling.type": "i256"}, Decimal(1 - 2**255)),
+    ({**_decimal(77), "streamling.type": "i256"}, Decimal(-1)),
+    (_decimal(1000, 999), Decimal(f"{10**1000 - 1}e-999")),
+    ({**_decimal(78), "type": "fixed", "name": "wide", "size": 40}, Decimal(2**256 - 1)),
+    ({**_decimal(90, 1), "type": "fixed", "name": "wider", "size": 60}, Decimal("-1.5")),
+    (["null", _decimal(78)], None),
+    ({"type": "array", "items": ["null", _decimal(78)]}, [Decimal(2**256 - 1), None]),
+    ({"type": "map", "values": _decimal(80, 2)}, {"a": Decimal("-0.01")}),
+    (record(("x", "long"), ("wide", _decimal(78)), name="with_wide"), {"x": 1, "wide": Decimal(2**255)}),
     (_logical("int", "date"), dt.date(1969, 7, 20)),
     (_logical("int", "time-millis"), dt.time(23, 59, 59, 999000)),
     (_logical("long", "time-micros"), dt.time(0, 0, 0, 1)),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import pyarrow as pa
 import pytest
 
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
+from streamling.types.names import arrow_type_name
 from streamling.types.spark import LOGICAL
+from streamling.types.wide import I256, U256, WideDecimal, from_integers, layout_of
 from tests.sinks.postgres_driver import Driver, batch
 
 pytestmark = pytest.mark.services
@@ -77,6 +80,44 @@ def stored(pg: Driver, values: list, type_: pa.DataType) -> list:
 def test_values_come_back_as_they_were(pg: Driver, type_: pa.DataType, column: str, values: list) -> None:
     assert stored(pg, values, type_) == values
     assert pg.types()["v"] == column
+
+
+@pytest.mark.parametrize(
+    ("type_", "column", "numbers"),
+    [
+        (U256, "numeric(78,0)", [0, 2**64, 2**255, 2**256 - 1, None]),
+        (I256, "numeric(78,0)", [-(2**255), -1, 0, 2**255 - 1, None]),
+        (WideDecimal(100, 20), "numeric(100,20)", [-(10**100) + 1, 5, 0, None]),
+        (WideDecimal(1000, 999), "numeric(1000,999)", [10**1000 - 1, -1, None]),
+    ],
+    ids=str,
+)
+def test_wide_numbers_keep_every_digit(pg: Driver, type_: pa.DataType, column: str, numbers: list) -> None:
+    layout = layout_of(type_)
+    held, name = from_integers(numbers, layout), {LOGICAL: arrow_type_name(type_)}
+    of_spark = pa.field("v", pa.binary(), metadata={"SPARK::metadata::json": json.dumps(name)})
+    of_plugin = pa.field("v", type_)
+    values = {of_spark: held, pa.field("v", pa.binary(), metadata=name): held}
+    values[of_plugin] = pa.ExtensionArray.from_storage(type_, held)
+    for field, array in values.items():
+        schema = pa.schema([pa.field("id", pa.int64()), field, pa.field("_gs_op", pa.string())])
+        rows = [pa.array(range(len(numbers)), pa.int64()), array, pa.array(["i"] * len(numbers))]
+        pg.write(pa.RecordBatch.from_arrays(rows, schema=schema))
+        with localcontext(prec=1000):
+            expected = [None if n is None else Decimal(n).scaleb(-layout.scale) for n in numbers]
+        assert [row[1] for row in pg.rows()] == expected
+        assert pg.types()["v"] == column
+        pg.execute("TRUNCATE {t}")
+
+
+def test_wide_numbers_inside_others_are_numbers_in_json(pg: Driver) -> None:
+    layout = layout_of(U256)
+    lists = pa.array([[layout.encode(2**256 - 1), None]], pa.list_(pa.binary()))
+    field = pa.field("v", lists.type, metadata={LOGICAL: arrow_type_name(pa.list_(U256))})
+    schema = pa.schema([pa.field("id", pa.int64()), field, pa.field("_gs_op", pa.string())])
+    pg.write(pa.RecordBatch.from_arrays([pa.array([1]), lists, pa.array(["i"])], schema=schema))
+    assert pg.types()["v"] == "jsonb"
+    assert pg.rows("id, v::text") == [(1, f"[{2**256 - 1}, null]")]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "+05:30"])

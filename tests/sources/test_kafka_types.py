@@ -6,13 +6,14 @@ import datetime as dt
 import math
 import struct
 import uuid
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from streamling.errors import InvalidPipeline
+from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.types.wide import I256, U256, WideDecimal, contains_wide, layout_of
 from tests.sources.kafka_driver import KafkaBench, record
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -28,6 +29,10 @@ def bench(spark, kafka, registry) -> KafkaBench:
 
 def _logical(base: str, logical: str, **more: Any) -> dict[str, Any]:
     return {"type": base, "logicalType": logical, **more}
+
+
+def _decimal(precision: int, scale: int = 0) -> dict[str, Any]:
+    return _logical("bytes", "decimal", precision=precision, scale=scale)
 
 
 #: Avro type, the value written, the Arrow type the column stands for, the value read
@@ -54,6 +59,21 @@ _TYPES = [
         pa.decimal128(20, 4),
         Decimal("1.5000"),
     ),
+    (_decimal(39, 2), Decimal(f"{10**39 - 1}e-2"), pa.decimal256(39, 2), None),
+    (_decimal(76, 10), Decimal(f"{-(10**76) + 1}e-10"), pa.decimal256(76, 10), None),
+    (_decimal(78), Decimal(2**256 - 1), U256, 2**256 - 1),
+    (_decimal(78), Decimal(2**255), U256, 2**255),
+    (_decimal(77), Decimal(0), U256, 0),
+    ({**_decimal(77), "streamling.type": "i256"}, Decimal(-(2**255)), I256, -(2**255)),
+    ({**_decimal(77), "streamling.type": "i256"}, Decimal(2**255 - 1), I256, 2**255 - 1),
+    ({**_decimal(77), "streamling.type": "i256"}, Decimal(-1), I256, -1),
+    (_decimal(79), Decimal(-(10**79) + 1), WideDecimal(79, 0), None),
+    (_decimal(1000, 999), Decimal(f"{10**1000 - 1}e-999"), WideDecimal(1000, 999), None),
+    (_decimal(100, 20), Decimal("-0.5"), WideDecimal(100, 20), Decimal("-0.5")),
+    ({**_decimal(78), "type": "fixed", "name": "wide", "size": 40}, Decimal(2**256 - 1), U256, 2**256 - 1),
+    ({**_decimal(90, 1), "type": "fixed", "name": "wider", "size": 60}, Decimal("-1.5"), WideDecimal(90, 1), None),
+    (["null", _decimal(78)], None, U256, None),
+    ({"type": "array", "items": ["null", _decimal(78)]}, [Decimal(2**256 - 1), None], pa.list_(U256), None),
     (_logical("int", "date"), dt.date(1969, 7, 20), pa.date32(), dt.date(1969, 7, 20)),
     (_logical("int", "time-millis"), dt.time(23, 59, 59, 999000), pa.time32("ms"), dt.time(23, 59, 59, 999000)),
     (_logical("long", "time-micros"), dt.time(0, 0, 0, 1), pa.time64("us"), dt.time(0, 0, 0, 1)),
@@ -107,8 +127,19 @@ def test_every_type_comes_out_as_it_went_in(bench: KafkaBench) -> None:
     row, declared = table.to_pylist()[0], run.analysis.built["rows"].schema
     for number, (avro, written, arrow, expected) in enumerate(_TYPES):
         wanted = written if expected is None else expected
-        assert row[f"c{number}"] == wanted, avro
+        assert _meant(row[f"c{number}"], arrow) == wanted, avro
         assert _like(declared.field(f"c{number}").type, arrow), avro
+
+
+def _meant(value: Any, type_: pa.DataType) -> Any:
+    """The number that is held."""
+    layout = layout_of(type_)
+    if isinstance(value, list) and contains_wide(type_):
+        return [_meant(item, type_.value_type) for item in value]
+    if layout is None or value is None:
+        return value
+    with localcontext(prec=1000):
+        return Decimal(layout.decode(value)).scaleb(-layout.scale)
 
 
 def _like(found: pa.DataType, expected: pa.DataType) -> bool:
@@ -116,6 +147,15 @@ def _like(found: pa.DataType, expected: pa.DataType) -> bool:
     if found.num_fields != expected.num_fields or found.num_fields == 0:
         return found == expected
     return all(_like(found.field(i).type, expected.field(i).type) for i in range(found.num_fields))
+
+
+def test_a_number_that_is_none_of_its_type_names_the_message(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.write(record("id", ("wide", _decimal(78))), {"id": 1, "wide": Decimal(7)}, {"id": 2, "wide": Decimal(-5)})
+    with pytest.raises(StreamlingError) as failure:
+        bench.read(topic, 2)
+    assert "partition 0, offset 1 has a number that does not fit its column's type" in str(failure.value)
+    assert "wide is u256 and has the bytes 0xFB" in str(failure.value)
 
 
 def test_doubles_keep_every_bit(bench: KafkaBench) -> None:
@@ -157,7 +197,7 @@ def test_an_operation_in_the_payload_wins(bench: KafkaBench) -> None:
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        (("wide", _logical("bytes", "decimal", precision=78, scale=0)), "field 'wide': is a decimal of 78 digits"),
+        (("wide", _decimal(1001)), "field 'wide': is a decimal of 1001 digits"),
         (("tree", ["null", "row"]), "field 'tree': the Avro type 'row' contains itself"),
     ],
 )

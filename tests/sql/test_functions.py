@@ -28,7 +28,7 @@ ROW = [Column("id", pa.int64())]
 def test_names_are_declared_once() -> None:
     names = Counter(name for function in FUNCTIONS for name in function.names)
     assert [name for name, count in names.items() if count > 1] == []
-    assert [name for name in names if name in INSTEAD or name in catalog.LATER or name in catalog.AGGREGATES] == []
+    assert [name for name in names if name in INSTEAD or name in catalog.AGGREGATES] == []
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
@@ -108,7 +108,6 @@ def problem_of(expression: str) -> SqlProblem:
         ("regexp_like('a', 'a', 'q')", "no flag 'q'", "flags are"),
         ("union_tag(id)", "there is no function union_tag()", "instead"),
         ("json_arrayagg_null_on_null(id)", "combines rows", "postgres_aggregate"),
-        ("to_u256('1')", "does not have the function to_u256() yet", None),
     ],
 )
 def test_refused_call_names_the_remedy(expression: str, message: str, remedy: str | None) -> None:

@@ -10,12 +10,17 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.types.avro import AvroRecord, primary_key_of, record_of
+from streamling.types.wide import I256, U256, WideDecimal
 
 
 def _of(*types: Any) -> AvroRecord:
     return AvroRecord.of(
         {"type": "record", "name": "r", "fields": [{"name": f"c{n}", "type": t} for n, t in enumerate(types)]}
     )
+
+
+def _decimal(precision: int, scale: int = 0) -> dict[str, Any]:
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +36,13 @@ def _of(*types: Any) -> AvroRecord:
         (["null"], pa.null(), True),
         ({"type": "fixed", "name": "d", "size": 12, "logicalType": "duration"}, pa.binary(12), False),
         ({"type": "bytes", "logicalType": "decimal", "precision": 5}, pa.decimal128(5, 0), False),
+        (_decimal(39, 2), pa.decimal256(39, 2), False),
+        (_decimal(76), pa.decimal256(76, 0), False),
+        (_decimal(77), U256, False),
+        (_decimal(78), U256, False),
+        (_decimal(78, 1), WideDecimal(78, 1), False),
+        (_decimal(79), WideDecimal(79, 0), False),
+        ({**_decimal(77), "streamling.type": "i256"}, I256, False),
     ],
 )
 def test_types(avro: Any, arrow: pa.DataType, nullable: bool) -> None:
@@ -68,7 +80,7 @@ def test_names_are_found_in_their_namespace() -> None:
     [
         ("nowhere", "field 'c0': the Avro type 'nowhere' is not defined"),
         (["null", "r"], "field 'c0': the Avro type 'r' contains itself"),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 39}, "field 'c0': is a decimal of 39 digits"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 1001}, "field 'c0': is a decimal of 1001 digits"),
     ],
 )
 def test_what_cannot_be_held_names_its_field(avro: Any, message: str) -> None:

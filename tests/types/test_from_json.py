@@ -11,6 +11,7 @@ import pytest
 
 from streamling.types.from_json import UnfitValue, arrow_column, parse_json
 from streamling.types.json import json_texts
+from streamling.types.wide import U256, layout_of, to_integers
 
 DECIMAL = pa.decimal128(38, 9)
 
@@ -140,3 +141,16 @@ def test_what_json_texts_writes_comes_back_unchanged(kind, make):
     values = pa.array([make(chance) for _ in range(500)] + [None], kind)
     read = [None if text is None else parse_json(text) for text in json_texts(values)]
     assert arrow_column(read, kind).equals(values)
+
+
+def test_numbers_of_256_bits_arrive_with_every_digit():
+    column = arrow_column(parse_json(f'[{2**256 - 1}, "0xff", "7", null]'), U256)
+    assert column.type == U256
+    assert to_integers(column.storage, layout_of(U256)) == [2**256 - 1, 255, 7, None]
+
+
+@pytest.mark.parametrize("value", [-1, 2**256, Decimal("1.5"), True, "x", [1]])
+def test_what_is_no_number_of_256_bits_is_refused_with_its_place(value):
+    with pytest.raises(UnfitValue, match="is no u256") as refused:
+        arrow_column([1, value], U256)
+    assert refused.value.index == 1

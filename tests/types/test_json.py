@@ -6,6 +6,8 @@ import pyarrow as pa
 import pytest
 
 from streamling.types.json import json_rows
+from streamling.types.spark import LOGICAL
+from streamling.types.wide import I256, U256, from_integers, layout_of
 
 
 def one(value, kind: pa.DataType) -> str:
@@ -45,12 +47,23 @@ def one(value, kind: pa.DataType) -> str:
         ([1_000_001], pa.list_(pa.timestamp("ns")), '["1970-01-01T00:00:00.001000"]'),
         (1_001, pa.time64("ns"), '"00:00:00.000001"'),
         ([float("nan"), 0.5], pa.list_(pa.float64()), "[null,0.5]"),
+        (Decimal("-1") / 8, pa.decimal256(76, 3), "-0.125"),
+        ([Decimal("-1") / 8], pa.list_(pa.decimal256(76, 3)), "[-0.125]"),
         (7, pa.dictionary(pa.int32(), pa.int64()), "7"),
     ],
 )
 def test_each_type_has_its_json(value, kind, text):
     assert one(value, kind) == f'{{"v":{text}}}'
     json.loads(one(value, kind))
+
+
+def test_numbers_of_256_bits_have_all_their_digits():
+    held = {"u": 2**256 - 1, "i": -(2**255)}
+    layouts = {"u": layout_of(U256), "i": layout_of(I256)}
+    values = [from_integers([number], layouts[name]) for name, number in held.items()]
+    schema = pa.schema([pa.field(name, pa.binary(), metadata={LOGICAL: f"{name}256"}) for name in held])
+    [text] = json_rows(pa.RecordBatch.from_arrays(values, schema=schema))
+    assert text == f'{{"u":{held["u"]},"i":{held["i"]}}}'
 
 
 def test_keys_come_in_column_order_and_are_escaped():

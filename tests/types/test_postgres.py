@@ -6,6 +6,7 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.types.postgres import accepts, arrow_type_of, postgres_type
 from streamling.types.spark import LOGICAL
+from streamling.types.wide import I256, U256, WideDecimal
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,10 @@ from streamling.types.spark import LOGICAL
         (pa.binary(20), "BYTEA"),
         (pa.decimal128(20, 4), "NUMERIC(20,4)"),
         (pa.decimal256(76, 10), "NUMERIC(76,10)"),
+        (U256, "NUMERIC(78,0)"),
+        (I256, "NUMERIC(78,0)"),
+        (WideDecimal(1000, 7), "NUMERIC(1000,7)"),
+        (pa.list_(U256), "JSONB"),
         (pa.date32(), "DATE"),
         (pa.date64(), "DATE"),
         (pa.timestamp("s"), "TIMESTAMP"),
@@ -56,6 +61,8 @@ def test_each_arrow_type_has_its_postgres_type(arrow: pa.DataType, expected: str
 def test_a_carrier_is_what_it_stands_for() -> None:
     field = pa.field("v", pa.int16(), metadata={LOGICAL: "uint8"})
     assert postgres_type(field) == "INTEGER"
+    of_spark = pa.field("v", pa.binary(), metadata={"SPARK::metadata::json": f'{{"{LOGICAL}": "u256"}}'})
+    assert postgres_type(of_spark) == "NUMERIC(78,0)"
 
 
 @pytest.mark.parametrize(
@@ -84,13 +91,14 @@ def test_a_carrier_is_what_it_stands_for() -> None:
         ("NUMERIC(20, 4)", pa.decimal128(20, 4)),
         ("numeric(38)", pa.decimal128(38, 0)),
         ("numeric(76,2)", pa.decimal256(76, 2)),
+        ("numeric(78)", WideDecimal(78, 0)),
     ],
 )
 def test_a_postgres_type_has_its_arrow_type(text: str, arrow: pa.DataType) -> None:
     assert arrow_type_of(text) == arrow
 
 
-@pytest.mark.parametrize("text", ["hstore", "numeric(0)", "numeric(77,0)", "text(3)", "int; DROP TABLE x"])
+@pytest.mark.parametrize("text", ["hstore", "numeric(0)", "numeric(1001,0)", "text(3)", "int; DROP TABLE x"])
 def test_another_postgres_type_is_refused_by_its_name(text: str) -> None:
     with pytest.raises(StreamlingError) as raised:
         arrow_type_of(text)

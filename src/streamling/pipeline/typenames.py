@@ -45,10 +45,12 @@ _DECIMALS = {
     "decimal128": ("decimal128", 38),
     "decimal256": ("decimal256", 76),
 }
+#: whole numbers of 256 bits, ours
+_WIDE = ("u256", "i256")
 _BARE_DECIMAL = (38, 9)
 _DECIMAL = re.compile(r"(decimal(?:128|256)?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.ASCII)
 
-SUPPORTED = (*_FACTORIES, "decimal(p,s)", "decimal128(p,s)", "decimal256(p,s)")
+SUPPORTED = (*_FACTORIES, *_WIDE, "decimal(p,s)", "decimal128(p,s)", "decimal256(p,s)")
 
 
 def parse_type(name: str) -> pa.DataType:
@@ -66,7 +68,11 @@ def parse_type(name: str) -> pa.DataType:
     if folded.startswith("decimal"):
         factory, precision, scale = _decimal(name, folded)
         return getattr(pa, factory)(precision, scale)
-    match = closest(folded, [*_FACTORIES, *_DECIMALS])
+    if folded in _WIDE:
+        from streamling.types.wide import WideInteger
+
+        return WideInteger(folded)
+    match = closest(folded, [*_FACTORIES, *_WIDE, *_DECIMALS])
     raise BadValueError(
         f"is '{name}', which is no type; supported types: {', '.join(SUPPORTED)}",
         f"did you mean '{match}'?" if match else None,

@@ -155,9 +155,9 @@ class _Fitting:
         if all(isinstance(b, str) for b in branches) and _WIDENED.get(frozenset(branches)) == kind.held:
             return Fitted(schema)
         members = [f"member{number}" for number in range(len(branches))]
-        if not pa.types.is_struct(kind.held) or [member.name for member in kind.held] != members:
+        if not pa.types.is_struct(kind.held) or [field.name for field in kind.held] != members:
             raise MisfitError(kind, schema)
-        parts = [self.type(b, Kind.of(m.type)) for b, m in zip(branches, kind.held, strict=True)]
+        parts = [self.type(b, kind.part(_member(m))) for b, m in zip(branches, members, strict=True)]
         schemas = iter(part.schema for part in parts)
         return Fitted(
             ["null" if branch == "null" else next(schemas) for branch in schema],
@@ -167,31 +167,35 @@ class _Fitting:
     def _record(self, schema: dict[str, Any], kind: Kind) -> Fitted:
         if not pa.types.is_struct(kind.held):
             raise MisfitError(kind, schema)
-        members = {member.name: member for member in kind.held}
+        members = {field.name for field in kind.held}
         wanted = {field["name"]: field for field in schema["fields"]}
-        if members.keys() != wanted.keys():
+        if members != wanted.keys():
             raise MisfitError(kind, schema)
-        fitted = {name: self.type(field["type"], Kind.of(members[name].type)) for name, field in wanted.items()}
+        fitted = {name: self.type(field["type"], kind.part(_member(name))) for name, field in wanted.items()}
         fields = [{**field, "type": fitted[name].schema} for name, field in wanted.items()]
         return Fitted({**schema, "fields": fields}, _struct(fitted))
 
     def _array(self, schema: dict[str, Any], kind: Kind) -> Fitted:
         if not pa.types.is_list(kind.held):
             raise MisfitError(kind, schema)
-        item, name = self.type(schema["items"], Kind.of(kind.held.value_type)), self._variable()
+        item, name = self.type(schema["items"], kind.part(lambda list_: list_.value_type)), self._variable()
         value = item.value and f"transform({{0}}, {name} -> {item.value.replace('{0}', name)})"
         return Fitted({**schema, "items": item.schema}, value)
 
     def _map(self, schema: dict[str, Any], kind: Kind) -> Fitted:
         if not pa.types.is_map(kind.held) or not pa.types.is_string(kind.held.key_type):
             raise MisfitError(kind, schema)
-        item, name = self.type(schema["values"], Kind.of(kind.held.item_type)), self._variable()
+        item, name = self.type(schema["values"], kind.part(lambda map_: map_.item_type)), self._variable()
         value = item.value and f"transform_values({{0}}, (_key, {name}) -> {item.value.replace('{0}', name)})"
         return Fitted({**schema, "values": item.schema}, value)
 
     def _variable(self) -> str:
         self._depth += 1
         return f"_item{self._depth}"
+
+
+def _member(name: str) -> Callable[[pa.DataType], pa.DataType]:
+    return lambda struct: struct.field(name).type
 
 
 def _struct(members: Mapping[str, Fitted]) -> str | None:

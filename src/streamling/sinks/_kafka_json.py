@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from itertools import groupby
+
 import pyarrow as pa
 
+from streamling.sql.library.wide import JSON
 from streamling.sql.plan import quoted
+from streamling.sql.wide_calls import call
+from streamling.types.spark import logical_type
+from streamling.types.wide import contains_wide
 
 
 def json_value(columns: pa.Schema) -> str:
     """Spark SQL for a row's JSON text over the columns of a DataFrame (`to_arrow_schema`); nulls are written."""
+    if not any(_is_wide(column) for column in columns):
+        return _object(columns)
+    members = []
+    for wide, group in groupby(columns, _is_wide):
+        if wide:
+            members += [_member(column) for column in group]
+        else:
+            members.append(f"regexp_replace({_object(group)}, '^[{{]|[}}]$', '')")
+    return f"concat('{{', concat_ws(',', {', '.join(members)}), '}}')"
+
+
+def _object(columns: Iterable[pa.Field]) -> str:
     parts = [f"{_value(column.type, quoted(column.name), 0)} AS {quoted(column.name)}" for column in columns]
     return f"to_json(struct({', '.join(parts)}), map('ignoreNullFields', 'false'))"
+
+
+def _is_wide(column: pa.Field) -> bool:
+    return contains_wide(logical_type(column))
+
+
+def _member(column: pa.Field) -> str:
+    """A column with numbers that are none of Spark's, which `to_json` therefore cannot write."""
+    name = json.dumps(column.name, ensure_ascii=False).replace("\\", "\\\\").replace("'", "\\'")
+    value = call(JSON, quoted(column.name), types=[logical_type(column)])
+    return f"concat('{name}:', coalesce({value}, 'null'))"
 
 
 def _value(type_: pa.DataType, place: str, depth: int) -> str:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from streamling.sql.library.wide import JSON, TEXT
 from streamling.sql.plan import quoted
+from streamling.sql.wide_calls import call
+from streamling.types.spark import logical_type
+from streamling.types.wide import contains_wide, is_wide
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,11 +42,14 @@ def key_text(primary_key: Sequence[str], columns: pa.Schema) -> str:
     parts = []
     for name in primary_key:
         missing = f"raise_error('{NULL_KEY}' || {_literal(name)})"
-        parts.append(f"coalesce({_text(columns.field(name).type, quoted(name))}, {missing})")
+        parts.append(f"coalesce({_text(columns.field(name), quoted(name))}, {missing})")
     return f"concat_ws(':', {', '.join(parts)})"
 
 
-def _text(type_: pa.DataType, place: str) -> str:
+def _text(column: pa.Field, place: str) -> str:
+    type_, meant = column.type, logical_type(column)
+    if contains_wide(meant):
+        return call(TEXT if is_wide(meant) else JSON, place, types=[meant])
     if pa.types.is_binary(type_):
         return f"lower(hex({place}))"
     if pa.types.is_nested(type_):

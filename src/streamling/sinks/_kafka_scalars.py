@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-_MOST_DIGITS = 38
+from streamling.types.wide import SPARK_DIGITS, Layout, contains_wide, decimal_type, layout_of
+from streamling.types.wide_sql import from_long, needed_bytes, to_twos_complement
+
 _UUID = "lower(regexp_replace(hex({0}), '(.{8})(.{4})(.{4})(.{4})(.{12})', '$1-$2-$3-$4-$5'))"
 _MICROSECONDS = "timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01', TIMESTAMP'1970-01-01' + {0})"
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -21,9 +23,10 @@ class Kind:
     held: pa.DataType
     meant: pa.DataType
 
-    @classmethod
-    def of(cls, type_: pa.DataType) -> Kind:
-        return cls(type_, type_)
+    def part(self, of: Callable[[pa.DataType], pa.DataType]) -> Kind:
+        """A part of a nested type, such as its elements."""
+        held = of(self.held)
+        return Kind(held, of(self.meant) if contains_wide(self.meant) else held)
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,34 @@ def fixed(schema: dict[str, Any], kind: Kind) -> Fitted:
 
 def _decimal(schema: dict[str, Any], kind: Kind) -> Fitted:
     precision, scale, held = schema["precision"], schema.get("scale", 0), kind.held
+    layout = layout_of(kind.meant)
+    if layout is not None:
+        return _wide(schema, kind, layout, "{0}")
+    if precision > SPARK_DIGITS and held in _INTEGERS:
+        layout = layout_of(decimal_type(SPARK_DIGITS + 1, 0))
+        assert layout is not None
+        return _wide(schema, kind, layout, from_long("CAST({0} AS BIGINT)", layout, "NULL"))
     if pa.types.is_decimal(held):
         digits, places = held.precision, held.scale
     elif held in _INTEGERS:
         digits, places = {1: 3, 2: 5, 4: 10, 8: 19}[held.bit_width // 8], 0
     else:
         raise MisfitError(kind, schema)
-    if places > scale or digits - places > precision - scale or precision > _MOST_DIGITS:
+    if places > scale or digits - places > precision - scale or precision > SPARK_DIGITS:
         raise MisfitError(kind, schema)
     same = pa.types.is_decimal(held) and (digits, places) == (precision, scale)
     return Fitted(schema, None if same else f"CAST({{0}} AS DECIMAL({precision}, {scale}))")
+
+
+def _wide(schema: dict[str, Any], kind: Kind, layout: Layout, held: str) -> Fitted:
+    """What Spark's encoder does not know goes through it as bytes."""
+    fits = max(len(str(abs(bound))) for bound in (layout.low, layout.high)) <= schema["precision"]
+    size = schema.get("size")
+    if not fits or schema.get("scale", 0) != layout.scale or (size is not None and size < needed_bytes(layout)):
+        raise MisfitError(kind, schema)
+    value = to_twos_complement(held, layout, size)
+    plain = {key: part for key, part in schema.items() if key not in ("logicalType", "precision", "scale")}
+    return Fitted("bytes" if size is None else plain, value)
 
 
 def _uuid(schema: dict[str, Any], kind: Kind) -> Fitted:

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.types.spark import logical_type
+from streamling.types.spark import LOGICAL, logical_type
+from streamling.types.wide import I256, U256, WideDecimal
 
 #: Arrow types without parameters
 _PLAIN: dict[pa.DataType, Any] = {
@@ -19,6 +20,8 @@ _PLAIN: dict[pa.DataType, Any] = {
     **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()), "int"),
     **dict.fromkeys((pa.int64(), pa.uint32()), "long"),
     pa.uint64(): {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0},
+    U256: {"type": "bytes", "logicalType": "decimal", "precision": 78, "scale": 0, LOGICAL: "u256"},
+    I256: {"type": "bytes", "logicalType": "decimal", "precision": 77, "scale": 0, LOGICAL: "i256"},
     **dict.fromkeys((pa.float16(), pa.float32()), "float"),
     pa.float64(): "double",
     **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), "string"),
@@ -72,7 +75,7 @@ def _type(field: pa.Field, path: tuple[str, ...], names: _Names) -> Any:
     if pa.types.is_timestamp(type_):
         unit = "millis" if type_.unit in ("s", "ms") else "micros"
         return {"type": "long", "logicalType": f"timestamp-{unit}"}
-    if pa.types.is_decimal(type_):
+    if pa.types.is_decimal(type_) or isinstance(type_, WideDecimal):
         return {"type": "bytes", "logicalType": "decimal", "precision": type_.precision, "scale": type_.scale}
     if pa.types.is_fixed_size_binary(type_):
         return {"type": "fixed", "name": names.unique("_".join((*path, "fixed"))), "size": type_.byte_width}

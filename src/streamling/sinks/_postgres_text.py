@@ -14,6 +14,7 @@ from pyarrow import csv
 
 from streamling.types.json import json_texts
 from streamling.types.spark import logical_type
+from streamling.types.wide import layout_of, to_texts
 
 #: Rows printed at once: while the server reads one piece, the next one is printed. 16 k rows of 76 bytes were as
 #: fast as any other number between 4 k and 64 k.
@@ -33,6 +34,8 @@ def printable(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
     """``column`` in a type that `csv_pieces` prints exactly as the Postgres type ``target`` (``int4``) reads it.
     ``field`` says what the column stands for."""
     type_ = column.type
+    if isinstance(type_, pa.ExtensionType):  # wide numbers that have not been in Spark
+        return printable(column.storage, field, target)
     if pa.types.is_dictionary(type_):
         return printable(column.dictionary_decode(), field, target)
     for test, convert in _CONVERSIONS:
@@ -63,6 +66,11 @@ def _timestamp(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
 
 
 def _binary(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
+    layout = layout_of(logical_type(field))
+    return _hexadecimal(column) if layout is None else to_texts(column, layout)
+
+
+def _hexadecimal(column: pa.Array) -> pa.Array:
     r"""``\x…`` in hex digits, made from the whole buffer at once."""
     column = column.cast(pa.large_binary())
     _, offsets, data = column.buffers()
@@ -76,7 +84,7 @@ def _binary(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
 
 
 def _json(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
-    return pa.array(json_texts(column), pa.large_string())
+    return pa.array(json_texts(column, field), pa.large_string())
 
 
 def _other(column: pa.Array, field: pa.Field, target: str) -> pa.Array:

@@ -22,6 +22,7 @@ from streamling.sinks._kafka_json import json_value
 from streamling.sinks._kafka_messages import OP, avro_value, by_key, in_one_stream, key_text, last_per_key, messages
 from streamling.sinks._kafka_schema import value_schema
 from streamling.sinks._kafka_trouble import writing_trouble
+from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -140,6 +141,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
         columns = to_arrow_schema(frame.schema)
         key = key_text(self.context.primary_key, columns)
+        register(frame.sparkSession, [key, json_value(columns)] if self._registry is None else [key])
         rows = messages(self._ordered(frame, key), key, self._value(columns))
         writer = rows.write.format("kafka").option("topic", self._topic).options(**self._producer())
         try:
@@ -153,7 +155,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         return in_one_stream(frame) if self.options.streams == 1 else by_key(frame, key, self.options.streams)
 
     def _value(self, columns: pa.Schema) -> Column:
-        if self._known is None or self._known[0] != columns:
+        if self._known is None or not self._known[0].equals(columns, check_metadata=True):
             self._known = columns, self._encoded(pa.schema([column for column in columns if column.name != OP]))
         return self._known[1]
 

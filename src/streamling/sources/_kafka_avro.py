@@ -10,10 +10,18 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
-from streamling.sources._kafka_failures import NOT_FRAMED, UNKNOWN_KEY_SCHEMA, UNKNOWN_SCHEMA, raising
+from streamling.sources._kafka_failures import (
+    AVRO_VALUE,
+    NOT_FRAMED,
+    UNKNOWN_KEY_SCHEMA,
+    UNKNOWN_SCHEMA,
+    literal,
+    raising,
+)
 from streamling.sources._kafka_keys import decoded_key, plain_key
 from streamling.sql.plan import quoted
-from streamling.types.avro import AvroRecord, primary_key_of, record_of
+from streamling.types.avro import MISFIT, AvroColumn, AvroRecord, primary_key_of, record_of
+from streamling.types.wide import is_wide
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -125,7 +133,7 @@ class AvroFormat:
         """Each column and Spark SQL for its value over the columns of `payloads`."""
         if self._skips_resolution:
             return [(column.field, self._first(column.field)) for column in self.record.columns]
-        return [(column.field, _value(column.value, "payload", column.field.name)) for column in self.record.columns]
+        return [(column.field, self._value(column, "payload")) for column in self.record.columns]
 
     def is_decoded(self) -> Column:
         """Whether a message can be decoded at all; never fails."""
@@ -174,7 +182,7 @@ class AvroFormat:
         from streamling.types.spark import to_spark_type
 
         found = [
-            _value(column.value, f"payload{id}", field.name)
+            self._value(column, f"payload{id}")
             for id, writer in sorted(self._writers.items())
             for column in AvroRecord.of(writer.schema).columns
             if column.field.name == field.name
@@ -182,10 +190,16 @@ class AvroFormat:
         kind = to_spark_type(field.type).simpleString()
         return "coalesce(" + ", ".join(f"CAST({value} AS {kind})" for value in found or ["NULL"]) + ")"
 
-
-def _value(value: str | None, payload: str, name: str) -> str:
-    place = f"{payload}.{quoted(name)}"
-    return place if value is None else value.replace("{0}", place)
+    def _value(self, column: AvroColumn, payload: str) -> str:
+        name = column.field.name
+        place = f"{payload}.{quoted(name)}"
+        if column.value is None:
+            return place
+        type_, shown = column.field.type, literal(f"in '{name}'")
+        if is_wide(type_):
+            shown = f"concat({literal(f'{name} is {type_} and has the bytes 0x')}, hex({place}))"
+        misfit = raising(self._node, AVRO_VALUE, shown)
+        return column.value.replace("{0}", place).replace(MISFIT, misfit)
 
 
 def _frame(id: int) -> bytearray:

@@ -22,6 +22,7 @@ TOMBSTONE_KEY: Final = "tombstone key"
 OPERATION: Final = "operation"
 JSON_TEXT: Final = "json"
 JSON_VALUE: Final = "json value"
+AVRO_VALUE: Final = "avro value"
 
 _REMEDY_FRAME = "the topic is not written with a schema registry; set data_format, or remove the message"
 #: kind of failure → the sentence over the detail, and the remedy
@@ -37,6 +38,10 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
     ),
     OPERATION: ("has the header dbz.op = '{0}', expected one of r, c, u, d", None),
     JSON_TEXT: ("is no JSON object: {0}", None),
+    AVRO_VALUE: (
+        "has a number that does not fit its column's type: {0}",
+        "declare the field as a decimal of 79 digits, which may be negative, or correct the data",
+    ),
     JSON_VALUE: ("has a value that does not fit its column's type: {0}", "correct the type in schema"),
 }
 

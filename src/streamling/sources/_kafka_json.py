@@ -11,12 +11,17 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
 from streamling.sources._kafka_failures import JSON_TEXT, JSON_VALUE, literal, raising
 from streamling.sources._kafka_keys import plain_key
+from streamling.sql.library.wide import MEMBER, PARSE
 from streamling.sql.plan import quoted
+from streamling.sql.wide_calls import call, checked
+from streamling.types.wide import is_wide, layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _CORRUPT = "__streamling_corrupt"
+#: the text of a message, for numbers that are read from it alone
+_DOCUMENT = "__streamling_document"
 _SHOWN = 200
 
 
@@ -57,17 +62,26 @@ class JsonFormat:
         options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}')"
         text = "CAST(value AS STRING)"
         shown = f"left({text}, {_SHOWN})"
+        whole = {}
+        if any(_has_fractions(field.type) for field in self._schema):
+            whole[_DOCUMENT] = f.expr(f"IF(is_valid_utf8({text}), {text}, NULL)")
         return {
+            **whole,
             "payload": f.expr(
                 f"""CASE WHEN value IS NULL THEN NULL
                 WHEN is_valid_utf8({text}) AND ltrim({text}) LIKE '{{%' THEN from_json({text}, {schema}, {options})
                 ELSE {raising(self._node, JSON_TEXT, f"IF(is_valid_utf8({text}), {shown}, 'it is no UTF-8')")} END"""
-            )
+            ),
         }
 
     def key_text(self) -> Column:
         """Whatever the values are, keys are text."""
         return plain_key()
+
+    def _wide(self, field: pa.Field, place: str) -> str:
+        if not _has_fractions(field.type):
+            return call(PARSE, place, types=[field.type])
+        return call(MEMBER, _DOCUMENT, literal(field.name), types=[field.type])
 
     def checks(self) -> dict[str, str]:
         bad = raising(self._node, JSON_TEXT, f"left(payload.{_CORRUPT}, {_SHOWN})")
@@ -78,11 +92,20 @@ class JsonFormat:
 
     def _value(self, field: pa.Field) -> str:
         place = f"checked.{quoted(field.name)}"
+        bad = raising(self._node, JSON_VALUE, f"concat({literal(field.name + ' = ')}, CAST({place} AS STRING))")
+        if layout := layout_of(field.type):
+            # whether the message is an object at all is told by the first of the two
+            return f"IF(checked IS NULL, NULL, {checked(self._wide(field, place), layout, bad)})"
         conversion = _conversion(field.type)
         if conversion is None:
             return place
-        bad = raising(self._node, JSON_VALUE, f"concat({literal(field.name + ' = ')}, CAST({place} AS STRING))")
         return f"IF({place} IS NULL, NULL, coalesce({conversion.replace('{0}', place)}, {bad}))"
+
+
+def _has_fractions(type_: pa.DataType) -> bool:
+    """Whether a type is one of numbers whose JSON Spark cannot read exactly: it makes doubles of them."""
+    layout = layout_of(type_)
+    return layout is not None and layout.scale > 0
 
 
 def _parsed_as(type_: pa.DataType) -> str:
@@ -94,7 +117,8 @@ def _parsed_as(type_: pa.DataType) -> str:
 
 def _from_text(type_: pa.DataType) -> bool:
     """Whether values are read as text first: numbers may come as strings, and times have one spelling for us."""
-    return bool(pa.types.is_integer(type_) or pa.types.is_temporal(type_) or pa.types.is_binary(type_))
+    temporal_or_binary = pa.types.is_temporal(type_) or pa.types.is_binary(type_)
+    return bool(pa.types.is_integer(type_) or temporal_or_binary or is_wide(type_))
 
 
 def _conversion(type_: pa.DataType) -> str | None:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.sources._kafka_failures import TOMBSTONE, TOMBSTONE_KEY, literal, raising
+from streamling.sql.library.wide import PARSE
+from streamling.sql.wide_calls import call, checked
 from streamling.types.spark import to_spark_type
+from streamling.types.wide import SPARK_DIGITS, layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -37,7 +40,8 @@ def decoded_key(schema: Any) -> Column:
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import from_avro
 
-    decoded = from_avro(f.expr("substring(key, 6)"), json.dumps(schema), {"mode": "FAILFAST"})
+    options = {"mode": "FAILFAST", "avroSchema": json.dumps(_readable(schema))}
+    decoded = from_avro(f.expr("substring(key, 6)"), json.dumps(schema), options)
     if not isinstance(schema, dict) or schema["type"] != "record":
         return _text(decoded, schema)
     fields = [_text(decoded.getField(field["name"]), field["type"]).alias(field["name"]) for field in schema["fields"]]
@@ -47,7 +51,32 @@ def decoded_key(schema: Any) -> Column:
 def _text(value: Column, avro: Any) -> Column:
     from pyspark.sql import functions as f
 
+    if _is_wide(avro):  # of a number that is not negative and has no digits behind a point, else there is none
+        digits = f.when(value < f.lit(bytearray(b"\x80")), f.concat(f.lit("0x"), f.hex(value)))
+        return f.lit(None).cast("string") if _scale(avro) else digits
     return f.hex(value) if _is_bytes(avro) else value.cast("string")
+
+
+def _scale(avro: Any) -> int:
+    branches = avro if isinstance(avro, list) else [avro]
+    return max(int(branch.get("scale", 0)) for branch in branches if isinstance(branch, dict))
+
+
+def _readable(avro: Any) -> Any:
+    """A schema in which decimals that Spark does not have are bytes."""
+    if isinstance(avro, list):
+        return [_readable(branch) for branch in avro]
+    if not isinstance(avro, dict):
+        return avro
+    if avro["type"] == "record":
+        return {**avro, "fields": [{**field, "type": _readable(field["type"])} for field in avro["fields"]]}
+    return {key: part for key, part in avro.items() if key != "logicalType"} if _is_wide(avro) else avro
+
+
+def _is_wide(avro: Any) -> bool:
+    if isinstance(avro, list):
+        return any(map(_is_wide, avro))
+    return isinstance(avro, dict) and avro.get("logicalType") == "decimal" and avro["precision"] > SPARK_DIGITS
 
 
 def _is_bytes(avro: Any) -> bool:
@@ -78,9 +107,13 @@ def key_value(node: str, field: pa.Field, primary_key: tuple[str, ...]) -> str:
         parts = f"split({KEY}, ':')"
         plain = f"IF(size({parts}) = {count}, {parts}[{primary_key.index(field.name)}], NULL)"
     text = f"IF({KEY} LIKE '{{%', {in_json}, {plain})"
+    bad = raising(node, TOMBSTONE_KEY, KEY)
+    if layout := layout_of(field.type):
+        parsed = call(PARSE, text, types=[field.type])
+        return f"coalesce({checked(parsed, layout, 'NULL')}, {bad})"
     kind = to_spark_type(field.type).simpleString()
     value = f"unhex(replace({text}, '-', ''))" if _is_binary(field.type) else text
-    return f"coalesce(try_cast({value} AS {kind}), {raising(node, TOMBSTONE_KEY, KEY)})"
+    return f"coalesce(try_cast({value} AS {kind}), {bad})"
 
 
 def _is_binary(type_: pa.DataType) -> bool:

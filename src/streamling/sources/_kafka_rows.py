@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from streamling.sources._kafka_failures import OPERATION, raising
 from streamling.sources._kafka_keys import KEY, tombstone_key, with_tombstones, without_tombstones
+from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -79,6 +80,7 @@ def decoded_rows(
     values = {field.name: with_tombstones(value, node, field, primary_key) for field, value in format.values()}
     said = values[OP] if has_operation else operation(node)
     values[OP] = f"IF({KEY} IS NULL, {said}, 'd')" if primary_key else said
+    register(messages.sparkSession, values.values())
     frame = messages.select(*lower)
     if checks := format.checks():
         frame = frame.select("*", *(f.expr(value).alias(name) for name, value in checks.items()))

@@ -107,15 +107,6 @@ FORBIDDEN = _names(
     """
 )
 
-#: custom functions of the original that this version does not have yet
-LATER = _names(
-    """
-    decimal_arb_to_sort_key decimal_arb_to_string i256_abs i256_add i256_div i256_mod
-    i256_mul i256_neg i256_sub i256_to_string to_decimal_arb_from_string to_i256 to_int64 to_u256 u256_add
-    u256_div u256_mod u256_mul u256_sub u256_to_string
-    """
-)
-
 #: give something else when they are asked again
 VOLATILE = _names(
     """

@@ -16,8 +16,9 @@ from streamling.sql.library.declaration import Function
 from streamling.sql.places import SourceText
 from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll, quoted
 from streamling.sql.problems import SqlProblem, SqlRefused
-from streamling.sql.projection import OP, project, with_op
+from streamling.sql.projection import OP, meant_by, project, with_op
 from streamling.sql.references import is_used, match, table_name
+from streamling.types.wide import contains_wide
 
 #: columns of a node by its declared name; None when they are not known
 Inputs = Mapping[str, Sequence[Column] | None]
@@ -134,7 +135,23 @@ class _Compiler:
             return Relation(plan, None)
         types = [common([column.type for column in position]) for position in _positions(relations)]
         columns = tuple(Column(c.name, t) for c, t in zip(first, types, strict=True))
-        return Relation(plan, columns, unseen=relations[0].unseen)
+        self._same_wide_numbers(branches, relations)
+        meant = meant_by(columns)
+        # Spark takes what is known of a column from the first part, where it may be NULL
+        unseen = relations[0].unseen
+        names = tuple(map(quoted, (*(column.name for column in columns), *unseen)))
+        return Relation(Project(plan, names, meant=meant) if meant else plan, columns, unseen=unseen)
+
+    def _same_wide_numbers(self, branches: Sequence[exp.Expr], relations: Sequence[Relation]) -> None:
+        """For Spark they are all bytes."""
+        for position in _positions(list(relations)):
+            types = [column.type for column in position]
+            known = {type_ for type_ in types if type_ != pa.null()}
+            if len(known) > 1 and any(contains_wide(type_) for type_ in known):
+                message = (
+                    f"column '{position[0].name}' is {' and '.join(map(str, types))} in the parts of the UNION ALL"
+                )
+                self.problems.append(self.text.problem(branches[0], message, "cast it to one type in every part"))
 
     def _mismatch(self, branch: exp.Expr, found: Sequence[Column], wanted: Sequence[Column]) -> None:
         count, others = (sum(column.name != OP for column in columns) for columns in (found, wanted))

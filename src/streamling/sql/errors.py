@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from streamling.sql.dialect import parse
 from streamling.sql.places import SourceText
 from streamling.sql.problems import Span, SqlRefused
 
+#: ends the text of an error that the rewritten SQL itself raises: what the user wrote there
+_PLACE = re.compile(r"(.*) in ‹(.*)›", re.DOTALL)
 _GUARD = "guard the divisor, for example a / nullif(b, 0)"
 _WIDER = "cast to a wider type first, for example DECIMAL(38, 0) or DOUBLE"
 _TRY = "TRY_CAST gives NULL instead"
@@ -50,6 +53,11 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
 }
 
 
+def place_note(where: str) -> str:
+    """The end of a text for ``raise_error`` that names its place, ``where`` in the user's SQL."""
+    return f" in ‹{where}›"
+
+
 def explain(error: BaseException, node: str, sql: str) -> StreamlingError:
     """``error``, raised while the SQL of ``node`` was planned or run, in the user's terms. What does not come from
     Spark's SQL is an internal error with its cause."""
@@ -60,6 +68,9 @@ def explain(error: BaseException, node: str, sql: str) -> StreamlingError:
         return StreamlingError(f"the SQL of '{node}' could not be run", cause=error)
     message, remedy = _sentence(found)
     fragment = next((context.fragment() for context in _contexts(found)), "")
+    if noted := _PLACE.fullmatch(message):
+        message, fragment = noted.groups()
+        remedy = _GUARD if message == "division by zero" else remedy
     excerpt = _excerpt(sql, fragment)
     text = f"{message}{excerpt}"
     return StreamlingError.user(text, remedy=remedy, cause=None)
@@ -69,6 +80,13 @@ def is_sql_error(error: BaseException) -> bool:
     """True when Spark says that what a SQL text asks for, or the rows it met, are at fault."""
     found = next(_spark_errors(error), None)
     return found is not None and (_known(found.getCondition()) is not None or bool(_contexts(found)))
+
+
+def noted_place(error: BaseException) -> str | None:
+    """What `place_note` put at the end of an error."""
+    found = next(_spark_errors(error), None)
+    noted = None if found is None else _PLACE.fullmatch(_sentence(found)[0])
+    return None if noted is None else place_note(noted[2])
 
 
 def statements(error: BaseException) -> list[str]:

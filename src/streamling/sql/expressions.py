@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql import inference, literals, lookups, typenames
+from streamling.sql import inference, literals, lookups, typenames, wide_functions
 from streamling.sql.functions import as_call, rewrite_call
 from streamling.sql.library.times import part_of_date
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Check, Column, Plan, Question, questions, quoted
 from streamling.sql.problems import SqlProblem
 from streamling.sql.texts import as_text, special
+from streamling.sql.wide import WideNumbers
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,10 @@ class Expressions:
 
     def _meaning(self, node: exp.Expr) -> exp.Expr:
         """What DataFusion means by a construct whose parts are done, spelled for Spark."""
+        numbers = WideNumbers(self.text, self.problems)
+        wide = wide_functions.rewrite_call(node, numbers) if isinstance(node, exp.Anonymous) else numbers.rewrite(node)
+        if wide is not None:
+            return wide
         if isinstance(node, exp.Anonymous):
             if node.name.lower() == lookups.FUNCTION:
                 return self._look_up(node)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamling.sql.kernels.registration import register
 from streamling.sql.plan import Check, Filter, Plan, Read, UnionAll, texts
+from streamling.types.spark import LOGICAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +57,11 @@ def _step(spark: SparkSession, plan: Plan, answer: Answer | None) -> _Step:
         condition = plan.condition
         return lambda inputs: below(inputs).filter(condition)
     jvm: Any = spark._jvm
-    columns = jvm.PythonUtils.toSeq([_column(jvm.org.apache.spark.sql.functions, item) for item in plan.items])
+    made = [_column(jvm.org.apache.spark.sql.functions, item) for item in plan.items]
+    for number, name, type_ in plan.meant:
+        metadata = jvm.org.apache.spark.sql.types.Metadata.fromJson(json.dumps({LOGICAL: type_}))
+        made[number] = getattr(made[number], "as")(name, metadata)
+    columns = jvm.PythonUtils.toSeq(made)
     return lambda inputs: below(inputs).select(columns)
 
 

@@ -84,8 +84,6 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
         return text.problem(node, f"there is no function {name}() here", f"write {INSTEAD[name]} instead")
     if name in catalog.FORBIDDEN:
         return text.problem(node, f"{name}() is not allowed: it reaches outside of the rows")
-    if name in catalog.LATER:
-        return text.problem(node, f"this version does not have the function {name}() yet")
     if name in catalog.SCALARS:
         return None
     close = difflib.get_close_matches(name, [*text.functions, *catalog.SCALARS, *registry.names()], 1)

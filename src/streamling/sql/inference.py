@@ -16,6 +16,7 @@ from streamling.sql.literals import beside_decimals, widen
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _FIXED: dict[type[exp.Expr], pa.DataType] = {
+    exp.Null: pa.null(),
     exp.Boolean: pa.bool_(),
     exp.Not: pa.bool_(),
     exp.Between: pa.bool_(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -35,6 +36,15 @@ class Filter:
     condition: str
 
 
+class Meant(NamedTuple):
+    """What a column stands for, where Spark's type says too little."""
+
+    item: int
+    column: str
+    #: as `streamling.types.names` writes it
+    type: str
+
+
 @dataclass(frozen=True)
 class Project:
     """One output column per item (Spark SQL with its alias)."""
@@ -43,6 +53,7 @@ class Project:
     items: tuple[str, ...]
     #: whether an item makes several rows of one
     explodes: bool = False
+    meant: tuple[Meant, ...] = ()
 
 
 @dataclass(frozen=True)

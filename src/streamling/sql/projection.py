@@ -11,9 +11,11 @@ from sqlglot import exp
 from streamling.sql.expressions import Expressions, Relation, pick
 from streamling.sql.literals import rewrite_number, widen
 from streamling.sql.places import SourceText
-from streamling.sql.plan import Column, Project, quoted
+from streamling.sql.plan import Column, Meant, Project, quoted
 from streamling.sql.problems import SqlProblem
 from streamling.sql.unnesting import UNNESTED, unnest
+from streamling.types.names import arrow_type_name
+from streamling.types.wide import contains_wide
 
 #: the row kind: i, u or d; it follows the rows through every projection
 OP = "_gs_op"
@@ -45,15 +47,28 @@ def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, probl
     source = expressions.asked()
     unseen = tuple(map(quoted, source.unseen))
     if source.columns is None:
-        return Relation(Project(source.plan, tuple(item.aliased for item in output)), _known(items, output))
+        return Relation(_projected(source, output), _known(items, output))
     _check(output, text, problems)
     output += _row_kind(source.columns, output)
     columns = tuple(item.column for item in output)
     same = [item.sql for item in output] == [quoted(column.name) for column in source.columns]
     if same and columns == source.columns and not source.untidy:
         return Relation(source.plan, columns, unseen=source.unseen)
-    plan = Project(source.plan, (*(item.aliased for item in output), *unseen))
-    return Relation(plan, columns, unseen=source.unseen)
+    return Relation(_projected(source, output, unseen), columns, unseen=source.unseen)
+
+
+def _projected(source: Relation, output: Sequence[Item], unseen: tuple[str, ...] = ()) -> Project:
+    meant = meant_by([item.column for item in output])
+    return Project(source.plan, (*(item.aliased for item in output), *unseen), meant=meant)
+
+
+def meant_by(columns: Sequence[Column]) -> tuple[Meant, ...]:
+    """What columns stand for that Spark holds as something else."""
+    return tuple(
+        Meant(number, column.name, arrow_type_name(column.type))
+        for number, column in enumerate(columns)
+        if contains_wide(column.type)
+    )
 
 
 def with_op(relations: Sequence[Relation]) -> list[Relation]:

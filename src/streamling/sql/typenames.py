@@ -1,7 +1,8 @@
 """Type names in casts: those of Spark, of SQL as DataFusion reads it, and Arrow's own.
 
 Where a name means different things, DataFusion's meaning holds: DECIMAL is DECIMAL(38, 10), TIMESTAMP has no zone,
-INT8 has eight bytes. Unsigned integers become the next wider signed type, as everywhere (see `types.spark`).
+INT8 has eight bytes. Unsigned integers become the next wider signed type, as everywhere (see `types.spark`). Numbers
+that Spark does not have are bytes for it; casts from and to them are `streamling.sql.wide`'s.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from streamling.sql.inference import type_of
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
 from streamling.sql.texts import as_text, special
+from streamling.types.wide import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type
 
 _T = exp.DType
 _Known = tuple[str, pa.DataType]
@@ -32,6 +34,8 @@ _DOUBLE: _Known = ("DOUBLE", pa.float64())
 _FLOAT: _Known = ("FLOAT", pa.float32())
 _DATE: _Known = ("DATE", pa.date32())
 _TIME: _Known = ("TIME(6)", pa.time64("us"))
+_WIDE_UNSIGNED: _Known = ("BINARY", U256)
+_WIDE_SIGNED: _Known = ("BINARY", I256)
 
 _SQL: dict[exp.DType, _Known] = {
     _T.BOOLEAN: ("BOOLEAN", pa.bool_()),
@@ -43,6 +47,8 @@ _SQL: dict[exp.DType, _Known] = {
     _T.USMALLINT: _INT,
     _T.UINT: _LONG,
     _T.UBIGINT: _UNSIGNED_LONG,
+    _T.UINT256: _WIDE_UNSIGNED,
+    _T.INT256: _WIDE_SIGNED,
     _T.FLOAT: _FLOAT,
     _T.DOUBLE: _DOUBLE,
     _T.TEXT: _STRING,
@@ -68,6 +74,8 @@ _ARROW: dict[str, _Known] = {
     "uint16": _INT,
     "uint32": _LONG,
     "uint64": _UNSIGNED_LONG,
+    "u256": _WIDE_UNSIGNED,
+    "i256": _WIDE_SIGNED,
     "float16": _FLOAT,
     "float32": _FLOAT,
     "float64": _DOUBLE,
@@ -164,9 +172,10 @@ def spark_type(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
 def _decimal(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
     sizes = [int(size.name) for size in type_.expressions] or [38, 10]
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
-    if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+    if not 1 <= precision <= MOST_DIGITS or not 0 <= scale <= precision:
         return None
-    return f"DECIMAL({precision}, {scale})", pa.decimal128(precision, scale)
+    spelling = f"DECIMAL({precision}, {scale})" if precision <= SPARK_DIGITS else "BINARY"
+    return spelling, decimal_type(precision, scale)
 
 
 def _struct(type_: exp.DataType) -> tuple[str, pa.DataType] | None:

@@ -42,7 +42,8 @@ class Statement:
 
     def explain(self, error: Exception) -> StreamlingError | None:
         """The error in the user's terms when it is about an expression of this statement."""
-        from streamling.sql.errors import explain, is_sql_error, statements
+        from streamling.sql.errors import explain, is_sql_error, noted_place, statements
+        from streamling.sql.wide_calls import text_literal
 
         if failure := own.explained(error, self._functions):
             return failure
@@ -50,17 +51,20 @@ class Statement:
         about = statements(error)
         if not is_sql_error(error) or (about and ours.isdisjoint(about)):
             return None
+        place = noted_place(error)
+        if place is not None and not any(text_literal(place) in text for text in ours):
+            return None
         return explain(error, self._node, self._sql)
 
     def _prepare(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> Prepared:
         from streamling.sql.frames import prepare
-        from streamling.types.spark import to_arrow_type
+        from streamling.types.spark import column_type
 
         key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
         prepared = self._prepared.get(key)
         if prepared is None:  # two threads may both get here: what they store is equal
             columns = {
-                name: [Column(field.name, to_arrow_type(field.dataType)) for field in frame.schema.fields]
+                name: [Column(field.name, column_type(field)) for field in frame.schema.fields]
                 for name, frame in inputs.items()
             }
             compiled = compile_sql(self._sql, columns, keep_row=self._keep_row, functions=own.declared(self._functions))

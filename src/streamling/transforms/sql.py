@@ -21,6 +21,7 @@ from streamling.sql.plan import Check, Column
 from streamling.sql.problems import SqlProblem, SqlRefused
 from streamling.sql.references import node_names
 from streamling.transforms._statement import Statement
+from streamling.types.spark import sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,7 +110,7 @@ def is_known(field: pa.Field) -> bool:
 
 def known_type(field: pa.Field) -> pa.DataType | None:
     """The type of a column of a checked schema; None when only Spark knows it."""
-    return field.type if is_known(field) else None
+    return sql_type(field) if is_known(field) else None
 
 
 _TYPE, _UNKNOWN = b"streamling.type", b"unknown"

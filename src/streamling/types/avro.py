@@ -15,8 +15,15 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.types.spark import LOGICAL
+from streamling.types.wide import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
+from streamling.types.wide_sql import from_twos_complement
 
-_MOST_DIGITS = 38
+#: stands in the SQL of a value for what happens where a number is none of its type
+MISFIT = "{misfit}"
+#: digits of whole numbers that are unsigned ones of 256 bits, unless the schema says otherwise
+_U256_DIGITS = (77, 78)
+_WIDE_NAMES = {str(type_): type_ for type_ in (U256, I256)}
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,8 @@ def primary_key_of(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AvroColumn:
-    """A field of a record: its column, and Spark SQL for its value where the decoded one (``{}``) is not it."""
+    """A field of a record: its column, and Spark SQL for its value where the decoded one (``{0}``) is not it; there may
+    be `MISFIT` in it."""
 
     field: pa.Field
     value: str | None
@@ -253,18 +261,31 @@ def _member(name: str, type_: _Type) -> str:
     return f"'{name}', {(type_.value or '{0}').replace('{0}', place)}"
 
 
+_DECIMAL_KEYS = ("logicalType", "precision", "scale", LOGICAL)
+
+
 def _is_decimal(schema: Mapping[str, Any]) -> bool:
     return schema.get("logicalType") == "decimal" and schema["type"] in ("bytes", "fixed")
 
 
 def _decimal(schema: dict[str, Any]) -> _Type:
+    """Those that Spark does not have are decoded as bytes."""
     precision, scale = schema["precision"], schema.get("scale", 0)
-    if precision > _MOST_DIGITS:
+    if precision > MOST_DIGITS:
         raise StreamlingError.user(
-            f"is a decimal of {precision} digits, and at most {_MOST_DIGITS} can be read so far",
+            f"is a decimal of {precision} digits, and at most {MOST_DIGITS} can be read",
             remedy="write it as a string, or with fewer digits",
         )
-    return _Type(schema, pa.decimal128(precision, scale))
+    if precision <= SPARK_DIGITS:
+        return _Type(schema, pa.decimal128(precision, scale))
+    arrow = _WIDE_NAMES.get(schema.get(LOGICAL, "")) or (
+        U256 if precision in _U256_DIGITS and scale == 0 else decimal_type(precision, scale)
+    )
+    layout = layout_of(arrow)
+    assert layout is not None, arrow
+    plain = {key: value for key, value in schema.items() if key not in _DECIMAL_KEYS}
+    decoded = plain if schema["type"] == "fixed" else "bytes"
+    return _Type(decoded, arrow, from_twos_complement("{0}", layout, MISFIT))
 
 
 def _full_name(schema: Mapping[str, Any], namespace: str) -> str:

@@ -4,6 +4,7 @@
 |---|---|
 | integers | whole number, also as text; must fit |
 | decimals | number, also as text; digits that the scale cannot hold are refused |
+| integers of 256 bits, decimals of more than 76 digits | the same; integers also as text with 0x |
 | floats | number, also as text |
 | boolean | true, false |
 | strings | string; anything else as its JSON text |
@@ -25,6 +26,8 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
+
+from streamling.types.wide import Layout, layout_of
 
 _Converter = Callable[[Any], Any]
 
@@ -61,6 +64,8 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Parsed JSON ``values`` as a column of type ``kind``; raises `UnfitValue`."""
     if pa.types.is_dictionary(kind):
         return arrow_column(values, kind.value_type).cast(kind)
+    if layout := _own_layout(kind):
+        return pa.ExtensionArray.from_storage(kind, _wide_column(values, kind, layout))
     convert = _or_null(_converter(kind))
     converted = []
     for index, value in enumerate(values):
@@ -72,6 +77,27 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(converted, kind)
     except (pa.ArrowException, OverflowError, TypeError):
         _blame(values, converted, kind)
+
+
+def _own_layout(kind: pa.DataType) -> Layout | None:
+    """Of numbers that Arrow does not have."""
+    return layout_of(kind) if isinstance(kind, pa.ExtensionType) else None
+
+
+def _wide_column(values: Sequence[Any], kind: pa.DataType, layout: Layout) -> pa.Array:
+    held = []
+    for index, value in enumerate(values):
+        try:
+            held.append(None if value is None else layout.encode(layout.parse(_number_text(value))))
+        except (ValueError, OverflowError):
+            raise UnfitValue(index, value, kind) from None
+    return pa.array(held, pa.binary())
+
+
+def _number_text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        raise ValueError("not a number")
+    return str(value)
 
 
 def _blame(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -> NoReturn:

@@ -2,7 +2,7 @@
 
 | Arrow | JSON |
 |---|---|
-| integers, decimals | number with all its digits |
+| integers (also of 256 bits), decimals (of any precision) | number with all its digits |
 | floats | number; NaN and infinities are null, JSON has no word for them |
 | strings | string |
 | binary | string of hex digits |
@@ -24,6 +24,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamling.types.spark import sql_type
+from streamling.types.wide import Layout, layout_of
+
 #: JSON text of one value that is not null
 _Encoder = Callable[[Any], str]
 
@@ -34,21 +37,18 @@ def json_rows(batch: pa.RecordBatch) -> Iterator[str]:
         yield from ("{}" for _ in range(batch.num_rows))
         return
     columns = [
-        [f"{encode_basestring(name)}:{text}" for text in _column(column)]
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        [f"{encode_basestring(field.name)}:{text or 'null'}" for text in json_texts(column, field)]
+        for field, column in zip(batch.schema, batch.columns, strict=True)
     ]
     for fields in zip(*columns, strict=True):
         yield "{" + ",".join(fields) + "}"
 
 
-def json_texts(column: pa.Array) -> list[str | None]:
-    """JSON text of each value of ``column``; None where it is null."""
-    encode = _encoder(column.type)
+def json_texts(column: pa.Array, field: pa.Field | None = None) -> list[str | None]:
+    """JSON text of each value of ``column``; None where it is null. ``field`` says what the column stands for, where
+    its type says too little."""
+    encode = _encoder(column.type if field is None else sql_type(field))
     return [None if value is None else encode(value) for value in _python_values(column)]
-
-
-def _column(column: pa.Array) -> list[str]:
-    return ["null" if text is None else text for text in json_texts(column)]
 
 
 def _python_values(column: pa.Array) -> list[Any]:
@@ -77,6 +77,9 @@ def _in_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def _encoder(kind: pa.DataType) -> _Encoder:
+    layout = layout_of(kind)
+    if layout is not None:
+        return _wide_encoder(layout)
     if pa.types.is_dictionary(kind):
         return _encoder(kind.value_type)
     if pa.types.is_boolean(kind):
@@ -94,6 +97,11 @@ def _encoder(kind: pa.DataType) -> _Encoder:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _list_encoder(kind)
     return _scalar
+
+
+def _wide_encoder(layout: Layout) -> _Encoder:
+    """Of bytes as Spark holds them; whoever makes Arrow decimals has decimals."""
+    return lambda value: layout.text(layout.decode(value)) if isinstance(value, bytes) else f"{value:f}"
 
 
 def _list_encoder(kind: pa.DataType) -> _Encoder:

@@ -1,8 +1,18 @@
-"""Arrow types as text and back, as pyarrow prints them: for metadata, which can only hold text."""
+"""Types as text and back: for metadata, which can only hold text.
+
+Plain types are called what pyarrow prints. Of a nested type only the wide numbers inside are named, in JSON, each at
+its place in the type that Spark holds.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from typing import Any, Final
+
 import pyarrow as pa
+
+from streamling.types.wide import I256, U256, contains_wide, decimal_type, is_wide
 
 _UNITS = ("s", "ms", "us", "ns")
 _PLAIN: tuple[pa.DataType, ...] = (
@@ -23,16 +33,24 @@ _PLAIN: tuple[pa.DataType, ...] = (
     *(pa.duration(unit) for unit in _UNITS),
     *(pa.timestamp(unit) for unit in _UNITS),
 )
-_BY_NAME = {str(type_): type_ for type_ in _PLAIN}
+_BY_NAME = {str(type_): type_ for type_ in (*_PLAIN, U256, I256)}
+_DECIMAL: Final = re.compile(r"decimal(?:256)?\((\d+), (\d+)\)")
 
 
 def arrow_type_name(type_: pa.DataType) -> str:
-    """``uint8``, ``timestamp[ns, tz=UTC]``, ``fixed_size_binary[20]``."""
+    """``uint8``, ``timestamp[ns, tz=UTC]``, ``fixed_size_binary[20]``, ``u256``, ``{"item": "u256"}``."""
+    if contains_wide(type_) and not is_wide(type_):
+        return json.dumps(_inside(type_))
     return str(type_)
 
 
-def arrow_type(name: str) -> pa.DataType | None:
-    """The type a name of `arrow_type_name` stands for; None when it is none of those that need one."""
+def arrow_type(name: str, held: pa.DataType | None = None) -> pa.DataType | None:
+    """The type a name of `arrow_type_name` stands for in place of ``held``; None when it is none of those that need
+    one."""
+    if name.startswith("{"):
+        return None if held is None else _overlaid(held, json.loads(name))
+    if match := _DECIMAL.fullmatch(name):
+        return decimal_type(int(match[1]), int(match[2]))
     head, _, rest = name.rstrip("]").partition("[")
     if head == "fixed_size_binary" and rest.isdigit():
         return pa.binary(int(rest))
@@ -40,3 +58,36 @@ def arrow_type(name: str) -> pa.DataType | None:
     if head == "timestamp" and unit in _UNITS:
         return pa.timestamp(unit, zone or None)
     return _BY_NAME.get(name)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return any(test(type_) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+
+
+def _inside(type_: pa.DataType) -> Any:
+    """The names of the wide numbers in a type, by place; None when there are none."""
+    if is_wide(type_):
+        return str(type_)
+    if _is_list(type_):
+        parts = {"item": _inside(type_.value_type)}
+    elif pa.types.is_map(type_):
+        parts = {"key": _inside(type_.key_type), "value": _inside(type_.item_type)}
+    elif pa.types.is_struct(type_):
+        parts = {field.name: _inside(field.type) for field in type_}
+    else:
+        return None
+    return {place: part for place, part in parts.items() if part is not None} or None
+
+
+def _overlaid(held: pa.DataType, inside: Any) -> pa.DataType:
+    if inside is None:
+        return held
+    if isinstance(inside, str):
+        return arrow_type(inside) or held
+    if _is_list(held):
+        return pa.list_(held.value_field.with_type(_overlaid(held.value_type, inside.get("item"))))
+    if pa.types.is_map(held):
+        return pa.map_(_overlaid(held.key_type, inside.get("key")), _overlaid(held.item_type, inside.get("value")))
+    if pa.types.is_struct(held):
+        return pa.struct([field.with_type(_overlaid(field.type, inside.get(field.name))) for field in held])
+    return held

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.types.spark import logical_type
+from streamling.types.wide import I256, MOST_DIGITS, U256, WideDecimal, decimal_type
 
 #: Arrow types without parameters
 _PLAIN: Final[dict[pa.DataType, str]] = {
@@ -36,6 +37,8 @@ _PLAIN: Final[dict[pa.DataType, str]] = {
     pa.time32("ms"): "TIME",
     pa.time64("us"): "TIME",
     pa.time64("ns"): "TIME",
+    U256: "NUMERIC(78,0)",
+    I256: "NUMERIC(78,0)",
 }
 
 _INTEGERS: Final = frozenset({"int2", "int4", "int8", "numeric", "float8"})
@@ -93,7 +96,7 @@ def postgres_type(field: pa.Field) -> str | None:
         type_ = type_.value_type
     if type_ in _PLAIN:
         return _PLAIN[type_]
-    if pa.types.is_decimal(type_):
+    if pa.types.is_decimal(type_) or isinstance(type_, WideDecimal):
         return f"NUMERIC({type_.precision},{type_.scale})"
     if pa.types.is_timestamp(type_):
         return "TIMESTAMP"
@@ -121,9 +124,7 @@ def arrow_type_of(text: str) -> pa.DataType:
         return pa.string()
     if match := _NUMERIC.fullmatch(name):
         precision, scale = int(match[1]), int(match[2] or 0)
-        if 1 <= precision <= 38:
-            return pa.decimal128(precision, scale)
-        if 38 < precision <= 76:
-            return pa.decimal256(precision, scale)
+        if 1 <= precision <= MOST_DIGITS:
+            return decimal_type(precision, scale)
     known = ", ".join(sorted(_BY_NAME))
     raise StreamlingError.user(f"the PostgreSQL type '{text}' is not supported", remedy=f"use one of {known}")

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type, arrow_type_name
+from streamling.types.wide import Layout, contains_wide, from_decimals, is_wide, layout_of, to_decimals
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 #: key in a column's metadata, in Spark and in Arrow: the name of the Arrow type the column stands for
 LOGICAL = "streamling.type"
+#: where Spark puts a column's metadata, as JSON, in the Arrow schemas it makes
+_SPARK_METADATA = b"SPARK::metadata::json"
 
 #: Arrow type → the Arrow type of its carrier, for types without parameters that Spark does not have
 _CARRIERS: dict[pa.DataType, pa.DataType] = {
@@ -76,6 +79,8 @@ def carrier(type_: pa.DataType) -> pa.DataType:
         return _CARRIERS[type_]
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", "UTC" if type_.tz else None)
+    if is_wide(type_):
+        return pa.binary()
     if pa.types.is_decimal(type_):
         return _decimal_carrier(type_)
     if pa.types.is_fixed_size_binary(type_):
@@ -94,10 +99,8 @@ def carrier(type_: pa.DataType) -> pa.DataType:
 
 
 def _decimal_carrier(type_: pa.DataType) -> pa.DataType:
-    if type_.precision > 38 or type_.scale < 0:
-        raise StreamlingError.user(
-            f"{type_} has no place in Spark, whose decimals have at most 38 digits and no negative scale"
-        )
+    if type_.scale < 0:
+        raise StreamlingError.user(f"{type_} has no place in Spark, whose decimals have no negative scale")
     return pa.decimal128(type_.precision, type_.scale)
 
 
@@ -157,10 +160,17 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
 
 
 def _metadata(field: pa.Field) -> dict[str, Any]:
-    known = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+    known = _known_metadata(field)
     if _differs(field.type):
         known[LOGICAL] = arrow_type_name(field.type)
     return known
+
+
+def _known_metadata(field: pa.Field) -> dict[str, Any]:
+    """What is known about a column, also when Spark made the field."""
+    found = dict(field.metadata or {})
+    of_spark = json.loads(found.pop(_SPARK_METADATA, b"{}"))
+    return {**of_spark, **{key.decode(): value.decode() for key, value in found.items()}}
 
 
 def _differs(type_: pa.DataType) -> bool:
@@ -168,6 +178,7 @@ def _differs(type_: pa.DataType) -> bool:
     return (
         type_ in _CARRIERS
         or pa.types.is_fixed_size_binary(type_)
+        or contains_wide(type_)
         or (pa.types.is_timestamp(type_) and (type_.unit != "us" or type_.tz not in (None, "UTC")))
     )
 
@@ -192,8 +203,23 @@ def to_arrow_schema(schema: StructType) -> pa.Schema:
 
 def logical_type(field: pa.Field) -> pa.DataType:
     """The Arrow type a column stands for: that of its metadata, else its own."""
-    name = (field.metadata or {}).get(LOGICAL.encode())
-    return field.type if name is None else arrow_type(name.decode()) or field.type
+    if not field.metadata:
+        return field.type
+    name = _known_metadata(field).get(LOGICAL)
+    return field.type if name is None else arrow_type(name, field.type) or field.type
+
+
+def column_type(field: StructField) -> pa.DataType | None:
+    """`sql_type` of a column of Spark's; None for types that never leave Spark."""
+    held = to_arrow_type(field.dataType)
+    name = field.metadata.get(LOGICAL)
+    return held if held is None or name is None else sql_type(pa.field(field.name, held, metadata={LOGICAL: name}))
+
+
+def sql_type(field: pa.Field) -> pa.DataType:
+    """The type of a column in a SQL text: what Spark holds, but for wide numbers, which the compiler knows about."""
+    meant = logical_type(field)
+    return meant if contains_wide(meant) else field.type
 
 
 # ── data ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,6 +247,8 @@ def _converted(
 
 
 def _to_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    if contains_wide(column.type):
+        return pa.chunked_array([_held(chunk, column.type) for chunk in column.chunks], type_)
     if pa.types.is_duration(column.type) or column.type == pa.time64("ns"):
         return column.cast(pa.int64()).cast(type_)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -228,7 +256,32 @@ def _to_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     return column.cast(type_)
 
 
+def _held(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    layout = layout_of(type_)
+    if layout is None:
+        return pa.array([_held_part(value, type_) for value in column.to_pylist()], carrier(type_))
+    return from_decimals(column, layout) if pa.types.is_decimal(type_) else column.storage
+
+
+def _held_part(value: Any, type_: pa.DataType) -> Any:
+    """A value with the wide numbers inside as Spark holds them."""
+    if value is None or not contains_wide(type_):
+        return value
+    if pa.types.is_decimal(type_):
+        return from_decimals(pa.array([value], type_), cast(Layout, layout_of(type_)))[0].as_py()
+    if _is_list(type_):
+        return [_held_part(item, type_.value_type) for item in value]
+    if pa.types.is_map(type_):
+        return [(_held_part(key, type_.key_type), _held_part(item, type_.item_type)) for key, item in value]
+    if pa.types.is_struct(type_):
+        return {field.name: _held_part(value[field.name], field.type) for field in type_}
+    return value
+
+
 def _from_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    layout = layout_of(type_)
+    if layout is not None and pa.types.is_decimal(type_):
+        return pa.chunked_array([to_decimals(chunk, layout, type_) for chunk in column.chunks], type_)
     if pa.types.is_time(column.type) and pa.types.is_time(type_) and column.type != type_:
         return pc.cast(column, type_, safe=False)
     return column if column.type == type_ else column.cast(type_)

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from streamling.sql import catalog
 from streamling.sql.compiler import compile_sql
 from streamling.sql.library.datafusion import NAMES
 from streamling.sql.library.declaration import KERNEL_PREFIX, Function
@@ -45,9 +44,7 @@ def page() -> str:
         lines.append("")
     lines += ["## Not here", "", "| Function | Instead |", "|---|---|"]
     lines += [f"| `{name}` | {instead} |" for name, instead in sorted(INSTEAD.items())]
-    later = ", ".join(f"`{name}`" for name in sorted(catalog.LATER))
     lines += ["", "Aggregate and window functions are refused in a stateless transform.", ""]
-    lines += [f"Not in this version: {later}.", ""]
     return "\n".join(lines)
 
 

@@ -23,6 +23,7 @@ FAMILIES: dict[str, str] = {
     "json": "JSON",
     "flink": "Text, as in Flink",
     "original": "Lists and identifiers of the original",
+    "wide": "Wide integers and decimals",
 }
 
 

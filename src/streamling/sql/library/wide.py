@@ -1,0 +1,88 @@
+"""Whole numbers of 256 bits and decimals of more than 38 digits. Operators, casts and literals know them too."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.library.declaration import Args, Function, Kernel
+from streamling.types.wide import I256, U256
+
+ADD = Kernel("wide.add", "binary")
+SUBTRACT = Kernel("wide.sub", "binary")
+MULTIPLY = Kernel("wide.mul", "binary")
+DIVIDE = Kernel("wide.div", "binary")
+REMAINDER = Kernel("wide.mod", "binary")
+NEGATE = Kernel("wide.neg", "binary")
+ABSOLUTE = Kernel("wide.absolute", "binary")
+CONVERT = Kernel("wide.convert", "binary")
+PARSE = Kernel("wide.parse", "binary")
+FROM_DOUBLE = Kernel("wide.from_double", "binary")
+FROM_DECIMAL = Kernel("wide.from_decimal", "binary")
+MEMBER = Kernel("wide.member", "binary")
+TEXT = Kernel("wide.text", "string")
+JSON = Kernel("wide.json_text", "string")
+DOUBLE = Kernel("wide.double", "double")
+_KERNELS = (
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, NEGATE, ABSOLUTE, CONVERT, PARSE, FROM_DOUBLE, FROM_DECIMAL, MEMBER,
+    TEXT, JSON, DOUBLE,
+)  # fmt: skip
+
+
+def _before(args: Args) -> exp.Expr:
+    """`streamling.sql.wide_functions` has rewritten the call: errors at run time name the place in the text."""
+    raise AssertionError("calls with wide numbers are rewritten before functions are looked up")
+
+
+def _function(name: str, takes: str, summary: str, examples: str, result: pa.DataType | None = None) -> Function:
+    return Function(name, takes, _before, summary, examples, result, uses=_KERNELS)
+
+
+def _operation(name: str, what: str, example: str) -> tuple[Function, Function]:
+    unsigned, signed = f"u256_{name}", f"i256_{name}"
+    told = f"{what}; an error when it does not fit."
+    return (
+        _function(unsigned, "number number", told, f"{unsigned}({example}", U256),
+        _function(signed, "number number", told, f"{signed}({example}", I256),
+    )
+
+
+_HIGHEST = 2**256 - 1
+
+FUNCTIONS = (
+    _function(
+        "to_u256", "any", "The number as u256, from text also with `0x`; an error when it is none.",
+        f"u256_to_string(to_u256('{_HIGHEST}')) = '{_HIGHEST}'\nto_u256('0xff') = 255", U256,
+    ),
+    _function(
+        "to_i256", "any", "The number as i256, from text also with `0x`; an error when it is none.",
+        "i256_to_string(to_i256('-5')) = '-5'", I256,
+    ),
+    _function("u256_to_string", "number", "All digits.", "u256_to_string(7) = '7'", pa.string()),
+    _function("i256_to_string", "number", "All digits.", "i256_to_string(-7) = '-7'", pa.string()),
+    *_operation("add", "The sum, as `+`", "1, 2) = 3"),
+    *_operation("sub", "The difference, as `-`", "3, 2) = 1"),
+    *_operation("mul", "The product, as `*`", "3, 2) = 6"),
+    *_operation("div", "The quotient towards zero, as `/`", "7, 2) = 3"),
+    *_operation("mod", "The rest, with the sign of the first, as `%`", "7, 2) = 1"),
+    _function("i256_neg", "number", "With the other sign, as `-x`.", "i256_neg(5) = -5", I256),
+    _function("i256_abs", "number", "Without its sign, as `abs`.", "i256_abs(-5) = 5", I256),
+    _function(
+        "to_decimal_arb_from_string", "text int int",
+        "A decimal with so many digits, so many of them after the point; as `CAST(text AS DECIMAL(100, 20))`.",
+        "to_decimal_arb_from_string('1.5', 100, 20) = 1.5",
+    ),
+    _function(
+        "decimal_arb_to_string", "number", "All digits of a decimal of more than 38.",
+        "decimal_arb_to_string(CAST('1.5' AS DECIMAL(40, 1))) = '1.5'", pa.string(),
+    ),
+    Function(
+        "decimal_arb_to_sort_key", "number", _before, "Bytes that sort like the numbers.",
+        "decimal_arb_to_sort_key(CAST(1 AS DECIMAL(40, 1))) > decimal_arb_to_sort_key(CAST(-1 AS DECIMAL(40, 1)))",
+        pa.binary(),
+    ),
+    _function(
+        "to_int64", "any", "The number as BIGINT; an error when it does not fit.",
+        "to_int64('12') = 12\nto_int64(to_u256(12)) = 12", pa.int64(),
+    ),
+)  # fmt: skip

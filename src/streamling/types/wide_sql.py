@@ -1,0 +1,77 @@
+"""Spark SQL over wide numbers as they are held (`types/wide.py`): what the JVM can do with them by itself.
+
+``place`` is SQL for the value and may be mentioned several times; ``misfit`` is SQL for what a value becomes that is
+none of the type, and only runs then.
+"""
+
+from __future__ import annotations
+
+from streamling.types.wide import Layout
+
+_DIGITS, _FLIPPED = "0123456789ABCDEF", "89ABCDEF01234567"
+
+
+def literal(number: int, layout: Layout) -> str:
+    """Raises `OverflowError` when the number is none of the type."""
+    return f"X'{layout.encode(number).hex().upper()}'"
+
+
+def _flipped(hexadecimal: str) -> str:
+    """Hexadecimal digits with the first bit turned over."""
+    return f"concat(translate(left({hexadecimal}, 1), '{_DIGITS}', '{_FLIPPED}'), substring({hexadecimal}, 2))"
+
+
+def from_twos_complement(place: str, layout: Layout, misfit: str) -> str:
+    """Of big-endian bytes of any length, as Avro writes decimals."""
+    width = layout.width
+    last = f"substring({place}, length({place}) - {width - 1})"
+    if layout.low == 0:
+        return (
+            f"CASE WHEN {place} IS NULL THEN NULL WHEN {place} >= X'80' THEN {misfit}"
+            f" WHEN length({place}) <= {width} THEN lpad({place}, {width}, X'00')"
+            f" WHEN hex({place}) RLIKE '^(00)*.{{{2 * width}}}$' THEN {last} ELSE {misfit} END"
+        )
+    padded = f"lpad({place}, {width}, IF({place} >= X'80', X'FF', X'00'))"
+    rest = 2 * width - 1
+    return (
+        f"CASE WHEN {place} IS NULL THEN NULL WHEN length({place}) <= {width} THEN unhex({_flipped(f'hex({padded})')})"
+        f" WHEN hex({place}) RLIKE '^((00)*[0-7]|(FF)*[89A-F]).{{{rest}}}$' THEN unhex({_flipped(f'hex({last})')})"
+        f" ELSE {misfit} END"
+    )
+
+
+def to_twos_complement(place: str, layout: Layout, size: int | None = None) -> str:
+    """Big-endian bytes: as few as possible, or ``size`` of them, which have to be enough."""
+    digits = f"concat('00', hex({place}))" if layout.low == 0 else _flipped(f"hex({place})")
+    if size is None:
+        return f"unhex(regexp_replace({digits}, '^(00)+(?=[0-7])|^(FF)+(?=[89A-F])', ''))"
+    sign = "'0'" if layout.low == 0 else f"IF({place} >= X'80', '0', 'F')"
+    return f"unhex(lpad({digits}, {2 * size}, {sign}))"
+
+
+def needed_bytes(layout: Layout) -> int:
+    """Bytes that hold every number of the type in two's complement."""
+    return layout.width + (layout.low == 0)
+
+
+def from_long(place: str, layout: Layout, misfit: str) -> str:
+    """Of BIGINT, for types without digits after the point."""
+    if layout.low == 0:
+        return f"IF({place} < 0, {misfit}, lpad(unhex(hex({place})), {layout.width}, X'00'))"
+    rest = f"lpad(unhex(hex({place})), {layout.width - 1}, IF({place} < 0, X'FF', X'00'))"
+    return f"concat(IF({place} < 0, X'7F', X'80'), {rest})"
+
+
+def to_long(place: str, layout: Layout, misfit: str) -> str:
+    """To BIGINT, for types without digits after the point."""
+    low, high = (literal(number, layout) for number in (max(layout.low, -(2**63)), 2**63 - 1))
+    last = f"hex(substring({place}, {layout.width - 7}))"
+    return (
+        f"CASE WHEN {place} IS NULL THEN NULL WHEN {place} BETWEEN {low} AND {high}"
+        f" THEN CAST(conv({last}, 16, -10) AS BIGINT) ELSE {misfit} END"
+    )
+
+
+def to_bytes(place: str, layout: Layout) -> str:
+    """All bytes in two's complement, big-endian."""
+    return place if layout.low == 0 else f"unhex({_flipped(f'hex({place})')})"
