@@ -164,3 +164,16 @@ def test_a_cluster_and_lanes_of_transforms_are_named():
 def test_plans_of_spark_follow_the_tree():
     lines = list(drawing(_plan(_node("a"), spark_plans={1: {"b": "Project [x]\n+- rows of a"}})))
     assert lines[-3:] == ["Spark plan 1, up to b", "  Project [x]", "  +- rows of a"]
+
+
+def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
+    filled = _node("seen", ("a",), type="dynamic_table", place=Place.SIDE, segment=None)
+    alone = _node("vip", kind="transform", type="dynamic_table", place=Place.SIDE, segment=None)
+    plan = _plan(_node("a"), filled, alone, flows={"a": ("a", "seen")})
+    tree = [line for line in drawing(plan, Canvas(unicode=True)) if "columns" not in line][4:]
+    assert tree == [
+        "● a  sql source, Spark plan 1",
+        "└─● seen  dynamic_table, side output",
+        "",
+        "● vip  dynamic_table, filled from outside",
+    ]

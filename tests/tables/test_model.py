@@ -130,10 +130,12 @@ class Process:
         self._settings = schema.settings
         self._cached = cached
         self._state = MemoryState()
+        #: what a sink has taken and not flushed, and what is durable there
+        self._taken: list[int] = []
         self.delivered: list[int] = []
 
     def run(self) -> None:
-        table = self._table()
+        table, self._taken = self._table(), []
         try:
             table.open()
             self._maybe_crash()
@@ -158,9 +160,9 @@ class Process:
         try:
             self._maybe_crash()
             known = table.contains(pa.array(values), numbers).to_pylist()
-            self.delivered += [at + place for place, is_known in enumerate(known) if not is_known]
             if self._chance.random() < 0.05:
-                raise OSError("a sink failed: the batch comes again")
+                raise OSError("the source has to begin anew: the batch comes again")
+            self._taken += [at + place for place, is_known in enumerate(known) if not is_known]
         except OSError:
             table.emitted(complete=False)
             self._batch(table, at, values, epoch)
@@ -169,6 +171,9 @@ class Process:
 
     def _checkpoint(self, table: DynamicTableTransform, epoch: int, at: int) -> None:
         entries = table.marker(epoch)
+        self._maybe_crash()
+        self.delivered += self._taken
+        self._taken = []
         self._maybe_crash()
         self._state.put_many({"position": at, **entries})
         self._maybe_crash()

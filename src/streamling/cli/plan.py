@@ -108,9 +108,10 @@ def drawing(plan: PlanDescription, canvas: Canvas = Canvas()) -> Iterator[str]: 
     """The lines of the picture."""
     yield from _header(plan, canvas)
     tree = _Tree(plan, canvas)
-    for source in plan.flows:
+    beside = [name for name, node in plan.nodes.items() if not node.upstreams and name not in plan.flows]
+    for root in (*plan.flows, *beside):
         yield ""
-        yield from tree.node(source, "", "")
+        yield from tree.node(root, "", "")
     for number, plans in plan.spark_plans.items():
         for node, text in plans.items():
             yield ""
@@ -201,7 +202,7 @@ def _details(node: NodeDescription) -> Iterator[str]:
         yield "; ".join(facts)
     if fields := "  ".join(f"{name}: {_short(value)}" for name, value in _own_fields(node).items()):
         yield fields
-    if node.kind != "sink":
+    if node.kind != "sink" and node.place.value != "side":
         yield _columns(node)
 
 

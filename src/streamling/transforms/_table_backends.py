@@ -26,10 +26,6 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     settings = config.postgres
     enabled = settings.cache_enabled if options.cache is None else options.cache
     cached = enabled and options.time_column is not None
-    if options.cache and not cached:
-        context.log.warning(
-            "dynamic_table transform '%s' has `cache` but no `time_column`, so nothing is kept in memory", context.name
-        )
     store = PostgresStore(
         Server(
             settings.host,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.plugins.context import NodeContext
+
+log = logging.getLogger(__name__)
 
 _FORM = "write SELECT column FROM node WHERE condition"
 _CAST = "cast it: CAST(column AS TEXT)"
@@ -98,6 +101,11 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     # ── filling ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> Sequence[SqlProblem]:
+        if self.options.cache and self.options.time_column is None:
+            log.warning(
+                "dynamic_table transform '%s': `cache` without `time_column` has no effect: nothing is kept in memory",
+                self.context.name,
+            )
         return [] if self.options.sql is None else check_query(self.options.sql, inputs)
 
     def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
