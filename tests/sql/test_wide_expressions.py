@@ -88,14 +88,14 @@ def test_what_does_not_fit_is_told_apart(spark: Any) -> None:
 def test_kernels_run_in_workers_and_only_rows_that_are_asked_can_fail(spark: Any) -> None:
     layout = held(U256)
     table = pa.table({"a": from_integers([1, 6, None], layout), "b": from_integers([0, 2, 3], layout)})
-    spark.createDataFrame(table).createOrReplaceTempView("wide_numbers")
+    numbers = spark.createDataFrame(table)
     divided = call(DIVIDE, "a", "b", types=[U256] * 3)
     quotient = checked(divided, layout, f"raise_error({failure(divided)})")
     chained = call(ADD, call(ADD, "a", "b", types=[U256] * 3), "b", types=[U256] * 3)
     text = call(TEXT, checked(chained, layout, "NULL"), types=[U256])
     register(spark, [quotient, text])
     zero = literal(0, layout)
-    frame = spark.table("wide_numbers").selectExpr(f"IF(b = {zero}, NULL, {quotient}) AS q", f"{text} AS t")
+    frame = numbers.selectExpr(f"IF(b = {zero}, NULL, {quotient}) AS q", f"{text} AS t")
     assert [(q and layout.decode(q), t) for q, t in frame.collect()] == [(None, "1"), (3, "10"), (None, None)]
     with pytest.raises(Exception, match="division by zero"):
-        spark.table("wide_numbers").selectExpr(quotient).collect()
+        numbers.selectExpr(quotient).collect()

@@ -3,7 +3,7 @@
 | Arrow | The script gets | The script may return |
 |---|---|---|
 | integers up to 32 bits, floats | number | number, text, bigint, boolean |
-| int64, uint64 | number; bigint beyond ±(2⁵³−1) | the same |
+| int64, uint64, u256, i256 | number; bigint beyond ±(2⁵³−1) | the same |
 | decimal | number up to 15 digits; beyond that an object with all digits | the same; rounded half up to the scale |
 | boolean | boolean | boolean, 0, 1, text |
 | string | string | anything: objects as JSON |
@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,9 +29,11 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from streamling.errors import StreamlingError
-from streamling.script import moments, nested
+from streamling.script import moments, nested, wide
 from streamling.script.cells import Cells, Crossing, Unfit, each, joined
 from streamling.script.numbers import decimals_of, integers_of
+from streamling.types.spark import sql_type
+from streamling.types.wide import Layout, WideInteger, is_wide, layout_of
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,21 @@ class Codec:
 
 def codec_for(field: pa.Field) -> Codec:
     """The codec of a column; `Unfit` types are refused by name."""
+    meant = sql_type(field)
+    layout = layout_of(meant)
+    if layout is not None:
+        return _wide(layout, meant)
     for codec in _CODECS:
         if codec.fits(field.type):
             return codec
     raise StreamlingError.user(f"column '{field.name}' has the type {field.type}, which a script cannot take")
+
+
+def _wide(layout: Layout, meant: pa.DataType) -> Codec:
+    if isinstance(meant, WideInteger):
+        return Codec(is_wide, "int", "int", partial(wide.texts_of, layout), partial(wide.integers_of, layout))
+    decode = partial(wide.decimals_of, layout, meant)
+    return Codec(is_wide, "decimal", "decimal", partial(wide.texts_of, layout), decode)
 
 
 # ── into the sandbox ─────────────────────────────────────────────────────────────────────────────────────────

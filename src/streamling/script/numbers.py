@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from streamling.script.cells import Cells, Unfit, each
 
 #: wide enough for every decimal type and for what is rounded away
-_CONTEXT = Context(prec=200, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_000)
+_CONTEXT = Context(prec=2000, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_000)
 
 
 def integers_of(cells: Cells, type_: pa.DataType) -> pa.Array:
