@@ -18,6 +18,8 @@ from streamling.plugins.testing import Bench, TransformContract
 from streamling.plugins.testing.bench import eventually, wait_for_end
 from streamling.plugins.testing.contract import sample_rows
 from streamling.transforms.handler import HandlerTransform
+from streamling.types.spark import LOGICAL
+from streamling.types.wide import WideInteger, from_integers, layout_of
 from tests.endpoint import Endpoint, Reply, Request, echo, endpoint
 
 
@@ -274,6 +276,34 @@ def test_values_survive_the_way_there_and_back_to_the_last_digit():
         made.finish([given])
     assert made.book == given.to_pylist()
     assert made.schemas[0].types == given.schema.types
+
+
+def test_wide_integers_are_numbers_with_all_their_digits():
+    """As a type of ours, and as the bytes that come out of Spark, of which only the declared schema knows."""
+    numbers, layout = [2**256 - 1, 0, None], layout_of(WideInteger("u256"))
+    held = from_integers(numbers, layout)
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64()),
+            pa.field("own", WideInteger("u256")),
+            pa.field("spark", held.type, metadata={LOGICAL: "u256"}),
+        ]
+    )
+    own = pa.ExtensionArray.from_storage(WideInteger("u256"), held)
+    told = pa.record_batch([pa.array([1, 2, 3]), own, held], schema=schema)
+    untold = told.replace_schema_metadata(None).cast(pa.schema([field.remove_metadata() for field in schema]))
+    with endpoint(echo) as server:
+        made = bench(server, one_row_per_request=True)
+        made.finish([told, untold])
+    assert sorted(
+        {(request.json["id"], request.json["own"], request.json["spark"]) for request in server.requests}
+    ) == [
+        (1, 2**256 - 1, 2**256 - 1),
+        (2, 0, 0),
+        (3, None, None),
+    ]
+    assert [row["spark"] for row in made.book] == held.to_pylist() * 2
+    assert made.schemas[0].types[:3] == schema.types
 
 
 def test_requests_and_answers_of_several_megabytes():

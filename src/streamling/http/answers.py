@@ -10,6 +10,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.http.payload import OP
 from streamling.types.from_json import UnfitValue, arrow_column, parse_json
+from streamling.types.spark import sql_type
 
 _KINDS: Final = ("i", "u", "d")
 _KIND_NAMES: Final = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
@@ -81,13 +82,15 @@ class Answers:
     def _column(self, field: pa.Field) -> pa.Array:
         if field.name == OP:
             return pa.array(self._kinds, field.type)
+        kind = sql_type(field)
         try:
-            return arrow_column([row.get(field.name) for row in self._rows], field.type)
+            column = arrow_column([row.get(field.name) for row in self._rows], kind)
         except UnfitValue as error:
             raise StreamlingError.user(
-                f"the endpoint answered {error.shown} for column '{field.name}', expected {field.type}",
+                f"the endpoint answered {error.shown} for column '{field.name}', expected {kind}",
                 remedy="let the endpoint answer in that type, or declare another one in schema_override",
             ) from None
+        return column if kind == field.type else column.cast(field.type)
 
 
 def _broken(what: str) -> StreamlingError:

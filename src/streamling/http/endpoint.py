@@ -53,7 +53,9 @@ class Endpoint:
         secret = resolve_secret(options, context.config)
         if secret is not None:
             headers[secret[0]] = secret[1].get_secret_value()
-        self._secrets = sorted({*filter(None, headers.values()), *secrets_in(options.url)}, key=len, reverse=True)
+        hidden = {*headers.values(), *secrets_in(options.url)}
+        # what is shorter is no secret, and masking it would leave nothing to read
+        self._secrets = sorted((text for text in hidden if len(text) > 3), key=len, reverse=True)
         if "content-type" not in map(str.lower, headers):
             headers["Content-Type"] = "application/json"
         self._target = Target(

@@ -110,6 +110,13 @@ def _array(texts: Sequence[bytes]) -> bytes:
     return b"[" + _BETWEEN.join(texts) + b"]\n"
 
 
+def described(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
+    """``batch`` with what is known about its columns: Spark hands over wide integers as bytes without a word."""
+    if batch.schema.names != declared.names or batch.schema.types != declared.types:
+        return batch  # a source may gain columns while it runs
+    return pa.RecordBatch.from_arrays(batch.columns, schema=declared)
+
+
 def operations(batch: pa.RecordBatch) -> list[str]:
     """The row kind of each row; a row without one is an insert."""
     if OP not in batch.schema.names:

@@ -45,8 +45,10 @@ class WebhookSink(Sink[WebhookSinkOptions]):
         self._endpoint = Endpoint(self.context, skip_refusals=self.options.skip_on_error)
 
     def write(self, batch: pa.RecordBatch) -> None:
+        from streamling.http.payload import described
+
         keys = self._keys(batch)
-        for body in self._payload.bodies(batch):
+        for body in self._payload.bodies(described(batch, self.context.input_schema)):
             share = keys[body.start : body.stop]
             self._latest.wait_for(share)
             self._in_flight.make_room(self._endpoint.calls_at_once())

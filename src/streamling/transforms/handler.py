@@ -82,7 +82,9 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         self._endpoint.close()
 
     def _starts(self, batch: pa.RecordBatch, sent: list[Body]) -> Iterator[Callable[[], Future[list[bytes | None]]]]:
-        for bodies in self._payload.groups(batch):
+        from streamling.http.payload import described
+
+        for bodies in self._payload.groups(described(batch, self.context.input_schema)):
             sent += bodies
             yield partial(self._endpoint.start, bodies)
 
