@@ -8,7 +8,7 @@ import pytest
 from streamling.dev.topics import Message
 from streamling.errors import StreamlingError
 from tests.engine.harness import eventually
-from tests.sources.kafka_driver import ORDERS, KafkaBench, record, rows_in
+from tests.sources.kafka_driver import ORDERS, KafkaBench, framed, record, rows_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -34,6 +34,15 @@ def test_the_header_says_the_operation(bench: KafkaBench, op: str, expected: str
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1, "name": "a"}, op=op)
     assert [row["_gs_op"] for row in bench.rows(topic, 1)] == [expected]
+
+
+def test_a_batch_that_several_tasks_read_keeps_its_order(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    schema = record("id")
+    id = topic.register(schema)
+    topic.send(*(Message(framed(id, schema, {"id": number})) for number in range(60_000)))
+    run = bench.begin(topic, batch_size=60_000)
+    assert [row["id"] for row in bench.collected(run, 60_000)] == list(range(60_000))
 
 
 def test_a_restart_goes_on_behind_the_stored_position(bench: KafkaBench) -> None:

@@ -84,6 +84,14 @@ def is_collected(pipeline: Pipeline, node: Node, registry: Registry) -> bool:
     return False
 
 
+def is_spread(pipeline: Pipeline, node: Node) -> bool:
+    """Whether rows of ``node`` go through a transform that Spark spreads over several tasks by key."""
+    return any(
+        (consumer.kind is NodeKind.TRANSFORM and consumer.options.streams > 1) or is_spread(pipeline, consumer)
+        for consumer in pipeline.consumers(node.name)
+    )
+
+
 def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, AnySource[Any]]:
     """The source operators, before anything is asked of the outside."""
     sources, problems = {}, []

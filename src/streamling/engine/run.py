@@ -123,6 +123,7 @@ class PipelineRun:
             primary_key=node.primary_key,
             input_schema=input_schema,
             collected=analysis.is_collected(self.pipeline, node, self._registry),
+            divisible=not analysis.is_spread(self.pipeline, node),
             instance=instance,
             instances=instances,
             shared=self._shared,

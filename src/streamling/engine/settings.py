@@ -58,6 +58,9 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path) -> dict[
     }
     if is_local(master):
         settings["spark.sql.shuffle.partitions"] = str(local_cores(master, os.cpu_count() or 1))
+        # Rows for Python are results of tasks. Those larger than this (1 MB by default) are stored as blocks and
+        # fetched through a socket, even from this very process.
+        settings["spark.task.maxDirectResultSize"] = "100m"
     if on_this_machine(master):
         settings |= {
             "spark.driver.host": _LOOPBACK,

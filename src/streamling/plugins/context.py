@@ -87,6 +87,9 @@ class NodeContext(Generic[OptionsT]):
     input_schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     #: whether rows of this node are brought into this process, so that a batch has to fit into its memory
     collected: bool = True
+    #: whether Spark may read what has an order with several tasks: not when rows of this node are spread by key later,
+    #: which mixes those of several tasks
+    divisible: bool = True
     #: this instance's number and how many there are (``parallelism``)
     instance: int = 0
     instances: int = 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import StreamAgain
+from streamling.sources._kafka_pace import STREAM_ONLY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -61,8 +62,7 @@ def broker_trouble(text: str, topic: str) -> StreamlingError | None:
 def first_undecodable(spark: SparkSession, options: Mapping[str, str], is_decoded: Column) -> tuple[int, int] | None:
     """Partition and offset of the first message from the starting offsets on that cannot be decoded; None when it
     cannot be found."""
-    paced = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-    kept = {name: value for name, value in options.items() if name not in paced}
+    kept = {name: value for name, value in options.items() if name not in STREAM_ONLY}
     try:
         messages = spark.read.format("kafka").options(**kept).load()
         bad = messages.where("value IS NOT NULL").where(~is_decoded).select("partition", "offset")

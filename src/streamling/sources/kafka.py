@@ -25,6 +25,7 @@ from streamling.sources._kafka_group import SourceGroup
 from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
 from streamling.sources._kafka_offsets import Offsets
+from streamling.sources._kafka_pace import pace
 from streamling.sources._kafka_rows import METADATA, OP, decoded_rows
 from streamling.sources._kafka_trouble import broker_trouble, first_undecodable, is_undecodable
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
 
 _SECTION = "kafka_source"
-#: messages per batch: below 200 000 throughput suffers, above them only memory grows
-_BATCH_ROWS = 200_000
 _U32 = 2**32 - 1
 SchemaId = Annotated[int, Field(ge=0, le=_U32)]
 
@@ -109,7 +108,10 @@ class KafkaSourceOptions(AvroDecoding, Parallel, SourceOptions):
     )
     filter: str | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
     batch_size: int | None = Field(
-        default=None, ge=1, le=_U32, description="Most messages per batch; 200 000 by default."
+        default=None,
+        ge=1,
+        le=_U32,
+        description="Most messages per batch; 200 000 by default, a million where Spark alone takes them.",
     )
     batch_flush_interval: Duration | None = Field(
         default=None,
@@ -225,7 +227,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         offsets = self._offsets.start(self._admin, mine, self.options.starting_offsets, self._group.partitions)
         self._position = self._offsets.position(offsets, mine)
         self._report_lag(self._admin, offsets)
-        reader = spark.readStream.format("kafka").options(**self._reader_options(offsets))
+        reader = spark.readStream.format("kafka").options(**self._reader_options(spark, offsets))
         rows = self._rows(reader.load())
         return StreamFrom(rows, self._position) if self._group.shares else rows
 
@@ -288,21 +290,17 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             )
         self._unknown = None
 
-    def _reader_options(self, offsets: Mapping[int, int]) -> dict[str, str]:
-        options = {
+    def _reader_options(self, spark: SparkSession, offsets: Mapping[int, int]) -> dict[str, str]:
+        return {
             **spark_options(self._settings),
             **self._which(offsets),
             "startingOffsets": self._offsets.spark(offsets),
             "failOnDataLoss": "true",
             "includeHeaders": str(OP not in self._format.schema().names).lower(),
-            "maxOffsetsPerTrigger": str(self.options.batch_size or _BATCH_ROWS),
             "kafkaConsumer.pollTimeoutMs": str(int(self._config.consumer_fetch_timeout_sec * 1000)),
             "groupIdPrefix": f"streamling-{self.context.name}",
+            **pace(self.context, spark.sparkContext.defaultParallelism),
         }
-        if self.options.batch_flush_interval is not None:
-            options["minOffsetsPerTrigger"] = options["maxOffsetsPerTrigger"]
-            options["maxTriggerDelay"] = f"{int(self.options.batch_flush_interval * 1000)}ms"
-        return options
 
     def _which(self, offsets: Mapping[int, int]) -> dict[str, str]:
         """A topic that is read alone is read with all partitions it will ever have."""
@@ -319,7 +317,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         """Spark does not say which message it could not decode: look for the first."""
         place = None
         if self._spark is not None and isinstance(self._format, AvroFormat):
-            options = {**self._reader_options(self._offsets.of(self._position)), "includeHeaders": "false"}
+            offsets = self._offsets.of(self._position)
+            options = {**self._reader_options(self._spark, offsets), "includeHeaders": "false"}
             place = first_undecodable(self._spark, options, self._format.is_decoded())
         named = message_place(self._topic, *place) if place else f"a message of the topic '{self._topic}'"
         return StreamlingError.user(

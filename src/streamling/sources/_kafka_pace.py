@@ -1,0 +1,33 @@
+"""How much of a topic is one batch, and how many tasks read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamling.plugins.context import NodeContext
+    from streamling.sources.kafka import KafkaSourceOptions
+
+#: messages per batch whose rows come into this process: below it throughput suffers, above it only memory grows
+_COLLECTED_ROWS = 200_000
+#: and per batch that stays in Spark, where it costs no memory: what a trigger costs by itself is shared by more rows
+_ROWS = 1_000_000
+#: messages that are worth a task of their own
+_FEWEST_PER_TASK = 20_000
+
+#: options of Spark's reader that only a stream knows
+STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+
+
+def pace(context: NodeContext[KafkaSourceOptions], cores: int) -> dict[str, str]:
+    """Options of Spark's reader. A large batch of one partition is cut into consecutive ranges, one per core: whoever
+    puts the rows of several tasks together keeps the order of tasks, and with it the order of the partition."""
+    options = context.options
+    rows = options.batch_size or (_COLLECTED_ROWS if context.collected else _ROWS)
+    chosen = {"maxOffsetsPerTrigger": str(rows)}
+    if options.batch_flush_interval is not None:
+        chosen["minOffsetsPerTrigger"] = str(rows)
+        chosen["maxTriggerDelay"] = f"{int(options.batch_flush_interval * 1000)}ms"
+    if context.divisible:
+        chosen["maxRecordsPerPartition"] = str(max(_FEWEST_PER_TASK, -(-rows // cores)))
+    return chosen
