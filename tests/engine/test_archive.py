@@ -8,6 +8,7 @@ import pytest
 
 from streamling.engine.archive import Archive, build_archive
 from streamling.engine.command import JvmCommand
+from streamling.engine.connectors import connector_jars
 from streamling.engine.java import Java, find_java
 from tests.engine.script import run_python
 
@@ -96,6 +97,16 @@ def test_the_least_recently_used_archives_are_deleted(tmp_path: Path, command: J
     assert [archive.exists() for archive in archives] == [True, False, True, True, True]
 
 
+def test_connectors_that_are_there_belong_to_every_archive(tmp_path: Path) -> None:
+    before = Archive.for_settings(cache_dir=tmp_path)
+    jars = connector_jars(tmp_path, frozenset({"avro"}))
+    jars[0].parent.mkdir()
+    for jar in jars:
+        jar.write_bytes(b"")
+    after = Archive.for_settings(cache_dir=tmp_path)
+    assert before != after == Archive.for_settings(cache_dir=tmp_path, connectors=frozenset({"avro"}))
+
+
 @pytest.mark.spark
 def test_an_unfit_archive_costs_time_only(tmp_path: Path) -> None:
     archive = Archive.for_settings(cache_dir=tmp_path)
@@ -116,9 +127,18 @@ def test_an_unfit_archive_costs_time_only(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_built_archive_is_one_that_java_accepts(tmp_path: Path) -> None:
+def test_a_built_archive_is_one_that_java_accepts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
     seen: list[tuple[str, float]] = []
-    built = build_archive(cache_dir=tmp_path, progress=lambda doing, done: seen.append((doing, done)))
+
+    def progress(doing: str, done: float) -> None:
+        if gone.exists():
+            gone.rmdir()  # a pipeline's folder may go while the archive for the next one is built
+        seen.append((doing, done))
+
+    built = build_archive(cache_dir=tmp_path, progress=progress)
     assert Archive.for_settings(cache_dir=tmp_path).path == built
     assert [doing for doing, _ in seen][:2] == ["starting Spark", "learning: csv"]
     assert [done for _, done in seen] == sorted(done for _, done in seen)

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from streamling.engine import connectors
-from streamling.engine.connectors import connector_jars, damaged_jars, fetch_connectors, known_connectors, locked_jars
+from streamling.engine.connectors import (
+    connector_jars,
+    damaged_jars,
+    fetch_connectors,
+    fetched_connectors,
+    known_connectors,
+    locked_jars,
+)
 from streamling.engine.java import Java, find_java
 from streamling.errors import StreamlingError
 
@@ -114,3 +121,13 @@ def test_the_locked_jars_are_to_be_had(tmp_path: Path, java: Java) -> None:
     jars = fetch_connectors(tmp_path, everything, java=java)
     assert all(jar.is_file() for jar in jars)
     assert damaged_jars(tmp_path, everything) == []
+
+
+def test_a_connector_is_fetched_when_all_its_jars_are_there(tmp_path: Path) -> None:
+    jars = connector_jars(tmp_path, frozenset({"kafka"}))
+    jars[0].parent.mkdir()
+    for jar in jars[1:]:
+        jar.write_bytes(b"")
+    assert fetched_connectors(tmp_path) == frozenset()
+    jars[0].write_bytes(b"")
+    assert fetched_connectors(tmp_path) == {"kafka"}

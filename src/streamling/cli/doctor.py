@@ -83,7 +83,7 @@ def _show(checks: list[Check]) -> None:
 
 def _prepare(config: AppConfig) -> None:
     """What fails here is told and left: pipelines run without, only slower or without Kafka."""
-    for prepare in (_build_archive, _fetch_connectors):
+    for prepare in (_fetch_connectors, _build_archive):  # the archive is for what is there
         try:
             with progress_of_steps() as tell:
                 prepare(config, tell)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamling.engine.command import JvmCommand, jvm_command
-from streamling.engine.connectors import connector_jars
+from streamling.engine.connectors import connector_jars, fetched_connectors
 from streamling.engine.java import find_java
 from streamling.errors import StreamlingError
 
@@ -59,7 +59,7 @@ class Archive:
     ) -> Archive:
         """The archive a start with these settings would look for."""
         java = find_java(os.environ if environ is None else environ)
-        jars = connector_jars(cache_dir, connectors)
+        jars = connector_jars(cache_dir, connectors | fetched_connectors(cache_dir))
         return cls.of(jvm_command(java, conf or {}, connector_jars=jars), cache_dir)
 
     def exists(self) -> bool:
@@ -143,6 +143,7 @@ def build_archive(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=cache_dir,  # Java writes the archive in a second process, which fails when the folder it starts in is gone
         start_new_session=True,
     ) as process:
         try:
@@ -179,6 +180,7 @@ def build_in_background(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            cwd=cache_dir,
             start_new_session=True,
         )
     process.returncode = 0  # it outlives us by design: no warning about a child nobody waits for

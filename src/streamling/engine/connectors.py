@@ -32,6 +32,13 @@ def known_connectors() -> list[str]:
     return list(json.loads(_LOCK.read_text(encoding="utf-8")))
 
 
+def fetched_connectors(cache_dir: Path) -> frozenset[str]:
+    """Connectors whose jars are in the cache. Every JVM gets them, wanted or not: so one start-up archive fits all
+    pipelines, and the JVM can be launched before anybody knows what the pipeline needs."""
+    named = {name: connector_jars(cache_dir, frozenset({name})) for name in known_connectors()}
+    return frozenset(name for name, jars in named.items() if all(jar.is_file() for jar in jars))
+
+
 def connector_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
     """Where the jars of these connectors are kept, fetched or not."""
     return [cache_dir / "connectors" / jar.file_name for jar in locked_jars(connectors)] if connectors else []

@@ -213,7 +213,7 @@ def main(arguments: list[str]) -> int:
             runtime = SparkRuntime.start(
                 master="local[2]", conf=conf, cache_dir=cache_dir, connectors=connectors, record=True
             )
-            _train(runtime, connectors)
+            _train(runtime)
             if not archive.publish():
                 archive.give_up(runtime.last_words())
                 raise StreamlingError(runtime.last_words() or "Java wrote none")
@@ -224,10 +224,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _train(runtime: SparkRuntime, connectors: frozenset[str]) -> None:
+def _train(runtime: SparkRuntime) -> None:
     try:
         session = runtime.session()
-        todo = steps(session, runtime.scratch, connectors)
+        todo = steps(session, runtime.scratch, runtime.connectors)
         for number, (name, step) in enumerate(todo):
             _tell(doing=f"learning: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
             step()
