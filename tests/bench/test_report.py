@@ -23,7 +23,7 @@ def results() -> Results:
         Figure("throughput", "csv → SQL", Unit.MILLION_ROWS, [1.0], [2.0], beside="PySpark on our JVM"),
     ]
     phases = [Phase("import PySpark", 0.5, 1.0), Phase("first rows at a sink", 3.0, 3.0)]
-    return Results("2024-05-06", machine, QUICK, figures, phases, ["A remark."])
+    return Results("2024-05-06", machine, QUICK, figures, {"a start": phases}, ["A remark."])
 
 
 def test_a_row_gives_the_ratio_the_median_and_the_best(results):
@@ -48,12 +48,13 @@ def test_json_holds_every_sample(results):
     assert content["figures"][0]["ours"] == [3.0, 3.2, 3.1]
     assert content["figures"][0]["verdict"] == "met"
     assert content["figures"][2]["unit"] == "M rows/s"
-    assert content["phases"][0] == {"name": "import PySpark", "start": 0.5, "end": 1.0}
+    assert content["phases"]["a start"][0] == {"name": "import PySpark", "start": 0.5, "end": 1.0}
 
 
 def test_the_page_has_table_phases_machine_and_remarks(results):
     text = page(results, "chart.svg")
     assert f"| {' | '.join(HEADINGS)} |" in text
+    assert "### A start\n" in text
     assert "| 1000 ms | 500 ms | import PySpark |" in text
     assert "| PySpark | 4.2.1 |" in text
     assert "A remark." in text
@@ -68,7 +69,7 @@ def test_the_chart_shows_what_is_compared_and_every_phase(results):
     assert "throughput: csv → SQL (PySpark on our JVM)" in words
     assert "2.00" in words, "half the rows per second cost twice as much"
     assert not any("validate" in word for word in words)
-    assert {"import PySpark", "first rows at a sink"} <= set(words)
+    assert {"Where the time of a start goes", "import PySpark", "first rows at a sink"} <= set(words)
 
 
 def test_page_and_chart_lie_beside_each_other(results, tmp_path):

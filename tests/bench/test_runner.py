@@ -20,27 +20,37 @@ _TINY = Sizes(
     rows=1000,
     rate_rows=1000,
     rate_batches=3,
+    records=1000,
+    upserts=1000,
+    memory_records=1000,
+    slow_seconds=0.01,
+    slow_batches=1,
 )
+#: those that need services share them
+_KAFKA = [name for name, scenario in SCENARIOS.items() if scenario.needs_services]
+_GROUPS = [*([name] for name in SCENARIOS if name not in _KAFKA), _KAFKA]
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_a_scenario_measures_and_tells_its_steps(name, cache_dir, capfd):
+@pytest.mark.services
+@pytest.mark.parametrize("names", _GROUPS, ids=lambda names: names[0])
+def test_scenarios_measure_and_tell_their_steps(names, cache_dir, capfd):
     told: list[float] = []
     results = measure_all(
-        [name], sizes=_TINY, cache_dir=cache_dir, environ=os.environ, tell=lambda doing, done: told.append(done)
+        names, sizes=_TINY, cache_dir=cache_dir, environ=os.environ, tell=lambda doing, done: told.append(done)
     )
-    assert results.figures
+    assert {figure.scenario for figure in results.figures} == set(names)
     for figure in results.figures:
-        assert figure.scenario == name
-        assert all(value > 0 or figure.unit is Unit.CORE for value in (*figure.ours, *figure.other))
+        may_be_zero = figure.unit in (Unit.CORE, Unit.PERCENT)
+        assert all(value > 0 or may_be_zero for value in (*figure.ours, *figure.other))
     count = len(told)
     assert told == [pytest.approx(number / count) for number in range(count)], "steps told and steps announced differ"
     assert len(rows(results)) == len(results.figures)
-    assert name in page(results, "chart.svg")
-    if name == "start-up":
-        assert "first rows at a sink" in {phase.name for phase in results.phases}
+    assert all(name in page(results, "chart.svg") for name in names)
+    for phases in results.phases.values():
+        assert "first rows at a sink" in {phase.name for phase in phases}
+    assert bool(results.phases) == bool({"start-up", "kafka start-up"} & set(names))
     assert capfd.readouterr().out == ""
 
 

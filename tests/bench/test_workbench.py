@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from streamling.bench.services import Services
 from streamling.bench.sizes import QUICK
 from streamling.bench.workbench import Workbench
 
@@ -13,7 +14,7 @@ from streamling.bench.workbench import Workbench
 @pytest.fixture
 def bench(tmp_path):
     sizes = replace(QUICK, repetitions=2, warm_ups=1)
-    return Workbench(tmp_path, tmp_path, {}, sizes, lambda doing, done: None, total=4)
+    return Workbench(tmp_path, tmp_path, {}, sizes, lambda doing, done: None, Services(tmp_path), total=4)
 
 
 def test_measures_take_turns_and_every_second_round_goes_backwards(bench):
@@ -45,3 +46,15 @@ def test_the_quickstart_is_put_where_its_own_paths_lead(bench):
 def test_a_word_to_change_must_be_there(bench):
     with pytest.raises(AssertionError, match="no 'nonsense'"):
         bench.quickstart(bench.place("here"), ("nonsense", ""))
+
+
+def test_a_topic_is_filled_once(bench):
+    filled = []
+    for _ in range(2):
+        assert bench.services.topic("changes", lambda: filled.append("changes")) == "changes"
+    assert filled == ["changes"]
+
+
+def test_services_that_nobody_asked_for_are_not_started(bench):
+    bench.services.close()
+    assert not list(bench.folder.iterdir())

@@ -1,4 +1,4 @@
-"""The chart of a page: ours beside PySpark, and the phases of a start. SVG, written without any library."""
+"""The chart of a page: ours beside PySpark, and the phases of starts. SVG, written without any library."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BETTER, _WORSE, _PHASE = "#2a78b5", "#c8553d", "#7a9cc6"
 
 
 def chart(results: Results) -> str:
-    """Both panels, as far as there is something to show in them."""
+    """All panels that have something to show."""
     compared = [figure for figure in results.figures if figure.cost is not None and "Spark" in figure.beside]
-    phases = results.phases
-    below = _GAP + _panel_height(compared)
-    height = below + _panel_height(phases)
+    height = _GAP + _panel_height(compared)
     parts = _ratios(compared, _GAP) if compared else []
-    parts += _waterfall(phases, below) if phases else []
+    for started, phases in results.phases.items():
+        parts += _waterfall(started, phases, height)
+        height += _panel_height(phases)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
@@ -62,10 +62,10 @@ def _ratios(figures: Sequence[Figure], top: int) -> list[str]:
     return [*parts, _mark(_LEFT + scale, top + _HEAD, _ROW * len(figures), "1")]
 
 
-def _waterfall(phases: Sequence[Phase], top: int) -> list[str]:
+def _waterfall(started: str, phases: Sequence[Phase], top: int) -> list[str]:
     """A bar per phase, from when it began to when it ended."""
     scale = _BARS / max(phase.end for phase in phases)
-    parts = _title(top, "Where the time of a start goes", "seconds since the process started; phases overlap")
+    parts = _title(top, f"Where the time of {started} goes", "seconds since the process started; phases overlap")
     seconds = range(int(max(phase.end for phase in phases)) + 1)
     parts += [_mark(_LEFT + second * scale, top + _HEAD, _ROW * len(phases), str(second)) for second in seconds]
     for number, phase in enumerate(sorted(phases, key=lambda phase: (phase.start, phase.end))):

@@ -102,9 +102,17 @@ class Running:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            assert isinstance(self._process.args, list)
-            raise _failed(self._process.args, self._errors.read_text())
+            raise self._failure()
         return line
+
+    def check(self) -> None:
+        """`StreamlingError` with its last words when it has ended."""
+        if self._process.poll() is not None:
+            raise self._failure()
+
+    def _failure(self) -> StreamlingError:
+        assert isinstance(self._process.args, list)
+        return _failed(self._process.args, self._errors.read_text())
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
@@ -122,6 +130,10 @@ class Worker:
     def __init__(self, process: Running) -> None:
         self._process = process
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def do(self, **job: Any) -> Any:
         """What the job returned, once it is done."""
         self._process.tell(json.dumps(job))
@@ -129,11 +141,12 @@ class Worker:
 
 
 @contextmanager
-def worker(kind: str, *, cwd: Path, env: Mapping[str, str]) -> Iterator[Worker]:
-    """A worker; ``kind`` says how its Spark is started."""
+def worker(kind: str, *connectors: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Worker]:
+    """A worker; ``kind`` says how its Spark is started, ``connectors`` which ones it has."""
     folder = cwd / kind
     folder.mkdir(exist_ok=True)
-    with running([sys.executable, "-m", "streamling.bench.worker", kind], cwd=folder, env=env) as process:
+    command = [sys.executable, "-m", "streamling.bench.worker", kind, *connectors]
+    with running(command, cwd=folder, env=env) as process:
         yield Worker(process)
 
 

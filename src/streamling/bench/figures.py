@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from statistics import median
@@ -18,12 +18,15 @@ class Unit(Enum):
     MILLISECONDS = "ms"
     MILLION_ROWS = "M rows/s"
     REQUESTS = "requests/s"
+    THOUSAND_ROWS = "k rows/s"
+    CPU_PER_ROW = "µs of CPU per row"
+    PERCENT = "%"
     CORE = "% of a core"
     MEGABYTES = "MB"
 
     @property
     def more_is_better(self) -> bool:
-        return self in (Unit.MILLION_ROWS, Unit.REQUESTS)
+        return self in (Unit.MILLION_ROWS, Unit.THOUSAND_ROWS, Unit.REQUESTS)
 
     def text(self, value: float) -> str:
         return f"{self.digits(value)} {self.value}"
@@ -118,8 +121,8 @@ class Results:
     machine: Machine
     sizes: Sizes
     figures: Sequence[Figure]
-    #: of the start whose first row came in the median time
-    phases: Sequence[Phase] = ()
+    #: by what was started: of the run whose first row came in the median time
+    phases: Mapping[str, Sequence[Phase]] = field(default_factory=dict)
     #: what could not be measured here, and why
     notes: Sequence[str] = field(default_factory=tuple)
 

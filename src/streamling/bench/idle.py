@@ -40,6 +40,7 @@ class Idle(Scenario):
     """Two pipelines with nothing to do: files that are looked for, and a stream that Spark paces."""
 
     title = "idle"
+    needs_proc = True
 
     @staticmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:

@@ -1,4 +1,4 @@
-"""Node types for measuring: a source that never runs dry, one where nothing arrives, and a sink that drops Arrow."""
+"""Node types for measuring: sources that never run dry, end at a given place or stay silent; sinks that drop rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.plugins import Sink, StreamedSource, plugin
 from streamling.plugins.operators import Position
+from streamling.sources.kafka import KafkaSource, KafkaSourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +50,27 @@ class RateSource(StreamedSource[RateOptions]):
         return {self.context.name: offset}
 
 
+class ChangesOptions(KafkaSourceOptions):
+    """Fields of a `bench.changes` source."""
+
+    #: messages of the only partition after which the pipeline is asked to stop
+    records: int
+
+
+@plugin("bench.changes")
+class ChangesSource(KafkaSource):
+    """A topic of one partition, from its beginning to a given message."""
+
+    Options = ChangesOptions
+
+    def position_after(self, offset: str, previous: Position) -> Position:
+        position = super().position_after(offset, previous)
+        assert isinstance(self.options, ChangesOptions)
+        if self._offsets.of(position)[0] >= self.options.records:
+            self.context.request_stop("measured enough", False)
+        return position
+
+
 class LinesOptions(SourceOptions):
     """Fields of a `bench.lines` source."""
 
@@ -80,3 +102,19 @@ class DropSink(Sink[SinkOptions]):
 
     def write(self, batch: pa.RecordBatch) -> None:
         return None
+
+
+class SlowOptions(SinkOptions):
+    """Fields of a `bench.slow` sink."""
+
+    seconds: float
+
+
+@plugin("bench.slow")
+class SlowSink(Sink[SlowOptions]):
+    """Takes its time for every batch."""
+
+    Options = SlowOptions
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        time.sleep(self.options.seconds)

@@ -29,8 +29,8 @@ run in brackets.
 
 ## Where the time of a start goes
 
-Quickstart with the start-up archive, the run with the median time; phases overlap, because the JVM starts beside
-everything that does not need it.
+With the start-up archive, the run with the median time; phases overlap, because the JVM starts beside everything that
+does not need it.
 
 {phases}
 
@@ -54,9 +54,19 @@ everything that does not need it.
   and with JSON, from Arrow rows to Arrow rows.
 - **script**: a function over five columns, from Arrow rows to Arrow rows, per second of processor time. Beside it the
   same function called through plain `quickjs-rs` with 5,000 rows of JSON at a time, the JSON made before.
+- **kafka**: {records:,} Avro records of nine columns in one partition of a broker on the same machine, `dbz.op` in a
+  header, a projection or a filter, blackhole. By hand: `from_avro`, the header looked up, Spark's `noop` writer, no
+  check of anything. Reading alone is Kafka's own Java client in the same JVM, which throws the messages away.
+  Processor time is that of the pipeline's processes, without the broker.
+- **postgres**: {upserts:,} of these records upserted into an empty table; up to the last checkpoint. The bare loop has
+  the rows as text in memory, and does `COPY` and `INSERT … ON CONFLICT` in transactions of the same size.
+- **kafka start-up**: process start to the first row in Postgres, as another client sees it, archive and connectors in
+  place.
+- **memory**: resident memory of all processes while {memory_records:,} records pass, and while a sink takes
+  {slow_seconds:g} s for each of {slow_batches} batches; the largest distance from the median after warm-up.
 
 {repetitions} runs each after {warm_ups} to warm up, ours and theirs in turns, every second round backwards; idle
-figures are taken once. Twins: `src/streamling/bench/twins/`.
+and memory figures are taken once. Twins: `src/streamling/bench/twins/`.
 
 `make bench` measures anew; `streamling bench --quick` is a smoke run.
 """
@@ -87,7 +97,9 @@ def page(results: Results, picture: str) -> str:
     return _PAGE.format(
         table=_markdown(HEADINGS, rows(results)),
         chart=picture,
-        phases=_phases(results.phases),
+        phases="\n\n".join(
+            f"### {name[0].upper()}{name[1:]}\n\n{_phases(one)}" for name, one in results.phases.items()
+        ),
         machine=_machine(results),
         notes="".join(f"{note}\n\n" for note in results.notes),
         trigger_rows=1000,
@@ -96,6 +108,11 @@ def page(results: Results, picture: str) -> str:
         rate_rows=sizes.rate_rows,
         repetitions=sizes.repetitions,
         warm_ups=sizes.warm_ups,
+        records=sizes.records,
+        upserts=sizes.upserts,
+        memory_records=sizes.memory_records,
+        slow_seconds=sizes.slow_seconds,
+        slow_batches=sizes.slow_batches,
     )
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamling.bench import usage
+from streamling.bench import services, usage
+from streamling.bench.coldstart import ColdStart
 from streamling.bench.figures import Figure, Results
 from streamling.bench.handler import Handler
 from streamling.bench.idle import Idle
+from streamling.bench.kafka import Kafka
 from streamling.bench.machine import machine, pyspark_java
+from streamling.bench.memory import Memory
+from streamling.bench.postgres import Postgres
 from streamling.bench.script import Script
 from streamling.bench.sizes import Sizes
 from streamling.bench.startup import StartUp
@@ -22,14 +27,20 @@ from streamling.bench.trigger import Trigger
 from streamling.bench.validate import Validate
 from streamling.bench.workbench import Scenario, Tell, Workbench
 from streamling.engine.archive import Archive, build_archive
+from streamling.engine.connectors import fetch_connectors
+from streamling.engine.java import find_java
 
 SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
-    for scenario in (StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script)
+    for scenario in (
+        *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script),
+        *(Kafka, Postgres, ColdStart, Memory),
+    )
 }
 
 _NO_PYSPARK = "Plain PySpark cannot start here: it needs a Java on the PATH or in JAVA_HOME."
-_NO_PROC = "Idle figures are left out: they are read from /proc, which only Linux has."
+_NO_PROC = "Figures of idle pipelines and of memory are left out: they are read from /proc, which only Linux has."
+_NO_SERVICES = "Figures with Kafka are left out: they need local services, pip install 'streamling[dev]'."
 
 
 def measure_all(
@@ -39,27 +50,40 @@ def measure_all(
     surroundings = machine(environ)
     has_pyspark = pyspark_java(environ) is not None
     notes = [] if has_pyspark else [_NO_PYSPARK]
-    if Idle.title in names and not usage.available():
-        names = [name for name in names if name != Idle.title]
-        notes.append(_NO_PROC)
+    if not usage.available():
+        names = _without(names, lambda scenario: scenario.needs_proc, _NO_PROC, notes)
+    if not services.installed():
+        names = _without(names, lambda scenario: scenario.needs_services, _NO_SERVICES, notes)
     folder = Path(tempfile.mkdtemp(prefix="streamling-bench-"))
-    bench = Workbench(
-        folder,
-        cache_dir,
-        _environment(environ, cache_dir),
-        sizes,
-        tell,
-        total=1 + sum(SCENARIOS[name].steps(sizes, has_pyspark) for name in names),
-        has_pyspark=has_pyspark,
-    )
     figures: list[Figure] = []
     try:
-        _prepare_archive(bench)
-        for name in names:
-            figures += SCENARIOS[name](bench).figures()
+        with services.services(cache_dir) as local:
+            bench = Workbench(
+                folder,
+                cache_dir,
+                _environment(environ, cache_dir),
+                sizes,
+                tell,
+                local,
+                total=1 + sum(SCENARIOS[name].steps(sizes, has_pyspark) for name in names),
+                has_pyspark=has_pyspark,
+            )
+            _prepare(bench, names)
+            for name in names:
+                figures += SCENARIOS[name](bench).figures()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Results(datetime.now(UTC).date().isoformat(), surroundings, sizes, figures, bench.phases, notes)
+
+
+def _without(
+    names: Sequence[str], left_out: Callable[[type[Scenario]], bool], note: str, notes: list[str]
+) -> Sequence[str]:
+    """The scenarios that can be measured; ``note`` says why others cannot."""
+    kept = [name for name in names if not left_out(SCENARIOS[name])]
+    if len(kept) < len(names):
+        notes.append(note)
+    return kept
 
 
 def _environment(environ: Mapping[str, str], cache_dir: Path) -> dict[str, str]:
@@ -70,8 +94,10 @@ def _environment(environ: Mapping[str, str], cache_dir: Path) -> dict[str, str]:
     return {**kept, "STREAMLING__CACHE_DIR": str(cache_dir)}
 
 
-def _prepare_archive(bench: Workbench) -> None:
-    """A start without archive is a figure of its own; all others need one."""
+def _prepare(bench: Workbench, names: Sequence[str]) -> None:
+    """A start without archive is a figure of its own; all others need one, and some the connectors."""
     bench.step("start-up archive")
+    if any(SCENARIOS[name].needs_services for name in names):
+        fetch_connectors(bench.cache_dir, frozenset(services.CONNECTORS), java=find_java(os.environ))
     if not Archive.for_settings(cache_dir=bench.cache_dir).exists():
         build_archive(cache_dir=bench.cache_dir, progress=lambda doing, done: bench.tell(doing, 0.0))

@@ -21,6 +21,15 @@ class Sizes:
     #: of one batch of the stream, and how many batches
     rate_rows: int
     rate_batches: int
+    #: messages of the topics
+    records: int
+    #: rows written to Postgres
+    upserts: int
+    #: messages that pass while memory is watched
+    memory_records: int
+    #: how slow the slow sink is, and how many batches it takes
+    slow_seconds: float
+    slow_batches: int
     #: rows that go through an HTTP endpoint
     requests: int = 200
 
@@ -38,6 +47,11 @@ FULL = Sizes(
     rows=4_000_000,
     rate_rows=4_000_000,
     rate_batches=8,
+    records=5_000_000,
+    upserts=1_000_000,
+    memory_records=10_000_000,
+    slow_seconds=2,
+    slow_batches=15,
     requests=20_000,
 )
 QUICK = Sizes(
@@ -49,5 +63,10 @@ QUICK = Sizes(
     rows=400_000,
     rate_rows=1_000_000,
     rate_batches=5,
+    records=500_000,
+    upserts=200_000,
+    memory_records=1_000_000,
+    slow_seconds=0.5,
+    slow_batches=5,
     requests=5_000,
 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
+from streamling.bench.children import Worker, worker
 from streamling.bench.figures import Figure
+from streamling.bench.services import CONNECTORS, Services
 from streamling.bench.sizes import Sizes
 from streamling.engine.timings import Phase
 
@@ -30,13 +33,35 @@ class Workbench:
     env: Mapping[str, str]
     sizes: Sizes
     tell: Tell
+    services: Services
     #: steps of all scenarios together
     total: int
     #: whether plain PySpark can start here
     has_pyspark: bool = True
     done: int = field(default=0, init=False)
-    #: of a start, when one was measured
-    phases: list[Phase] = field(default_factory=list, init=False)
+    #: of the starts that were measured, by what was started
+    phases: dict[str, list[Phase]] = field(default_factory=dict, init=False)
+
+    @property
+    def services_env(self) -> Mapping[str, str]:
+        """The environment of a process that uses the services; starts them when they do not run yet."""
+        return {**self.env, **self.services.env}
+
+    @contextmanager
+    def kafka_worker(self, kind: str, name: str) -> Iterator[Worker]:
+        """A worker that does the jobs with Kafka."""
+        with worker(kind, *CONNECTORS, cwd=self.place(name), env=self.services_env) as process:
+            yield process
+
+    def topic(self, count: int, *, headers: bool = True) -> str:
+        """A topic with ``count`` records in one partition."""
+        name = f"changes-{count}{'' if headers else '-bare'}"
+
+        def fill() -> None:
+            with self.kafka_worker("ours", "fill") as process:
+                process.do(side="by hand", job="fill", topic=name, count=count, headers=headers)
+
+        return self.services.topic(name, fill)
 
     def step(self, doing: str) -> None:
         """Tell what is measured next."""
@@ -75,6 +100,10 @@ class Scenario(ABC):
     """One group of figures."""
 
     title: ClassVar[str]
+    #: whether it reads Kafka or writes Postgres
+    needs_services: ClassVar[bool] = False
+    #: whether all its figures come from /proc
+    needs_proc: ClassVar[bool] = False
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench

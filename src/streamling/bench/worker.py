@@ -1,7 +1,7 @@
 """A process with a warm Spark session that does jobs, ours and by hand; orders come on stdin, answers go to stdout.
 
-``python -m streamling.bench.worker KIND``, where KIND says how Spark is started: ``ours`` as streamling does it,
-``plain`` as PySpark does it but with our Spark settings, ``default`` as PySpark does it.
+``python -m streamling.bench.worker KIND [CONNECTOR …]``, where KIND says how Spark is started: ``ours`` as streamling
+does it, ``plain`` as PySpark does it but with our Spark settings, ``default`` as PySpark does it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamling.bench import data
+from streamling.bench.changes import ChangePipelines, ChangesByHand
 from streamling.bench.plugins import DropSink, RateSource
+from streamling.bench.spent import run_to_its_end
 from streamling.config import AppConfig, load_config
-from streamling.engine.run import PipelineRun
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.state.memory import MemoryState
 
@@ -103,17 +103,11 @@ class Pipelines:
         )
 
     def _run(self, text: str, *, columns: Sequence[str] = (), state: MemoryState | None = None, **values: Any) -> float:
-        """Seconds from the first batch being asked for to the last checkpoint; what comes before belongs to a start."""
-        registry = self._registry()
-        pipeline = parse_pipeline(
-            text.format(columns=", ".join(columns), **values), registry=registry, config=self._config
-        )
-        run = PipelineRun(pipeline, config=self._config, registry=registry, state=state or MemoryState())
-        run.analyse(self._session)
-        began = time.monotonic()
-        run.start()
-        run.wait()
-        return time.monotonic() - began
+        """Seconds that it took."""
+        text, registry = text.format(columns=", ".join(columns), **values), self._registry()
+        return run_to_its_end(
+            text, session=self._session, config=self._config, registry=registry, state=state or MemoryState()
+        ).seconds
 
     def _registry(self) -> Registry:
         moments: list[float] = []
@@ -158,10 +152,12 @@ class ByHand:
 
 
 @contextmanager
-def _ours(config: AppConfig) -> Iterator[SparkSession]:
+def _ours(config: AppConfig, connectors: frozenset[str]) -> Iterator[SparkSession]:
     from streamling.engine.session import SparkRuntime
 
-    runtime = SparkRuntime.start(master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir)
+    runtime = SparkRuntime.start(
+        master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir, connectors=connectors
+    )
     try:
         yield runtime.session()
     finally:
@@ -180,27 +176,36 @@ def _pyspark(settings: dict[str, str]) -> Iterator[SparkSession]:
         session.stop()
 
 
-def main(kind: str) -> None:
+def main(kind: str, *connectors: str) -> None:
     """Do jobs until stdin ends."""
     config = load_config("config", cwd=Path.cwd(), env=os.environ)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what anybody prints must not come between the answers
-    with tempfile.TemporaryDirectory() as scratch, _session(kind, config, Path(scratch)) as session:
-        sides = {"ours": Pipelines(session, config), "by hand": ByHand(session)}
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        _session(kind, config, frozenset(connectors), Path(scratch)) as session,
+    ):
+        sides: dict[str, object] = {"ours": Pipelines(session, config), "by hand": ByHand(session)}
+        if connectors:
+            sides = {"ours": ChangePipelines(session, config), "by hand": ChangesByHand(session, config)}
         for line in sys.stdin:
             job = json.loads(line)
             answer = getattr(sides[job.pop("side")], job.pop("job"))(**job)
             print(json.dumps(answer), file=answers, flush=True)
 
 
-def _session(kind: str, config: AppConfig, scratch: Path) -> Any:
+def _session(kind: str, config: AppConfig, connectors: frozenset[str], scratch: Path) -> Any:
+    from streamling.engine.connectors import connector_jars
     from streamling.engine.settings import spark_settings
 
     if kind == "ours":
-        return _ours(config)
+        return _ours(config, connectors)
     master = config.spark.master
-    return _pyspark(spark_settings(master, {}, scratch) if kind == "plain" else {"spark.master": master})
+    settings = spark_settings(master, {}, scratch) if kind == "plain" else {"spark.master": master}
+    if connectors:
+        settings["spark.jars"] = ",".join(map(str, connector_jars(config.cache_dir, connectors)))
+    return _pyspark(settings)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

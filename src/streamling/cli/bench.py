@@ -17,7 +17,10 @@ from streamling.cli.progress import progress_of_steps
 if TYPE_CHECKING:
     from streamling.bench.figures import Results
 
-_NAMES = ("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script")
+_NAMES = (
+    *("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script"),
+    *("kafka", "postgres", "kafka start-up", "memory"),
+)
 _COLOURS = {"met": "green", "missed": "red"}
 
 
@@ -36,13 +39,15 @@ _COLOURS = {"met": "green", "missed": "red"}
 def bench(
     names: tuple[str, ...], quick: bool, json_file: Path | None, page: Path | None, config_name: str | None, debug: bool
 ) -> int:
-    """Measure start-up, validation, trigger floor, idle cost and throughput, each beside the same job written by hand
-    in plain PySpark. Takes about ten minutes; do nothing else on the machine meanwhile.
+    """Measure start-up, validation, trigger floor, idle cost, throughput and memory, beside the same jobs written by
+    hand in plain PySpark. Figures with Kafka and Postgres use local services (`streamling dev`), started for it. Takes
+    about half an hour; do nothing else on the machine meanwhile.
 
     \b
     Examples:
       streamling bench
       streamling bench --only start-up --only idle
+      streamling bench --only kafka --only postgres --only "kafka start-up" --only memory
       streamling bench --write docs/benchmarks.md --json figures.json
 
     \b
