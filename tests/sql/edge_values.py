@@ -129,9 +129,11 @@ WRITTEN: dict[str, list[str]] = {
     ],
     "chr": ["chr(ascii(t1))", "chr(i1 + 64)"],
     "to_char": [
-        f"to_char({c}, '{f}')" for c in ("ts1", "d1") for f in ("%Y-%m-%d", "%d.%m.%y", "%j %B %b", "%A %a", "%F")
+        f"to_char({c}, '{f}')"
+        for c in ("ts1", "d1")
+        for f in ("%Y-%m-%d", "%d.%m.%y", "%j %B %b", "%D %-d %-m", "%A %a", "%F")
     ]
-    + ["date_format(ts1, '%H:%M:%S %I %p %T %R')"],
+    + ["date_format(ts1, '%H:%M:%S %I %p %T %R')", "to_char(ts1, '%S.%f %3f %6f%.3f%.6f')"],
     "to_date": [
         "to_date(day1)",
         "to_date(to_char(d1, '%d.%m.%Y'), '%Y/%m/%d', '%d.%m.%Y')",

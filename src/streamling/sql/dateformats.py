@@ -22,6 +22,20 @@ _CODES = {
     "F": "yyyy-MM-dd",
     "T": "HH:mm:ss",
     "R": "HH:mm",
+    "D": "MM/dd/yy",
+    "-d": "d",
+    "-m": "M",
+    "-H": "H",
+    "-I": "h",
+    "f": "SSSSSSSSS",
+    "3f": "SSS",
+    "6f": "SSSSSS",
+    "9f": "SSSSSSSSS",
+    ".3f": ".SSS",
+    ".6f": ".SSSSSS",
+    ".9f": ".SSSSSSSSS",
+    "z": "xx",
+    ":z": "xxx",
     "%": "%",
 }
 
@@ -37,10 +51,10 @@ def java_format(text: str) -> str | None:
         if not part and parts:  # %% is a percent sign
             spelled += "%" + _quoted(parts.pop(0))
             continue
-        code = _CODES.get(part[:1])
+        code = next((part[:length] for length in (3, 2, 1) if part[:length] in _CODES), None)
         if code is None:
             return None
-        spelled += code + _quoted(part[1:])
+        spelled += _CODES[code] + _quoted(part[len(code) :])
     return spelled
 
 

@@ -27,8 +27,8 @@ stands here. Made from the declarations in `src/streamling/sql/library/` by
 `python -m streamling.sql.library.docs docs/sql-functions.md`; every example is a test.
 
 - **Runs in**: *JVM* is an expression of Spark and as fast as any. *Arrow* goes through a Python worker in whole Arrow
-  arrays, some hundred thousand rows per second and core; the first batch waits about a second for the worker, and a
-  pipeline without such a function never starts one.
+  arrays, 0.1 to 3 million rows per second and core; the first batch waits about a second for the worker, and a pipeline
+  without such a function never starts one.
 - **DataFusion**: *equal* when a differential test found the same results on both engines over rows of NULLs, empty,
   negative, Unicode and extreme values; *own* for what DataFusion does not have. Where DataFusion stops with an error, a
   function here may give NULL.

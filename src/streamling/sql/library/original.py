@@ -20,10 +20,10 @@ from streamling.sql.library.declaration import (
 from streamling.sql.plan import quoted
 
 _TEXT = pa.string()
+_MILLIS = "lpad(lower(hex(unix_millis(current_timestamp()))), 12, '0')"
 _UUID7 = (
-    "concat_ws('-', substring(lpad(hex(unix_millis(current_timestamp())), 12, '0'), 1, 8) ,"
-    " substring(lpad(hex(unix_millis(current_timestamp())), 12, '0'), 9, 4), concat('7', substring(uuid(), 16, 3)),"
-    " substring(uuid(), 20))"
+    f"concat_ws('-', substring({_MILLIS}, 1, 8), substring({_MILLIS}, 9, 4),"
+    " concat('7', substring(uuid(), 16, 3)), substring(uuid(), 20))"
 )
 
 
@@ -154,7 +154,7 @@ FUNCTIONS = (
         "",
         _UUID7,
         "A UUID (version 7, of the time of the batch) for every row.",
-        "length(uuid7()) = 36\nsubstr(uuid7(), 15, 1) = '7'",
+        "regexp_like(uuid7(), '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$')",
         _TEXT,
     ),
 )

@@ -57,7 +57,7 @@ def _format(arg: exp.Expr) -> exp.Expr:
         return arg
     spelled = java_format(written)
     if spelled is None:
-        raise NotPossible(f"the format '{written}' has a code that is not known here", "such as '%Y-%m-%d %H:%M:%S%.f'")
+        raise NotPossible(f"the format '{written}' has a code that is not known here", "such as '%Y-%m-%d %H:%M:%S'")
     return exp.Literal.string(spelled)
 
 
