@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 from streamling.spark.scratch import Scratch, sweep
@@ -39,6 +41,17 @@ def test_the_folder_of_a_killed_process_is_swept(tmp_path: Path) -> None:
     assert left.is_dir()
     assert sweep(tmp_path) == [left]
     assert not left.exists()
+
+
+def test_a_folder_is_in_use_as_long_as_a_child_with_its_lock_lives(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[scratch.lock]) as child:
+        os.close(scratch.lock)  # as a kill would
+        assert sweep(tmp_path) == []
+        assert child.stdin is not None
+        child.stdin.close()
+        child.wait()
+    assert sweep(tmp_path) == [scratch.path]
 
 
 def test_foreign_folders_are_not_swept(tmp_path: Path) -> None:

@@ -58,7 +58,16 @@ class Jvm:
     to it closes with us.
     """
 
-    def __init__(self, line: Sequence[str], env: Mapping[str, str], scratch: Path, *, debug: bool = False) -> None:
+    def __init__(
+        self,
+        line: Sequence[str],
+        env: Mapping[str, str],
+        scratch: Path,
+        *,
+        debug: bool = False,
+        locks: Sequence[int] = (),
+    ) -> None:
+        """``locks`` are open files with locks that the JVM holds too, as long as it lives."""
         self._info = scratch / "gateway"
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._debug = debug
@@ -71,6 +80,7 @@ class Jvm:
                 stderr=subprocess.STDOUT,
                 # Ctrl-C in a terminal reaches the whole group; we alone decide when Spark stops.
                 start_new_session=True,
+                pass_fds=tuple(locks),
             )
         except OSError as error:
             raise StreamlingError(f"cannot start Java at {line[0]}", cause=error) from error

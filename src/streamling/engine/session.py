@@ -99,7 +99,7 @@ class SparkRuntime:
             env = jvm_environment(master, os.environ)
             if master.startswith("local-cluster"):
                 env |= executor_environment(java, scratch.path)
-            jvm = Jvm(line, env, scratch.path, debug=debug)
+            jvm = Jvm(line, env, scratch.path, debug=debug, locks=[scratch.lock])
         except BaseException:
             scratch.remove()
             raise

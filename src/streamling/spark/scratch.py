@@ -15,24 +15,26 @@ _LOCK = "in-use"
 class Scratch:
     """A private folder under the system's temporary one.
 
-    A lock file says that it is in use. The lock goes with the process, however that ends, and unlike a
-    process id it means the same to every container that shares the temporary folder.
+    A lock file says that it is in use. The lock goes with the processes that hold it, however they end, and unlike a
+    process id it means the same to every container that shares the temporary folder. The JVM is given it too: when we
+    are killed while it starts and the folder went under it, it could not write down where it listens, and would
+    listen for ever.
     """
 
     def __init__(self, parent: Path | None = None) -> None:
         # Short: a unix socket inside must fit in 104 characters.
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         unlocked = self.path / "lock"
-        self._lock = os.open(unlocked, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.lock = os.open(unlocked, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
         unlocked.rename(self.path / _LOCK)  # seen by `sweep` only once it is locked
 
     def remove(self) -> None:
         """Delete the folder and everything in it; calling it again does nothing."""
-        if self._lock >= 0:
+        if self.lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
+            os.close(self.lock)
+            self.lock = -1
 
 
 def sweep(parent: Path | None = None) -> list[Path]:
