@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from streamling.errors import StreamlingError
@@ -74,12 +74,18 @@ class V8Sandbox:
     def close(self) -> None:
         self._isolate.close()
 
+    def _settle(self) -> None:
+        """Let the call that was ended come back: closed before that, mini-racer would complain into the air."""
+        with suppress(self._racer.JSTimeoutException, self._racer.JSEvalException):
+            self._isolate.eval("0", timeout_sec=1)
+
     @contextmanager
     def _told(self) -> Iterator[None]:
         racer = self._racer
         try:
             yield
         except racer.JSTimeoutException:
+            self._settle()
             raise ScriptFailed(Cause.TIME, "interrupted") from None
         except racer.JSOOMException:
             raise ScriptFailed(Cause.MEMORY, "out of memory") from None
