@@ -58,6 +58,7 @@ class Handler(Scenario):
             len(bodies),
             lambda: _through_handler(url, rows, {"one_row_per_request": True}),
             lambda: http_client.bare(url, bodies, _AT_ONCE),
+            goal=_GOAL,
         )
 
     def _many_rows(self, url: str, rows: list[pa.RecordBatch]) -> Figure:
@@ -70,14 +71,20 @@ class Handler(Scenario):
         )
 
     def _figure(
-        self, name: str, beside: str, requests: int, ours: Callable[[], float], other: Callable[[], float]
+        self,
+        name: str,
+        beside: str,
+        requests: int,
+        ours: Callable[[], float],
+        other: Callable[[], float],
+        goal: Goal | None = None,
     ) -> Figure:
         found = self._bench.alternate(
             ours=partial(self._measured, f"{name}, ours", requests, ours),
             other=partial(self._measured, f"{name}, {beside}", requests, other),
         )
         what = f"{name}, {_AT_ONCE} in flight"
-        return Figure(self.title, what, Unit.REQUESTS, found["ours"], found["other"], beside=beside, goal=_GOAL)
+        return Figure(self.title, what, Unit.REQUESTS, found["ours"], found["other"], beside=beside, goal=goal)
 
     def _measured(self, name: str, requests: int, work: Callable[[], float]) -> float:
         """Requests per second."""

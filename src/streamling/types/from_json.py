@@ -66,6 +66,11 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return arrow_column(values, kind.value_type).cast(kind)
     if layout := _own_layout(kind):
         return pa.ExtensionArray.from_storage(kind, _wide_column(values, kind, layout))
+    if _fits_as_it_is(values, kind):
+        try:
+            return pa.array(values, kind)
+        except (pa.ArrowException, OverflowError):
+            pass  # too large for the type: found again below, with its place
     convert = _or_null(_converter(kind))
     converted = []
     for index, value in enumerate(values):
@@ -77,6 +82,15 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(converted, kind)
     except (pa.ArrowException, OverflowError, TypeError):
         _blame(values, converted, kind)
+
+
+def _fits_as_it_is(values: Sequence[Any], kind: pa.DataType) -> bool:
+    """Whether Arrow takes these values without our help, which is twice as fast: whole numbers, texts, true and false
+    in columns of their own kind."""
+    for type_, holds in _PLAIN:
+        if holds(kind):
+            return set(map(type, values)) <= {type_, type(None)}
+    return False
 
 
 def _own_layout(kind: pa.DataType) -> Layout | None:
@@ -113,6 +127,12 @@ def _blame(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"JSON knows no {name}")
 
+
+_PLAIN: Final[tuple[tuple[type, Callable[[pa.DataType], bool]], ...]] = (
+    (int, pa.types.is_integer),
+    (str, pa.types.is_string),
+    (bool, pa.types.is_boolean),
+)
 
 #: made once: a decoder with settings of its own costs more than a short text
 _DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)

@@ -37,8 +37,9 @@ def json_rows(batch: pa.RecordBatch) -> Iterator[str]:
         yield from ("{}" for _ in range(batch.num_rows))
         return
     columns = [
-        [f"{encode_basestring(field.name)}:{text or 'null'}" for text in json_texts(column, field)]
+        [f"{name}:{text or 'null'}" for text in json_texts(column, field)]
         for field, column in zip(batch.schema, batch.columns, strict=True)
+        for name in (encode_basestring(field.name),)
     ]
     for fields in zip(*columns, strict=True):
         yield "{" + ",".join(fields) + "}"
