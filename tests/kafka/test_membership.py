@@ -47,6 +47,17 @@ class Members:
         self.admin = KafkaAdmin(spark, self._settings)
         self._made: list[Membership] = []
 
+    def consumer(self, me: Instance, rebalance_timeout: float, partitions: Partitions) -> GroupConsumer:
+        return GroupConsumer(
+            self._spark,
+            {**self._settings, "client.id": me.client_id},
+            group=f"group-{me.topic}",
+            topic=me.topic,
+            session_timeout=TIMEOUT,
+            rebalance_timeout=rebalance_timeout,
+            partitions=partitions,
+        )
+
     def join(
         self, topic: str, *, application: str = "app", shares: bool = True, reader: Reader | None = None
     ) -> Membership:
@@ -54,15 +65,7 @@ class Members:
         group = Group(f"group-{topic}", TIMEOUT, 30.0)
 
         def connect(partitions: Partitions) -> GroupConsumer:
-            return GroupConsumer(
-                self._spark,
-                {**self._settings, "client.id": me.client_id},
-                group=group.name,
-                topic=topic,
-                session_timeout=group.session_timeout,
-                rebalance_timeout=group.rebalance_timeout,
-                partitions=partitions,
-            )
+            return self.consumer(me, group.rebalance_timeout, partitions)
 
         reader = reader or Reader()
         stream = Stream(reader.restart, reader.checkpoint)
@@ -167,6 +170,28 @@ def test_a_stranger_in_the_group_is_refused_company(members: Members, topic) -> 
     assert "a member that is no instance of this pipeline" in str(_refusal(second))
     eventually(lambda: sizes(first) == [2])
     first.check()
+
+
+def test_a_member_that_was_killed_is_no_rival(members: Members, topic) -> None:
+    name = topic(1)
+    other = members.consumer(Instance("app", name, False, 0, "other"), 3.0, Ignoring())
+    mine = members.join(name, shares=False)
+    eventually(lambda: other.poll(0.2) or sizes(mine) != [None])
+    assert len(members.admin.members(f"group-{name}", name)) == 2
+    # polls no more: the group drops it after 3 s, as it would one that was killed
+    eventually(lambda: sizes(mine) == [1] and mine._look_at is None)
+    mine.check()
+    other.close({})
+
+
+class Ignoring(Partitions):
+    """A member to which nothing matters."""
+
+    def gained(self, partitions: frozenset[int]) -> None: ...
+
+    def revoked(self, partitions: frozenset[int]) -> None: ...
+
+    def lost(self, partitions: frozenset[int]) -> None: ...
 
 
 def _refusal(member: Membership) -> StreamlingError | None:

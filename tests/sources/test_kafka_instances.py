@@ -6,6 +6,7 @@ The instances run in one process here, each with a connection to the state of it
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -49,12 +50,14 @@ class Fleet(KafkaBench):
         self._state_settings = settings
         self.application = f"app-{uuid4().hex[:8]}"
         self.settings = {"session_timeout_ms": 6000, "lag_report_interval_ms": 100}
+        self.checkpoint_interval = 0.2
         self._next = 0
         self.runs: list[PipelineRun] = []
         self._states: list[StateBackend] = []
 
     def prepare(self, text: str, **settings: Any) -> PipelineRun:
-        return super().prepare(text, application_id=self.application, **settings)
+        common = {"application_id": self.application, "checkpoint_interval_sec": self.checkpoint_interval}
+        return super().prepare(text, **common, **settings)
 
     def join(self, topic: Topic, **options: Any) -> PipelineRun:
         self.open_state()
@@ -117,10 +120,12 @@ def fleet(spark, kafka, registry, settings) -> Iterator[Fleet]:
 
 
 def test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice(fleet: Fleet) -> None:
+    fleet.checkpoint_interval = 600  # what is stored is stored by the one who gives partitions away
     topic = fleet.topic(partitions=4)
     fleet.write(topic, 400, 4)
     first = fleet.join(topic)
     fleet.divided(4)
+    fleet.complete()
     fleet.write(topic, 400, 4)
     second = fleet.join(topic)  # in the middle of the work
     fleet.write(topic, 400, 4)
@@ -149,12 +154,16 @@ def test_only_the_owner_of_a_partition_tells_its_lag(fleet: Fleet, monkeypatch) 
     first, second = fleet.join(topic), fleet.join(topic)
     fleet.divided(2, 2)
     fleet.complete()
-    for one in meters:
-        one.seen.clear()
-    eventually(lambda: sum(len(one.lag()) for one in meters) == 4)
-    told = [one.lag() for one in meters if one.lag()]
-    assert sorted(map(sorted, told)) == sorted(map(sorted, (partitions(first), partitions(second))))
-    eventually(lambda: all(lag == 0 for one in meters for lag in one.lag().values()))
+
+    def told() -> list[list[int]]:
+        """The partitions that each instance tells the lag of, from now on."""
+        for one in meters:
+            one.seen.clear()
+        time.sleep(0.5)
+        return sorted(sorted(one.lag()) for one in meters if one.lag())
+
+    eventually(lambda: told() == sorted(map(sorted, (partitions(first), partitions(second)))), SOON)
+    eventually(lambda: all(lag == 0 for one in meters for lag in one.lag().values()), SOON)
 
 
 def test_one_more_instance_than_partitions_waits_until_it_is_needed(fleet: Fleet, kafka) -> None:
@@ -200,12 +209,12 @@ def test_an_instance_whose_partition_was_claimed_goes_on_from_the_stored_positio
     fleet.complete()
     key = f"rows:{topic.name}:0"
     with PostgresState(fleet.application, settings) as other:  # did not hear yet that it lost its membership
-        eventually(lambda: (other.get(key) or {"offset": 0})["offset"] == 10)
+        eventually(lambda: (other.get(key) or {"offset": 0})["offset"] == 10, SOON)
         assert other.claim([key])[key]["offset"] == 10
         other.put(key, {"offset": 5, "updated_at": 0})
         fleet.write(topic, 10, 1)
         eventually(lambda: len(fleet.read_ids()) == 35, SOON)  # 20, and 15 again
-        eventually(lambda: other.get(key)["offset"] == 20)
+        eventually(lambda: other.get(key)["offset"] == 20, SOON)
     assert f"the state under {key} belongs to another instance" in caplog.text
     assert partitions(run) == {0}
 
