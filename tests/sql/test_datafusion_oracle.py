@@ -322,6 +322,28 @@ cast(x / 1e7 as text)
 cast(x * 12345678 as text)
 concat(ts, x)
 left(right(substr(s, 1, 3), 2), 1)
+round(x * 1.8 + 32, 1)
+round(x + 1, 1) * 2
+trunc(x * 10 + 0.55, 1)
+power(x + 1, 2)
+power(n + 1, 2)
+abs(n - 10)
+abs(-x + 1)
+left(s || 'xyz', n - 4)
+right(s || 'xyz', n - 4)
+lpad(s || 'a', 2 + 5, 'x' || 'y')
+substr(s || 'xyz', n - 5)
+repeat('a' || 'b', n - 4)
+split_part('a-b' || '-c', '-', n - 5)
+strpos('x' || s, 'b' || ' ')
+nullif(n + 1, 8)
+tags[n - 6]
+tags[n - 6:n - 5]
+array_length(array_concat(tags, more))
+array_position(tags, n - 6)
+factorial(2 + 1)
+gcd(n - 1, 4 + 2)
+log(2 + 8, x * x + 1)
 """
 
 CASES = [line for line in EXPRESSIONS.strip().splitlines() if line]

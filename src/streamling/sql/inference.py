@@ -156,7 +156,9 @@ def _subscript(node: exp.Bracket) -> exp.Expr:
 def _slice(array: exp.Expr, bounds: exp.Slice, container: pa.DataType | None) -> exp.Expr:
     low = bounds.this or exp.Literal.number(1)
     high = bounds.expression or exp.Anonymous(this="size", expressions=[array.copy()])
-    length = exp.Add(this=exp.Sub(this=high, expression=low.copy()), expression=exp.Literal.number(1))
+    length = exp.Add(
+        this=exp.Sub(this=exp.Paren(this=high), expression=exp.Paren(this=low.copy())), expression=exp.Literal.number(1)
+    )
     at_least_none = exp.Anonymous(this="greatest", expressions=[length, exp.Literal.number(0)])
     call = exp.Anonymous(this="slice", expressions=[array, low, at_least_none])
     call.meta["arrow"] = container

@@ -131,7 +131,7 @@ def call(name: str, *args: exp.Expr) -> exp.Expr:
 
 def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Expr:
     """A template with the arguments, as Spark SQL, in their places. ``{{`` is a brace."""
-    spelled = [arg.sql("spark", comments=False) for arg in args]
+    spelled = [_spelled(arg) for arg in args]
     parts = []
     for literal, place, _, _ in Formatter().parse(template):
         parts.append(literal)
@@ -141,6 +141,28 @@ def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Exp
     if type_ is not None:
         filled.meta["arrow"] = type_
     return filled
+
+
+#: what stands for itself in any expression; everything else needs brackets around it
+_ATOMS = (
+    exp.Column,
+    exp.Literal,
+    exp.Null,
+    exp.Boolean,
+    exp.Paren,
+    exp.Anonymous,
+    exp.Cast,
+    exp.Case,
+    exp.Array,
+    exp.Lambda,
+    exp.DataType,
+)
+
+
+def _spelled(arg: exp.Expr) -> str:
+    text = arg.sql("spark", comments=False)
+    is_word = isinstance(arg, exp.Var) and text.isidentifier()
+    return text if is_word or isinstance(arg, _ATOMS) else f"({text})"
 
 
 def literal_text(arg: exp.Expr) -> str | None:
