@@ -56,5 +56,7 @@ def _reason(failure: ScriptFailed, limits: Limits) -> str:
             return "functions call each other too deeply"
         case Cause.BROKEN:
             return f"the sandbox broke: {failure.message}"
+    if not failure.name and failure.message == "null":  # what QuickJS throws when an error would need memory, too
+        return f"it threw null, or it needs more than {limits.memory_bytes >> 20} MiB of memory"
     named = failure.name and failure.name != COMPLAINT
     return f"{failure.name}: {failure.message}" if named else failure.message
