@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.http.payload import OP
+from streamling.plugins.operators import OP_COLUMN
 from streamling.types.from_json import UnfitValue, arrow_column, parse_json
 from streamling.types.spark import sql_type
 
@@ -65,7 +65,7 @@ class Answers:
         """What the answer says; else that of the row which was sent, when there is no doubt which one it was."""
         metadata = row.get("metadata") if self._version == 1 else None
         said = metadata.get("op") if isinstance(metadata, dict) else None
-        kind = said if said is not None else data.get(OP)
+        kind = said if said is not None else data.get(OP_COLUMN)
         if kind is None and count == len(sent):
             kind = sent[number]
         elif kind is None and len(set(sent)) == 1:
@@ -73,14 +73,14 @@ class Answers:
         if kind is None:
             raise _broken(
                 f"has {count} rows for {len(sent)} that were sent, of different kinds, and row {number + 1} has no "
-                f"'{OP}'"
+                f"'{OP_COLUMN}'"
             )
         if kind not in _KINDS:
             raise _broken(f"has the row kind {kind!r} in row {number + 1}, expected i, u or d")
         return str(kind)
 
     def _column(self, field: pa.Field) -> pa.Array:
-        if field.name == OP:
+        if field.name == OP_COLUMN:
             return pa.array(self._kinds, field.type)
         kind = sql_type(field)
         try:

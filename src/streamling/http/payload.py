@@ -21,9 +21,9 @@ import pyarrow as pa
 from streamling.config.sections import HttpHandler
 from streamling.errors import StreamlingError
 from streamling.pipeline.http import HttpCall
+from streamling.plugins.operators import OP_COLUMN
 from streamling.types.json import json_rows
 
-OP: Final = "_gs_op"
 #: rows that are put into words at a time
 _STEP: Final = 2000
 #: requests of one row that are handed over at a time
@@ -98,7 +98,7 @@ class Payload:
             if self.version == 0:
                 yield from (row.encode() for row in json_rows(part))
             else:
-                data = part.drop_columns([OP]) if OP in part.schema.names else part
+                data = part.drop_columns([OP_COLUMN]) if OP_COLUMN in part.schema.names else part
                 for operation, row in zip(operations(part), json_rows(data), strict=True):
                     yield f'{{"metadata":{{"op":{encode_basestring(operation)}}},"data":{row}}}'.encode()
 
@@ -119,6 +119,6 @@ def described(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
 
 def operations(batch: pa.RecordBatch) -> list[str]:
     """The row kind of each row; a row without one is an insert."""
-    if OP not in batch.schema.names:
+    if OP_COLUMN not in batch.schema.names:
         return ["i"] * batch.num_rows
-    return [operation or "i" for operation in batch.column(OP).to_pylist()]
+    return [operation or "i" for operation in batch.column(OP_COLUMN).to_pylist()]

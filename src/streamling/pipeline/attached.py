@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import NodeOptions
-from streamling.plugins.registry import Registry
+from streamling.plugins.registry import NodeType, Registry
 
 
 def with_side_outputs(
@@ -35,9 +35,9 @@ def with_side_outputs(
 
 
 def _options_class(id: str, registry: Registry) -> type[NodeOptions]:
-    found = registry.get(NodeKind.TRANSFORM, id)
-    if found is None or not found.plugin or found.options.emits_rows:
-        known = [each for each in registry.ids(NodeKind.TRANSFORM) if _is_side_output(each, registry)]
+    found = _side_output(id, registry)
+    if found is None:
+        known = [each for each in registry.ids(NodeKind.TRANSFORM) if _side_output(each, registry)]
         raise StreamlingError.user(
             f"plugin.side_output_ids: there is no side output '{id}'",
             remedy=f"use one of: {', '.join(known)}"
@@ -47,9 +47,9 @@ def _options_class(id: str, registry: Registry) -> type[NodeOptions]:
     return found.options
 
 
-def _is_side_output(id: str, registry: Registry) -> bool:
+def _side_output(id: str, registry: Registry) -> NodeType | None:
     found = registry.get(NodeKind.TRANSFORM, id)
-    return found is not None and found.plugin and not found.options.emits_rows
+    return found if found is not None and found.plugin and not found.options.emits_rows else None
 
 
 def _options(kind: type[NodeOptions], id: str, source: str, options: Mapping[str, Any]) -> NodeOptions:

@@ -16,12 +16,10 @@ from streamling.pipeline.http import HttpCall
 from streamling.pipeline.options import Downstream, Parallel, Rebatched, TransformOptions
 from streamling.pipeline.scalars import PrimaryKey, redact_url
 from streamling.pipeline.typenames import TypeName, parse_type
-from streamling.plugins.operators import Calls, Transform
+from streamling.plugins.operators import OP_COLUMN, Calls, Transform
 
 if TYPE_CHECKING:
     from streamling.http.payload import Body
-
-_OP = "_gs_op"
 
 
 class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Downstream, TransformOptions):
@@ -44,15 +42,17 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
     def output_schema(self) -> pa.Schema:
         """The input's columns with `schema_override`: new ones stand at the end, before the row kind."""
         override, incoming = self.options.schema_override, self.context.input_schema
-        if _OP in override:
-            raise StreamlingError.user(f"schema_override names '{_OP}', which every row has", remedy="leave it out")
+        if OP_COLUMN in override:
+            raise StreamlingError.user(
+                f"schema_override names '{OP_COLUMN}', which every row has", remedy="leave it out"
+            )
         unknown = [name for name, kind in override.items() if kind is None and name not in incoming.names]
         if unknown:
             raise StreamlingError.user(
                 f"schema_override removes '{unknown[0]}', which is no column of '{self.options.from_}'",
                 remedy=f"its columns are {', '.join(incoming.names)}",
             )
-        kept = [field for field in incoming if field.name not in override and field.name != _OP]
+        kept = [field for field in incoming if field.name not in override and field.name != OP_COLUMN]
         types = {name: parse_type(kind) for name, kind in override.items() if kind is not None}
         fields = [
             pa.field(field.name, types.pop(field.name)) if field.name in types else field
@@ -60,7 +60,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
             if field in kept or field.name in types
         ]
         added = [pa.field(name, kind) for name, kind in types.items()]
-        return pa.schema([*fields, *added, pa.field(_OP, pa.string(), nullable=False)])
+        return pa.schema([*fields, *added, pa.field(OP_COLUMN, pa.string(), nullable=False)])
 
     def open(self) -> None:
         from streamling.http.endpoint import Endpoint
