@@ -147,7 +147,7 @@ function process(row) {
 
 @pytest.mark.parametrize(
     ("thrown", "told"),
-    [("42", "the script failed: 42"), ("null", "the script failed: null"), ("'text'", "the script failed: text"),
+    [("42", "the script failed: 42"), ("null", "it threw null"), ("'text'", "the script failed: text"),
      ("{ a: 1 }", 'the script failed: {"a":1}'), ("{ get message() { throw 1 } }", "cannot be shown")],
 )  # fmt: skip
 def test_anything_can_be_thrown(scripts, thrown, told):
