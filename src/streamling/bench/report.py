@@ -48,7 +48,8 @@ does not need it.
 - **idle**: processor time over {idle:g} s and resident memory of all processes of the pipeline, nothing arriving.
 - **throughput**: {rows:,} rows in 8 files, or a stream of {rate_rows:,} rows per batch; filter, five columns (three
   for the stream); rows read per second on a warm JVM, up to the last checkpoint. Beside it the same plan into Spark's
-  `noop` writer, once in PySpark as it starts itself with our Spark settings, once on the JVM as we start it.
+  `noop` writer, once in PySpark as it starts itself with our Spark settings, once on the JVM as we start it;
+  each side has a JVM of its own, so that none is compiled for what another did.
 - **handler**: rows through an HTTP endpoint that answers with what it is sent, 25 requests in flight; from the start of
   the pipeline to its last checkpoint. Beside it a client that sends the same requests: bare, the bodies made before;
   and with JSON, from Arrow rows to Arrow rows.

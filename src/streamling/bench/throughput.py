@@ -31,14 +31,14 @@ class Throughput(Scenario):
     def figures(self) -> list[Figure]:
         self._bench.step("throughput: files to read")
         folder = data.prepare(self._bench.cache_dir, self._bench.sizes.rows)
-        place = self._bench.place("throughput")
         with ExitStack() as stack:
-            ours = stack.enter_context(worker("ours", cwd=place, env=self._bench.env))
-            sides = [("ours", ours, "ours"), ("same_jvm", ours, "by hand")]
-            if self._bench.has_pyspark:
-                sides.append(
-                    ("by_hand", stack.enter_context(worker("plain", cwd=place, env=self._bench.env)), "by hand")
-                )
+            # A JVM for each: code is compiled by what ran before, and all must have run the same.
+            kinds = [("ours", "ours", "ours"), ("same_jvm", "ours", "by hand"), ("by_hand", "plain", "by hand")]
+            sides = [
+                (label, stack.enter_context(worker(kind, cwd=self._bench.place(label), env=self._bench.env)), side)
+                for label, kind, side in kinds
+                if kind == "ours" or self._bench.has_pyspark
+            ]
             figures = []
             for format in data.FORMATS:
                 job = partial(self._files, "files_to_nowhere", folder / format, format)
