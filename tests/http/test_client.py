@@ -12,7 +12,8 @@ import trustme
 
 from streamling.errors import StreamlingError
 from streamling.http.addresses import is_private
-from streamling.http.client import Answer, HttpClient, Target
+from streamling.http.client import HttpClient, Target
+from streamling.http.connection import Answer
 from tests.endpoint import Reply, Request, echo, endpoint
 
 
@@ -65,6 +66,15 @@ def test_a_redirect_to_another_host_is_refused(location):
     with (
         endpoint(lambda request: Reply(307, headers={"Location": location})) as server,
         pytest.raises(StreamlingError, match="redirected to another host") as raised,
+    ):
+        post(server.url)
+    assert not raised.value.retriable
+
+
+def test_a_redirect_to_no_address_is_refused():
+    with (
+        endpoint(lambda request: Reply(307, headers={"Location": "http://[::1/"})) as server,
+        pytest.raises(StreamlingError, match="redirected to what is no address") as raised,
     ):
         post(server.url)
     assert not raised.value.retriable
@@ -158,6 +168,23 @@ def test_tls_with_an_authority_of_one_s_own(monkeypatch, tmp_path):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     with tls_endpoint(authority, "127.0.0.1") as server:
         assert post(server.url).status == 200
+
+
+def test_a_server_without_tls_is_told_as_such():
+    with endpoint(echo) as server, pytest.raises(StreamlingError, match="no TLS with the server") as raised:
+        post(server.url.replace("http:", "https:"))
+    assert raised.value.retriable
+
+
+def test_a_name_is_connected_to_through_whichever_of_its_addresses_answers():
+    with endpoint(echo) as server:  # listens on IPv4 only; the name may lead to IPv6 first
+        assert post(f"http://localhost:{server.port}/rows").status == 200
+
+
+def test_a_name_that_nobody_knows_may_be_known_later():
+    with pytest.raises(StreamlingError, match=r"the name 'nowhere\.invalid' cannot be resolved") as raised:
+        post("http://nowhere.invalid/rows")
+    assert raised.value.retriable
 
 
 @pytest.mark.parametrize("trusted", [True, False])

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.http import HttpCall, resolve_secret, secret_key
@@ -64,6 +64,27 @@ def test_header_given_twice_is_refused_whatever_its_case() -> None:
     options = webhook(secret_name="my-api-key", headers={"x-api-key": "other"})
     with pytest.raises(StreamlingError, match="'X-Api-Key' comes from both 'secret_name' and 'headers'"):
         resolve(options, CONFIGURED)
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "expected"),
+    [
+        ("X Key", "hunter2", "the header name of the secret 'key' is no header name"),
+        ("Content-Length", "5", "the header name of the secret 'key' is set for each request"),
+        ("X-Key", "hunter2\n", "the value of the secret 'key' contains a line break"),
+    ],
+)
+def test_a_secret_that_no_header_can_hold_is_refused(header: str, value: str, expected: str) -> None:
+    with pytest.raises(StreamlingError, match=expected) as raised:
+        resolve(webhook(secret_name="key"), Secrets({"key": header}, {"key": SecretStr(value)}))
+    assert raised.value.remedy
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding"])
+def test_where_a_body_ends_is_not_for_the_user_to_say(name: str) -> None:
+    with pytest.raises(ValidationError, match="is set for each request"):
+        webhook(headers={name: "5"})
 
 
 def test_secrets_are_redacted_wherever_options_are_shown() -> None:

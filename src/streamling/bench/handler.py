@@ -16,7 +16,6 @@ import pyarrow as pa
 from streamling.bench.figures import Figure, Goal, Unit
 from streamling.bench.plugins import DropSink
 from streamling.bench.sizes import Sizes
-from streamling.bench.twins import http_client
 from streamling.bench.workbench import Scenario
 from streamling.config import AppConfig
 from streamling.engine.run import PipelineRun
@@ -40,6 +39,7 @@ class Handler(Scenario):
     """Both sides run in this process, the server in another one."""
 
     title = "handler"
+    needs_aiohttp = True
 
     @staticmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
@@ -51,6 +51,8 @@ class Handler(Scenario):
             return [self._one_row(url, _rows(sizes.requests)), self._many_rows(url, _rows(10 * sizes.requests))]
 
     def _one_row(self, url: str, rows: list[pa.RecordBatch]) -> Figure:
+        from streamling.bench.twins import http_client
+
         bodies = [body.text for batch in rows for body in Payload(0, True, 1, 1 << 20).bodies(batch)]
         return self._figure(
             "one row per request",
@@ -62,6 +64,8 @@ class Handler(Scenario):
         )
 
     def _many_rows(self, url: str, rows: list[pa.RecordBatch]) -> Figure:
+        from streamling.bench.twins import http_client
+
         return self._figure(
             f"{_ROWS_PER_REQUEST} rows per request",
             "aiohttp + json",

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from streamling.bench import services, usage
@@ -41,6 +42,7 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
 _NO_PYSPARK = "Plain PySpark cannot start here: it needs a Java on the PATH or in JAVA_HOME."
 _NO_PROC = "Figures of idle pipelines and of memory are left out: they are read from /proc, which only Linux has."
 _NO_SERVICES = "Figures with Kafka are left out: they need local services, pip install 'streamling[dev]'."
+_NO_AIOHTTP = "Figures beside aiohttp are left out: they need it, pip install 'streamling[bench]'."
 
 
 def measure_all(
@@ -54,6 +56,8 @@ def measure_all(
         names = _without(names, lambda scenario: scenario.needs_proc, _NO_PROC, notes)
     if not services.installed():
         names = _without(names, lambda scenario: scenario.needs_services, _NO_SERVICES, notes)
+    if find_spec("aiohttp") is None:
+        names = _without(names, lambda scenario: scenario.needs_aiohttp, _NO_AIOHTTP, notes)
     folder = Path(tempfile.mkdtemp(prefix="streamling-bench-"))
     figures: list[Figure] = []
     try:

@@ -102,6 +102,8 @@ class Scenario(ABC):
     title: ClassVar[str]
     #: whether it reads Kafka or writes Postgres
     needs_services: ClassVar[bool] = False
+    #: whether it measures beside aiohttp
+    needs_aiohttp: ClassVar[bool] = False
     #: whether all its figures come from /proc
     needs_proc: ClassVar[bool] = False
 

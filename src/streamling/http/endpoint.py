@@ -12,7 +12,8 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from streamling.errors import StreamlingError
-from streamling.http.client import Answer, HttpClient, Target
+from streamling.http.client import HttpClient, Target
+from streamling.http.connection import Answer
 from streamling.http.payload import Body
 from streamling.http.senders import Senders
 from streamling.pipeline.http import HttpCall, resolve_secret

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Literal, Protocol
 
 from pydantic import AfterValidator, Field, SecretStr
@@ -13,11 +14,15 @@ from streamling.pipeline.options import NodeOptions
 from streamling.pipeline.scalars import BadValueError, HttpUrl, Secret
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+#: where a body ends; set for each request
+_FRAMING = ("content-length", "transfer-encoding")
 
 
 def _check_header_name(name: str) -> str:
     if not _TOKEN.fullmatch(name):
         raise BadValueError("is no header name", "use letters, digits and dashes")
+    if name.lower() in _FRAMING:
+        raise BadValueError("is set for each request, and cannot be chosen", "remove it")
     return name
 
 
@@ -83,7 +88,20 @@ def resolve_secret(options: HttpCall, config: HttpSecrets) -> tuple[str, SecretS
             f"the header '{header}' comes from both 'secret_name' and 'headers'",
             remedy="keep one of the two",
         )
+    with _naming(f"the header name of the secret '{options.secret_name}'"):
+        _check_header_name(header)
+    with _naming(f"the value of the secret '{options.secret_name}'"):
+        _check_header_value(value)
     return header, value
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Says of what a value is that cannot be used."""
+    try:
+        yield
+    except BadValueError as error:
+        raise StreamlingError.user(f"{what} {error}", remedy=error.remedy) from None
 
 
 def _not_configured(secret: str, what: str, part: str) -> StreamlingError:
