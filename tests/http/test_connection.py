@@ -182,7 +182,9 @@ def test_an_answer_that_is_none_may_come_right_later(text, reason):
     [
         b"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n" + b"x" * 1001,
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1001,
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" + b"x" * 1001 + b"\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + (b"1f5\r\n" + b"x" * 501 + b"\r\n") * 2
+        + b"0\r\n\r\n",
         answer_of(compressed(b"x" * 1001, header=True), "deflate"),
         answer_of(gzip.compress(b"x" * 501) * 2, "gzip"),
     ],

@@ -26,6 +26,7 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamling.types.wide import Layout, layout_of
 
@@ -66,11 +67,8 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return arrow_column(values, kind.value_type).cast(kind)
     if layout := _own_layout(kind):
         return pa.ExtensionArray.from_storage(kind, _wide_column(values, kind, layout))
-    if _fits_as_it_is(values, kind):
-        try:
-            return pa.array(values, kind)
-        except (pa.ArrowException, OverflowError):
-            pass  # too large for the type: found again below, with its place
+    if (column := _at_once(values, kind)) is not None:
+        return column
     convert = _or_null(_converter(kind))
     converted = []
     for index, value in enumerate(values):
@@ -84,13 +82,24 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         _blame(values, converted, kind)
 
 
-def _fits_as_it_is(values: Sequence[Any], kind: pa.DataType) -> bool:
-    """Whether Arrow takes these values without our help, which is twice as fast: whole numbers, texts, true and false
-    in columns of their own kind."""
-    for type_, holds in _PLAIN:
-        if holds(kind):
-            return set(map(type, values)) <= {type_, type(None)}
-    return False
+def _at_once(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    """The column without a look at each value, which is several times as fast: whole numbers, texts, true and false in
+    columns of their own kind, numbers in columns of floats. None when that does not work: the slow way says why."""
+    types = set(map(type, values)) - {type(None)}
+    try:
+        if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+            return _floats(values, kind) if types <= {int, Decimal} else None
+        for type_, holds in _PLAIN:
+            if holds(kind):
+                return pa.array(values, kind) if types <= {type_} else None
+    except (pa.ArrowException, OverflowError):
+        pass  # too large for the type
+    return None
+
+
+def _floats(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    column = pa.array([None if value is None else float(value) for value in values], kind)
+    return column if pc.all(pc.is_finite(column), min_count=0).as_py() else None
 
 
 def _own_layout(kind: pa.DataType) -> Layout | None:
