@@ -49,8 +49,9 @@ class Appending:
 
     @cached_property
     def copy(self) -> bytes:
-        names = {"table": self.table.identifier(), "columns": _names([column.name for column in self.columns])}
-        return _text("COPY {table} ({columns}) FROM STDIN (FORMAT csv)", **names)
+        columns = names([column.name for column in self.columns])
+        copy = "COPY {table} ({columns}) FROM STDIN (FORMAT csv)"
+        return statement(copy, table=self.table.identifier(), columns=columns)
 
     def end(self, steps: Steps) -> bytes:
         return b"COMMIT"
@@ -96,7 +97,7 @@ class Staged:
             "INSERT INTO {table} AS target ({columns}) "
             "SELECT {columns} FROM {staging} {where} ON CONFLICT ({key}) {act}",
             where=where,
-            key=_names(self.key),
+            key=names(self.key),
             act=self._on_conflict,
         )
 
@@ -137,12 +138,12 @@ class Staged:
     def _text(self, text: str, **parts: Any) -> bytes:
         from psycopg import sql
 
-        names = {
+        known = {
             "table": self.table.identifier(),
             "staging": sql.Identifier("pg_temp", self._staging),
-            "columns": _names([column.name for column in self.columns]),
+            "columns": names([column.name for column in self.columns]),
         }
-        return _text(text, **names, **parts)
+        return statement(text, **known, **parts)
 
     @cached_property
     def _staging(self) -> str:
@@ -152,16 +153,17 @@ class Staged:
 
 
 def _beginning(statement_timeout_ms: int) -> bytes:
-    return _text("BEGIN; SET LOCAL statement_timeout = {limit}", limit=statement_timeout_ms)
+    return statement("BEGIN; SET LOCAL statement_timeout = {limit}", limit=statement_timeout_ms)
 
 
-def _names(names: Sequence[str]) -> sql.Composed:
+def names(of: Sequence[str]) -> sql.Composed:
+    """Quoted, with commas between them."""
     from psycopg import sql
 
-    return sql.SQL(", ").join([sql.Identifier(name) for name in names])
+    return sql.SQL(", ").join([sql.Identifier(name) for name in of])
 
 
-def _text(text: str, **parts: Any) -> bytes:
+def statement(text: str, **parts: Any) -> bytes:
     """``text`` with its parts; a value becomes a literal."""
     from psycopg import sql
 

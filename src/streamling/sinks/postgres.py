@@ -14,10 +14,12 @@ from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Sink
 from streamling.postgres.connection import Server
+from streamling.postgres.errors import is_transient
 from streamling.postgres.session import Session
 from streamling.retry import retried
 from streamling.sinks._postgres_changes import Plan, first_wins, in_rounds, last_wins
 from streamling.sinks._postgres_failures import Failures
+from streamling.sinks._postgres_inserts import Hope, Inserting, said_to_be_new
 from streamling.sinks._postgres_statements import STEP, Appending, Staged, Steps, Transaction
 from streamling.sinks._postgres_table import Column, TableName, check_names, prepare_table
 from streamling.sinks._postgres_text import csv_pieces, printable
@@ -49,7 +51,8 @@ class PostgresSinkOptions(Parallel, Rebatched, SinkOptions):
 
 
 class PostgresSink(Sink[PostgresSinkOptions]):
-    """Each batch is one transaction: rows are copied into a staging table, then upserted and deleted from there."""
+    """Each batch is one transaction: rows are copied into a staging table, then upserted and deleted from there.
+    Batches of nothing but inserts are copied into the table itself, as long as their keys are new."""
 
     Options = PostgresSinkOptions
     distributable = True
@@ -84,6 +87,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         #: of the last batch
         self._arriving: pa.Schema | None = None
         self._skipped_deletes = 0
+        self._hope = Hope()
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.table}
@@ -111,7 +115,8 @@ class PostgresSink(Sink[PostgresSinkOptions]):
             self._follow(batch.schema)
         deleted = _deleted(batch)
         if self._key:
-            self._merge(batch, deleted)
+            if deleted is not None or not self._inserted(batch):
+                self._merge(batch, deleted)
         else:
             self._append(batch if deleted is None else self._without_deletes(batch, deleted))
 
@@ -126,6 +131,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         self._columns = {field.name: columns[field.name] for field in self._fields}
         timeout_ms = int(self._statement_timeout * 1000)
         self._appending = Appending(self._name, list(self._columns.values()), timeout_ms)
+        self._inserting = Inserting(self._name, list(self._columns.values()), timeout_ms, self._key)
         self._staged = {
             with_steps: Staged(
                 self._name,
@@ -161,6 +167,31 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         if batch.num_rows:
             rows = self._printable(batch)
             self._durably(lambda: self._transact(self._appending, rows), rows)
+
+    def _inserted(self, batch: pa.RecordBatch) -> bool:
+        """Whether the rows are in the table; they are not when one of them was there already."""
+        if not said_to_be_new(batch, self._key, _OP) or not self._hope.tries():
+            return False
+        rows = self._printable(batch)
+        if self._durably(lambda: self._insert(rows), rows):
+            self._hope.fulfilled()
+            return True
+        self._hope.disappointed()
+        return False
+
+    def _insert(self, rows: pa.Table) -> bool:
+        import psycopg
+
+        try:
+            self._transact(self._inserting, rows)
+            return True
+        except psycopg.Error as error:
+            if is_transient(error):
+                raise
+            # a key that exists, or what only an upsert may do or can explain
+            with self._session.answering() as connection:
+                connection.execute("ROLLBACK")
+            return False
 
     def _merge(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> None:
         plan = self._plan(batch, deleted)
