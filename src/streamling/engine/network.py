@@ -103,8 +103,9 @@ class FrameStep:
 
     @property
     def per_batch(self) -> bool:
-        """Whether the plan is made anew for every batch, so that it cannot be part of a streaming one."""
-        return self._operator.numbered
+        """Whether the plan is made anew for every batch, so that it cannot be part of a streaming one: a stream cannot
+        be united with the empty frames that stand for the other inputs of a UNION ALL."""
+        return self._operator.numbered or len(self._empty_inputs) > 1
 
     def accept(self, upstream: str, rows: Rows) -> None:
         self.outlet.emit(self.transform(upstream, rows))
