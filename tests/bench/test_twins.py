@@ -6,14 +6,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
+from pyarrow import parquet
 
-from streamling.bench import data
+from streamling.bench import data, user_nodes
 from streamling.bench.twins import jobs, quickstart
 from streamling.bench.worker import ByHand, Pipelines
 from streamling.config import AppConfig
+from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
+from streamling.plugins.context import NodeContext
+from streamling.plugins.loader import load_plugins
+from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.registry import Registry
 from streamling.sources.file import FileSource
+from streamling.state.memory import MemoryState
 from streamling.types.spark import to_spark_schema
 
 _QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
@@ -43,10 +50,6 @@ def test_both_read_the_same_types(spark, tmp_path):
 
 
 def _inferred(path: Path, format: str) -> pa.Schema:
-    from streamling.plugins.context import NodeContext
-    from streamling.plugins.nothing import NoMetrics
-    from streamling.state.memory import MemoryState
-
     options = FileSource.Options(type="file", path=str(path), format=format)
     return FileSource(NodeContext("orders", options, AppConfig(), MemoryState(), NoMetrics())).schema()
 
@@ -62,3 +65,20 @@ def test_every_job_runs_both_ways(spark, tmp_path):
         moments = side.trigger_to_arrow(100, 5)
         assert len(moments) >= 5
         assert moments == sorted(moments)
+
+
+@pytest.mark.spark
+def test_a_plugin_and_sql_add_the_same_column(spark, tmp_path):
+    registry = load_plugins(Registry.builtin(), user_nodes.PLUGINS)
+    orders = parquet.read_table(data.prepare(tmp_path, 1000) / "parquet").combine_chunks().to_batches()[0]
+    sql = yaml.safe_load(user_nodes.SQL)["sql"]
+    by_sql = spark.sql(sql.replace("orders", "{orders}"), orders=spark.createDataFrame(pa.table(orders))).toArrow()
+    by_plugin = plugin_transform(registry, orders.schema).process(orders)
+    assert by_plugin.schema.names == by_sql.schema.names
+    assert by_plugin.column("total").to_pylist() == by_sql.column("total").to_pylist()
+
+
+def plugin_transform(registry: Registry, schema: pa.Schema):
+    made = registry.get(NodeKind.TRANSFORM, "user.totals").operator
+    options = made.Options.model_validate({"type": "user.totals"})
+    return made(NodeContext("priced", options, AppConfig(), MemoryState(), NoMetrics(), input_schema=schema))

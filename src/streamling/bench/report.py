@@ -55,6 +55,9 @@ does not need it.
   and with JSON, from Arrow rows to Arrow rows.
 - **script**: a function over five columns, from Arrow rows to Arrow rows, per second of processor time. Beside it the
   same function called through plain `quickjs-rs` with 5,000 rows of JSON at a time, the JSON made before.
+- **plugins**: up to a million rows of these files through a transform and into a sink that a user wrote, loaded from
+  a file; beside it built-in nodes that do the same: an expression in SQL, and the memory sink. All rows leave the JVM
+  either way, because the sinks are written in Python.
 - **kafka**: {records:,} Avro records of nine columns in one partition of a broker on the same machine, `dbz.op` in a
   header, a projection or a filter, blackhole. By hand: `from_avro`, the header looked up, Spark's `noop` writer, no
   check of anything. Reading alone is Kafka's own Java client in the same JVM, which throws the messages away.

@@ -25,6 +25,7 @@ from streamling.bench.startup import StartUp
 from streamling.bench.tables import DynamicTables
 from streamling.bench.throughput import Throughput
 from streamling.bench.trigger import Trigger
+from streamling.bench.user_nodes import UserNodes
 from streamling.bench.validate import Validate
 from streamling.bench.workbench import Scenario, Tell, Workbench
 from streamling.engine.archive import Archive, build_archive
@@ -34,7 +35,7 @@ from streamling.engine.java import find_java
 SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
-        *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script),
+        *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes),
         *(Kafka, Postgres, ColdStart, Memory),
     )
 }

@@ -22,6 +22,7 @@ from streamling.bench.plugins import DropSink, RateSource
 from streamling.bench.spent import run_to_its_end
 from streamling.config import AppConfig, load_config
 from streamling.pipeline.model import NodeKind
+from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.state.memory import MemoryState
 
@@ -96,6 +97,13 @@ class Pipelines:
     def trigger_to_arrow(self, rows: int, triggers: int) -> list[float]:
         self._run(_TRIGGER_PIPELINE, rows=rows, batches=triggers)
         return self._moments
+
+    def with_plugins(self, text: str, path: str) -> float:
+        """A pipeline that may use the plugins of the file ``path``."""
+        registry = load_plugins(Registry.builtin(), path)
+        return run_to_its_end(
+            text, session=self._session, config=self._config, registry=registry, state=MemoryState()
+        ).seconds
 
     def _files(self, folder: str, format: str, sink: str) -> float:
         return self._run(
