@@ -177,3 +177,15 @@ def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
         "",
         "● vip  dynamic_table, filled from outside",
     ]
+
+
+def test_a_dead_letter_sink_stands_below_the_nodes_whose_bad_rows_it_takes():
+    bad = _node("bad", kind="sink", type="print", place=Place.LANE, segment=None, bad_rows_of=("a", "b"))
+    plan = _plan(_node("a"), _node("b", ("a",)), bad, flows={"a": ("a", "b", "bad")})
+    tree = [line for line in drawing(plan, Canvas(unicode=True)) if "columns" not in line][4:]
+    assert tree == [
+        "● a  sql source, Spark plan 1",
+        "├─● b  sql, Spark plan 1",
+        "│ └─● bad  print sink, one lane, bad rows of a, b",
+        "└─↪ bad (above)",
+    ]

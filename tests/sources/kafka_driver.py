@@ -75,6 +75,10 @@ class KafkaBench(Bench):
         self.kafka = kafka
         self.registry_service = registry
         self.settings: dict[str, Any] = {}
+        #: the sink ``bad`` of pipelines whose source has `errors`
+        self.dead_letters: dict[str, Any] = {"type": "memory"}
+        #: sections of the configuration besides that of the source
+        self.sections: dict[str, Any] = {}
 
     def topic(self, **how: Any) -> Topic:
         return Topic(self.kafka, self.registry_service, **how)
@@ -82,14 +86,16 @@ class KafkaBench(Bench):
     def text(self, topic: Topic, sql: str | None = None, **options: Any) -> str:
         source = {"type": "kafka", "topic": topic.name, **options}
         transforms = {"shaped": {"type": "sql", "primary_key": "id", "sql": sql}} if sql else {}
-        sink = {"type": "memory", "from": "shaped" if sql else "rows"}
-        return json.dumps({"sources": {"rows": source}, "transforms": transforms, "sinks": {"out": sink}})
+        sinks = {"out": {"type": "memory", "from": "shaped" if sql else "rows"}}
+        if "errors" in options:
+            sinks["bad"] = self.dead_letters
+        return json.dumps({"sources": {"rows": source}, "transforms": transforms, "sinks": sinks})
 
     def begin(self, topic: Topic, sql: str | None = None, **options: Any):
         config = KafkaSource(
             **{"brokers": self.kafka.brokers, "schema_registry_url": self.registry_service.url, **self.settings}
         )
-        return self.start(self.text(topic, sql, **options), kafka_source=config)
+        return self.start(self.text(topic, sql, **options), kafka_source=config, **self.sections)
 
     def read(self, topic: Topic, count: int, sql: str | None = None, **options: Any) -> pa.Table:
         """Run until ``count`` rows have come out, then drain."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: fields that the drawing shows elsewhere, or that say nothing about what a node does
 _TOLD_ELSEWHERE = frozenset(
-    {"type", "from", "primary_key", "parallelism", "batch_size", "batch_flush_interval", "telemetry"}
+    {"type", "from", "primary_key", "parallelism", "batch_size", "batch_flush_interval", "errors", "telemetry"}
 )
 
 
@@ -108,7 +108,8 @@ def drawing(plan: PlanDescription, canvas: Canvas = Canvas()) -> Iterator[str]: 
     """The lines of the picture."""
     yield from _header(plan, canvas)
     tree = _Tree(plan, canvas)
-    beside = [name for name, node in plan.nodes.items() if not node.upstreams and name not in plan.flows]
+    below = {name for name, node in plan.nodes.items() if node.upstreams or node.bad_rows_of}
+    beside = [name for name in plan.nodes if name not in below and name not in plan.flows]
     for root in (*plan.flows, *beside):
         yield ""
         yield from tree.node(root, "", "")
@@ -137,7 +138,7 @@ class _Tree:
         self._drawn: set[str] = set()
         self._consumers: dict[str, list[str]] = {}
         for node in plan.nodes.values():
-            for upstream in node.upstreams:
+            for upstream in (*node.upstreams, *node.bad_rows_of):
                 self._consumers.setdefault(upstream, []).append(node.name)
         symbols = ("● ", "├─", "└─", "│ ", "↪ ") if canvas.unicode else ("* ", "|-", "`-", "| ", "> ")
         self._dot, self._fork, self._last, self._bar, self._again = symbols
@@ -168,7 +169,8 @@ _COLOURS = {"source": "green", "transform": "blue", "sink": "magenta"}
 
 def _headline(node: NodeDescription) -> str:
     what = node.type if node.kind == "transform" else f"{node.type} {node.kind}"
-    return ", ".join([what, *_where(node)])
+    bad_rows = [f"bad rows of {', '.join(node.bad_rows_of)}"] if node.bad_rows_of else []
+    return ", ".join([what, *_where(node), *bad_rows])
 
 
 def _where(node: NodeDescription) -> Iterator[str]:

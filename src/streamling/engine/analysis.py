@@ -18,6 +18,7 @@ from streamling.engine.rows import Rows
 from streamling.errors import InvalidPipeline, MistakeInText, Problem, StreamlingError, told_as
 from streamling.pipeline.keys import check_key_columns, with_primary_keys
 from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.plugins import rejects
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import OP_COLUMN, AnySource, FrameTransform, Operator, Transform
 from streamling.plugins.registry import Registry
@@ -74,7 +75,10 @@ def operator_class(node: Node, registry: Registry) -> type[Operator[Any]]:
 
 
 def is_collected(pipeline: Pipeline, node: Node, registry: Registry) -> bool:
-    """Whether rows of ``node`` come into this process: not when Spark alone takes them down to the last sink."""
+    """Whether rows of ``node`` come into this process, as bad ones do: not when Spark alone takes them down to the last
+    sink."""
+    if node.dead_letters is not None:
+        return True
     for consumer in pipeline.consumers(node.name):
         found = registry.get(consumer.kind, consumer.type)
         if found is None or found.operator is None or found.operator.runs_on != "spark" or consumer.options.lookups():
@@ -194,7 +198,7 @@ class _Walk:
     def _build(self, node: Node) -> Built:
         if node.name in self._sides:
             return self._build_side(node, self._sides[node.name])
-        input_schema = self.built[node.upstreams[0]].schema
+        input_schema = self.built[node.upstreams[0]].schema if node.upstreams else rejects.SCHEMA
         kind = operator_class(node, self._registry)
         operator = kind(self._context(node, input_schema, 0, instances_of(node, kind)))
         router_of(node, kind, input_schema)  # tells when rows cannot be placed

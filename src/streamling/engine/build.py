@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from streamling.checkpoint.clock import Clock
 from streamling.engine.analysis import Analysis, Built, ContextFactory
+from streamling.engine.dead_letters import sifted
 from streamling.engine.flow import Flow, OnMarked, PulledFlow
 from streamling.engine.instances import router_of
 from streamling.engine.lane import Lane
@@ -95,6 +96,8 @@ class Builder:
 
     def _flow(self, built: Built, source: Operator[Any], name: str) -> Flow:
         node, outlet = built.node, self._outlet(built.node.name)
+        if node.dead_letters is not None:
+            outlet = sifted(outlet, node.name, self._step(node.dead_letters))
         callbacks = {
             "on_marked": self.callbacks.on_marked,
             "on_end": self.callbacks.on_end,
@@ -162,7 +165,7 @@ class Builder:
                 work = TransformWork(name, operator, built.schema, outlet, self._rows)
             lanes.append(self._lane(built, name, work))
         self.parts.lanes.extend(lanes)
-        upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key
+        upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key if node.upstreams else ()
         if instances > 1 and not set(built.input_schema.names).issuperset(node.primary_key):
             placed = f"the key of its upstream ({', '.join(upstream_key)})" if upstream_key else "turns"
             first.context.log.warning(

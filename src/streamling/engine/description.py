@@ -65,6 +65,8 @@ class NodeDescription:
     state_keys: tuple[str, ...]
     #: fields as set in the file, secrets masked
     options: Mapping[str, Any]
+    #: nodes whose bad rows a dead-letter sink takes
+    bad_rows_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def describe_plan(
     nodes = {
         node.name: _node(
             node,
+            tuple(each.name for each in pipeline.rejecting(node.name)),
             places[node.name],
             number_of.get(node.name),
             sources.get(node.name),
@@ -167,6 +170,7 @@ def _place(kind: type[Operator[Any]], local: bool) -> Place:
 
 def _node(
     node: Node,
+    bad_rows_of: tuple[str, ...],
     place: Place,
     segment: int | None,
     source: AnySource[Any] | None,
@@ -174,7 +178,7 @@ def _node(
     instances: int,
 ) -> NodeDescription:
     # a sink takes what its upstream gives; its own entry is empty when a type is not known yet
-    schema = schemas.get(node.upstreams[0] if node.kind is NodeKind.SINK else node.name)
+    schema = schemas.get(node.upstreams[0] if node.kind is NodeKind.SINK and node.upstreams else node.name)
     return NodeDescription(
         name=node.name,
         kind=node.kind.value,
@@ -182,6 +186,7 @@ def _node(
         place=place,
         segment=segment,
         upstreams=node.upstreams,
+        bad_rows_of=bad_rows_of,
         primary_key=node.primary_key,
         columns=None if schema is None else tuple(map(_column, schema)),
         instances=instances,
@@ -218,7 +223,8 @@ def _masked(value: Any) -> Any:
 def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
     reached = {source}
     for node in pipeline:
-        if node.name in reached or reached.intersection(node.upstreams):
+        above = {*node.upstreams, *(each.name for each in pipeline.rejecting(node.name))}
+        if node.name in reached or reached & above:
             reached.add(node.name)
             yield node.name
 

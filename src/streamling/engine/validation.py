@@ -14,6 +14,7 @@ from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.keys import check_key_columns
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.references import sql_problem
+from streamling.plugins import rejects
 from streamling.plugins.operators import FrameTransform, Operator, Transform
 from streamling.plugins.registry import Registry
 from streamling.plugins.side_outputs import SideOutput
@@ -61,7 +62,7 @@ class _StaticWalk:
             return self._frame(node, kind, inputs)
         if issubclass(kind, SideOutput):
             return self._side(node, kind, inputs)
-        first = inputs[node.upstreams[0]]
+        first = inputs[node.upstreams[0]] if node.upstreams else rejects.SCHEMA
         if first is None or not fully_known(first):
             self._check_alone(node, kind)
             return None

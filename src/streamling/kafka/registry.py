@@ -73,7 +73,7 @@ class SchemaRegistry:
         """The newest schema of ``subject``; None when there is none."""
         try:
             return self.latest(subject)
-        except _NotFoundError:
+        except NotRegistered:
             return None
 
     def versions(self, subject: str) -> list[RegisteredSchema]:
@@ -119,7 +119,7 @@ class SchemaRegistry:
 
     def _refused(self, error: urllib.error.HTTPError, what: str) -> StreamlingError:
         if error.code == 404:
-            return _NotFoundError.user(
+            return NotRegistered.user(
                 f"the schema registry at {self._url} does not know {what}",
                 remedy="register the schema, or correct the topic or the registry's address",
             )
@@ -132,7 +132,7 @@ class SchemaRegistry:
         return StreamlingError.transient(text) if error.code in _PASSING else StreamlingError.user(text)
 
 
-class _NotFoundError(StreamlingError):
+class NotRegistered(StreamlingError):
     """The registry does not know what it was asked for."""
 
 

@@ -16,7 +16,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
 
 _MARK = re.compile(r"(<!-- fields: (\w+) (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_SHARED = ("primary_key", "batch_size", "batch_flush_interval", "parallelism", "telemetry")
+_SHARED = ("primary_key", "batch_size", "batch_flush_interval", "parallelism", "errors", "telemetry")
 _TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from streamling.errors import InvalidPipeline, Problem
+from streamling.pipeline.dead_letters import KEY
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import SourceOptions
@@ -54,6 +55,8 @@ def _resolve(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]]) -> Pip
     keys: dict[str, tuple[str, ...]] = {}
     for node in pipeline:
         inherited = keys.get(node.upstreams[0], ()) if node.upstreams else ()
+        if pipeline.rejecting(node.name):
+            inherited = KEY
         keys[node.name] = node.options.primary_key or inferred.get(node.name, ()) or inherited
     return replace(pipeline, nodes=tuple(replace(node, primary_key=keys[node.name]) for node in pipeline))
 

@@ -40,6 +40,8 @@ class Node:
     options: NodeOptions
     #: upstream nodes by their declared names, each once, in the order of first mention
     upstreams: tuple[str, ...] = ()
+    #: the sink that takes the rows this node cannot use
+    dead_letters: str | None = None
     #: key columns after inheritance; empty when there is none
     primary_key: tuple[str, ...] = ()
     place: Place = Place()
@@ -94,6 +96,10 @@ class Pipeline:
 
     def consumers(self, name: str) -> tuple[Node, ...]:
         return self._consumers.get(name, ())
+
+    def rejecting(self, sink: str) -> tuple[Node, ...]:
+        """The nodes whose bad rows ``sink`` takes; a sink that takes some takes no others."""
+        return tuple(node for node in self.nodes if node.dead_letters == sink)
 
     @cached_property
     def _by_name(self) -> dict[str, Node]:

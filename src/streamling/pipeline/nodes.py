@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from streamling.errors import Problem
 from streamling.pipeline.mistakes import Subject, describe, dotted, place_problem, problems_of
 from streamling.pipeline.model import NodeKind, Place
-from streamling.pipeline.options import NodeOptions
+from streamling.pipeline.options import NodeOptions, Rejecting
 from streamling.pipeline.plugin_fields import merge_options
 from streamling.pipeline.suggest import did_you_mean, listing
 from streamling.pipeline.yaml import Document, Path
@@ -70,7 +70,12 @@ def read_node(draft: Draft, registry: Registry, problems: list[Problem]) -> Draf
     if not draft.name.strip():
         problems.append(place_problem(f"a {draft.kind} has an empty name", draft.place, "give it a name"))
     node_type = _type(draft, registry, problems)
-    return draft if node_type is None else _read_options(draft, node_type, problems)
+    if node_type is None:
+        return draft
+    if isinstance(draft.raw.get("errors"), dict) and not issubclass(node_type.options, Rejecting):
+        problems.append(_no_dead_letters(draft, registry))
+        return draft
+    return _read_options(draft, node_type, problems)
 
 
 def _type(draft: Draft, registry: Registry, problems: list[Problem]) -> NodeType | None:
@@ -102,6 +107,20 @@ def _type_remedy(id: str, kind: NodeKind, registry: Registry) -> str:
         return f"'{id}' is a {elsewhere}: move it to the section '{elsewhere.section}'"
     plugin = "if it is a plugin, set 'plugin.path' or install its package"
     return did_you_mean(id, registry.ids(kind), plugin) or plugin
+
+
+def _no_dead_letters(draft: Draft, registry: Registry) -> Problem:
+    able = [
+        f"{id} {kind}"
+        for kind in NodeKind
+        for id in registry.ids(kind)
+        if (found := registry.get(kind, id)) is not None and issubclass(found.options, Rejecting)
+    ]
+    return place_problem(
+        f"{draft} cannot send bad rows to a dead-letter sink: only these types can: {listing(able)}",
+        draft.document.spot((*draft.path, "errors")).key,
+        "remove 'errors'",
+    )
 
 
 def _read_options(draft: Draft, node_type: NodeType, problems: list[Problem]) -> Draft:

@@ -69,6 +69,11 @@ class NodeOptions(Options):
         return ()
 
     @property
+    def dead_letters(self) -> str | None:
+        """The sink that takes the rows this node cannot use, as written; None: such a row stops the pipeline."""
+        return None
+
+    @property
     def rows_per_batch(self) -> int | None:
         """Rows the engine collects before it calls the node; None: as they come."""
         return None
@@ -120,6 +125,25 @@ class Downstream(NodeOptions):
         return (self.from_,)
 
 
+class ErrorSettings(Options):
+    """What happens to rows that a node cannot use."""
+
+    to: str = Field(min_length=1, description="Name of the sink that takes them.")
+
+
+class Rejecting(NodeOptions):
+    """Mix-in for nodes that can do without the rows they cannot use."""
+
+    errors: ErrorSettings | None = Field(
+        default=None,
+        description="Sink for rows that this node cannot use; without it the first of them stops the pipeline.",
+    )
+
+    @property
+    def dead_letters(self) -> str | None:
+        return None if self.errors is None else self.errors.to
+
+
 class FreeForm(NodeOptions):
     """Base for plugins that take any further field; values arrive as text in ``model_extra``. Among several
     bases it comes last: pydantic takes the settings of a model from there."""
@@ -143,8 +167,17 @@ class TransformOptions(NodeOptions):
     """Fields every transform has."""
 
 
-class SinkOptions(Downstream):
+class SinkOptions(NodeOptions):
     """Fields every sink has."""
+
+    from_: str | None = Field(
+        default=None,
+        alias="from",
+        description="Name of the source or transform whose rows this node takes; only a dead-letter sink has none.",
+    )
+
+    def upstreams(self) -> Sequence[str]:
+        return () if self.from_ is None else (self.from_,)
 
 
 def dump(options: NodeOptions) -> dict[str, Any]:

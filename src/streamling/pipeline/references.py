@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from streamling.errors import Problem, StreamlingError
+from streamling.pipeline.dead_letters import dead_letters_of, sink_problems
 from streamling.pipeline.graph import canonical, find_cycle, resolve, topological_order
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind, Place
@@ -23,6 +24,7 @@ def link(drafts: Sequence[Draft], problems: list[Problem]) -> list[Node]:
     for draft in by_name.values():
         if draft.options is None and isinstance(draft.raw, dict) and isinstance(draft.raw.get("from"), str):
             _upstream(draft.raw["from"], draft, by_name, problems)
+    problems += sink_problems(drafts, by_name)
     upstreams = {node.name: node.upstreams for node in nodes}
     graph = {name: [up for up in read if up in upstreams] for name, read in upstreams.items()}
     cycle = find_cycle(graph)
@@ -56,6 +58,7 @@ def _node(draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -
         kind=draft.kind,
         options=draft.options,
         upstreams=tuple(dict.fromkeys(name for name in found if name is not None)),
+        dead_letters=dead_letters_of(draft, by_name, problems),
         primary_key=draft.options.primary_key,
         place=draft.place,
         places=draft.places(),

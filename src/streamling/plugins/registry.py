@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.options import Downstream, FreeForm, NodeOptions, Parallel, Rebatched
+from streamling.pipeline.options import Downstream, FreeForm, NodeOptions, Parallel, Rebatched, SinkOptions
 
 if TYPE_CHECKING:
     from streamling.plugins.functions import SqlFunction
@@ -50,7 +50,7 @@ _PLUGIN_FIELDS: Mapping[NodeKind, tuple[type[NodeOptions], ...]] = MappingProxyT
     {
         NodeKind.SOURCE: (Parallel,),
         NodeKind.TRANSFORM: (Downstream, Rebatched, Parallel),
-        NodeKind.SINK: (Downstream, Rebatched, Parallel),
+        NodeKind.SINK: (SinkOptions, Rebatched, Parallel),
     }
 )
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
+from streamling.kafka.registry import NotRegistered, RegisteredSchema, SchemaRegistry
 from streamling.sources._kafka_failures import (
     AVRO_VALUE,
+    MESSAGE,
+    MISSING_SCHEMA,
     NOT_FRAMED,
+    UNDECODABLE,
     UNKNOWN_KEY_SCHEMA,
     UNKNOWN_SCHEMA,
+    Complaint,
     literal,
+    passing,
     raising,
+    stopping,
 )
 from streamling.sources._kafka_keys import decoded_key, plain_key
 from streamling.sql.plan import quoted
@@ -35,8 +41,13 @@ _DECODED = "__streamling_decoded"
 class AvroFormat:
     """Knows the schemas of a topic: the one rows come out in (the reader's) and those messages were written with."""
 
-    def __init__(self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry) -> None:
+    def __init__(
+        self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry, *, sifting: bool = False
+    ) -> None:
         self._node = node
+        self._sifting = sifting
+        self._instead = passing if sifting else stopping(node)
+        self._mode = "PERMISSIVE" if sifting else "FAILFAST"
         self._subject = f"{topic}-value"
         self._options = options
         self._registry = registry
@@ -47,6 +58,9 @@ class AvroFormat:
         self._writers: dict[int, RegisteredSchema] = {}
         #: schemas of message keys that were met in tombstones
         self._keys: dict[int, Any] = {}
+        #: ids in messages and in their keys that the registry does not know, where that makes them bad rows
+        self._missing: set[int] = set()
+        self._missing_keys: set[int] = set()
         self._loaded = False
 
     # ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -68,6 +82,14 @@ class AvroFormat:
     def learn(self, id: int, *, of_key: bool) -> None:
         """A message, or the key of a tombstone, was written with a schema not known yet. That of a message may be newer
         than the reader's."""
+        try:
+            self._learn(id, of_key=of_key)
+        except NotRegistered:
+            if not self._sifting:
+                raise
+            (self._missing_keys if of_key else self._missing).add(id)
+
+    def _learn(self, id: int, *, of_key: bool) -> None:
         if of_key:
             self._keys[id] = self._registry.by_id(id).schema
             return
@@ -110,7 +132,7 @@ class AvroFormat:
     def payloads(self) -> dict[str, Column]:
         """Columns that hold decoded structs, to be made in one projection below `values`."""
         if not self._skips_resolution:
-            return {"payload": self._decoded("FAILFAST", self.record.reader)}
+            return {"payload": self._decoded(self._mode, self._sifted(self.record.reader))}
         return {f"payload{id}": self._alone(id) for id in sorted(self._writers)} | {"payload": self._checked()}
 
     def key_text(self) -> Column:
@@ -121,7 +143,9 @@ class AvroFormat:
         unknown = raising(self._node, UNKNOWN_KEY_SCHEMA, "CAST(conv(hex(substring(key, 2, 4)), 16, 10) AS STRING)")
         column = f.when(f.expr("key IS NULL"), f.lit(None))
         for id, schema in sorted(self._keys.items()):
-            column = column.when(frame == f.lit(_frame(id)), decoded_key(schema))
+            column = column.when(frame == f.lit(_frame(id)), decoded_key(schema, self._mode))
+        for id in sorted(self._missing_keys):
+            column = column.when(frame == f.lit(_frame(id)), f.lit(None))
         framed = f.expr("length(key) >= 5 AND substring(key, 1, 1) = X'00'")
         return column.when(framed, f.expr(unknown)).otherwise(plain_key())
 
@@ -135,13 +159,35 @@ class AvroFormat:
             return [(column.field, self._first(column.field)) for column in self.record.columns]
         return [(column.field, self._value(column, "payload")) for column in self.record.columns]
 
+    def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
+        value = f"{MESSAGE}.value"
+        id = f"CAST(conv(hex(substring({value}, 2, 4)), 16, 10) AS STRING)"
+        missing = ", ".join(f"X'{_frame(id).hex()}'" for id in sorted(self._missing))
+        unknown = [Complaint(f"substring({value}, 1, 5) IN ({missing})", MISSING_SCHEMA, id)] if missing else []
+        decoded = "payload" if self._skips_resolution else f"payload.{_DECODED}"
+        return [
+            Complaint(f"{value} IS NOT NULL AND NOT ({_framed(value)})", NOT_FRAMED, f"hex(substring({value}, 1, 5))"),
+            *unknown,
+            Complaint(f"{value} IS NOT NULL AND {decoded} IS NULL", UNDECODABLE),
+            *self._misfits(places),
+        ]
+
+    def _misfits(self, places: Mapping[str, str]) -> list[Complaint]:
+        if self._skips_resolution:
+            return []
+        return [
+            Complaint(f"{place} IS NOT NULL AND {places[name]} IS NULL", AVRO_VALUE, _bytes_of(column, place))
+            for column in self.record.columns
+            if is_wide(column.field.type)
+            for name, place in ((column.field.name, f"payload.{quoted(column.field.name)}"),)
+        ]
+
     def is_decoded(self) -> Column:
         """Whether a message can be decoded at all; never fails."""
         from pyspark.sql import functions as f
 
-        sentinel = {"name": _DECODED, "type": "boolean", "default": True}
-        reader = {**self.record.reader, "fields": [*self.record.reader["fields"], sentinel]}
-        return f.coalesce(self._decoded("PERMISSIVE", reader, complain=False).getField(_DECODED), f.lit(False))
+        decoded = self._decoded("PERMISSIVE", _with_sentinel(self.record.reader), complain=False)
+        return f.coalesce(decoded.getField(_DECODED), f.lit(False))
 
     @property
     def _skips_resolution(self) -> bool:
@@ -155,12 +201,18 @@ class AvroFormat:
         column = f.when(f.expr("value IS NULL"), f.lit(None))
         for id, writer in sorted(self._writers.items()):
             column = column.when(frame == f.lit(_frame(id)), _from_avro(writer.schema, reader, mode))
+        for id in sorted(self._missing):
+            column = column.when(frame == f.lit(_frame(id)), f.lit(None))
         return column.otherwise(f.expr(self._complaint())) if complain else column
 
+    def _sifted(self, reader: Any) -> Any:
+        return _with_sentinel(reader) if self._sifting else reader
+
     def _complaint(self) -> str:
+        """A schema that is not known stops the plan in any case: the registry has to be asked."""
         unknown = raising(self._node, UNKNOWN_SCHEMA, "CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS STRING)")
-        foreign = raising(self._node, NOT_FRAMED, "hex(substring(value, 1, 5))")
-        return f"IF(length(value) >= 5 AND substring(value, 1, 1) = X'00', {unknown}, {foreign})"
+        foreign = self._instead(NOT_FRAMED, "hex(substring(value, 1, 5))")
+        return f"IF({_framed('value')}, {unknown}, {foreign})"
 
     # without resolution every schema gives a struct of its own, and rows take their columns from the one that is there
 
@@ -169,13 +221,20 @@ class AvroFormat:
 
         schema = self._writers[id].schema
         known = f.expr("substring(value, 1, 5)") == f.lit(_frame(id))
-        return f.when(known, _from_avro(schema, AvroRecord.of(schema).reader, "FAILFAST"))
+        return f.when(known, _from_avro(schema, self._sifted(AvroRecord.of(schema).reader), self._mode))
 
     def _checked(self) -> Column:
         from pyspark.sql import functions as f
 
-        known = f.expr("substring(value, 1, 5)").isin([_frame(id) for id in sorted(self._writers)])
-        checked: Column = f.when(f.expr("value IS NULL"), f.lit(None)).when(known, f.lit(True))
+        frame = f.expr("substring(value, 1, 5)")
+        checked: Column = f.when(f.expr("value IS NULL"), f.lit(None))
+        if self._sifting:
+            for id in sorted(self._writers):
+                checked = checked.when(frame == f.lit(_frame(id)), self._alone(id).getField(_DECODED))
+            for id in sorted(self._missing):
+                checked = checked.when(frame == f.lit(_frame(id)), f.lit(None))
+        else:
+            checked = checked.when(frame.isin([_frame(id) for id in sorted(self._writers)]), f.lit(True))
         return checked.otherwise(f.expr(self._complaint()))
 
     def _first(self, field: pa.Field) -> str:
@@ -195,11 +254,24 @@ class AvroFormat:
         place = f"{payload}.{quoted(name)}"
         if column.value is None:
             return place
-        type_, shown = column.field.type, literal(f"in '{name}'")
-        if is_wide(type_):
-            shown = f"concat({literal(f'{name} is {type_} and has the bytes 0x')}, hex({place}))"
-        misfit = raising(self._node, AVRO_VALUE, shown)
+        if is_wide(column.field.type):
+            misfit = self._instead(AVRO_VALUE, _bytes_of(column, place))
+        else:  # inside of a struct or list, where a null would be taken for one
+            misfit = raising(self._node, AVRO_VALUE, literal(f"in '{name}'"))
         return column.value.replace("{0}", place).replace(MISFIT, misfit)
+
+
+def _bytes_of(column: AvroColumn, place: str) -> str:
+    return f"concat({literal(f'{column.field.name} is {column.field.type} and has the bytes 0x')}, hex({place}))"
+
+
+def _framed(value: str) -> str:
+    return f"length({value}) >= 5 AND substring({value}, 1, 1) = X'00'"
+
+
+def _with_sentinel(reader: Any) -> Any:
+    sentinel = {"name": _DECODED, "type": "boolean", "default": True}
+    return {**reader, "fields": [*reader["fields"], sentinel]}
 
 
 def _frame(id: int) -> bytearray:

@@ -1,13 +1,16 @@
 """Messages that cannot become rows: Spark stops at the first, and tells us which one and why.
 
 What goes wrong inside Spark comes back as the text of an exception. So that it can be told apart, and told to the user
-in their terms, the text is a small JSON object.
+in their terms, the text is a small JSON object. Where bad messages have a sink of their own, nothing stops: values that
+cannot be had are null, and `Complaint`s say which rows that makes bad.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from streamling.errors import StreamlingError
@@ -23,6 +26,8 @@ OPERATION: Final = "operation"
 JSON_TEXT: Final = "json"
 JSON_VALUE: Final = "json value"
 AVRO_VALUE: Final = "avro value"
+UNDECODABLE: Final = "undecodable"
+MISSING_SCHEMA: Final = "missing schema"
 
 _REMEDY_FRAME = "the topic is not written with a schema registry; set data_format, or remove the message"
 #: kind of failure → the sentence over the detail, and the remedy
@@ -36,6 +41,8 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
         "is a tombstone (it has no value), and its key {0} does not hold the primary key",
         "write the key columns as the message key: JSON, Avro, or the value itself",
     ),
+    UNDECODABLE: ("cannot be decoded with the Avro schema it names: it is cut short or damaged", None),
+    MISSING_SCHEMA: ("was written with schema {0}, which the schema registry does not know", None),
     OPERATION: ("has the header dbz.op = '{0}', expected one of r, c, u, d", None),
     JSON_TEXT: ("is no JSON object: {0}", None),
     AVRO_VALUE: (
@@ -74,6 +81,39 @@ def raising(node: str, kind: str, detail: str = "''") -> str:
         f"raise_error(concat({head}, CAST(partition AS STRING), "
         f"',\"offset\":', CAST(offset AS STRING), ',\"detail\":\"', hex(CAST({detail} AS BINARY)), '\"}}'))"
     )
+
+
+#: SQL for what stands in place of a value that cannot be had: a kind of failure, and SQL for its detail
+Instead = Callable[..., str]
+
+
+def stopping(node: str) -> Instead:
+    """A value that cannot be had stops the plan."""
+    return partial(raising, node)
+
+
+def passing(kind: str, detail: str = "''") -> str:
+    """A value that cannot be had is null; a `Complaint` is made of it elsewhere."""
+    return "NULL"
+
+
+#: a column with the message itself, under a name that no other projection makes
+MESSAGE: Final = "__message"
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Why a message is no row: SQL for when it is so, and for the detail."""
+
+    condition: str
+    kind: str
+    detail: str = "''"
+
+    def sentence(self) -> str:
+        """SQL for the error."""
+        told, remedy = _SENTENCES[self.kind]
+        before, _, after = f"the message {told}{f' ({remedy})' if remedy else ''}".partition("{0}")
+        return f"concat({literal(before)}, coalesce({self.detail}, ''), {literal(after)})"
 
 
 def literal(text: str) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
-from streamling.sources._kafka_failures import JSON_TEXT, JSON_VALUE, literal, raising
+from streamling.sources._kafka_failures import JSON_TEXT, JSON_VALUE, MESSAGE, Complaint, Instead, literal
 from streamling.sources._kafka_keys import plain_key
 from streamling.sql.library.wide import MEMBER, PARSE
 from streamling.sql.plan import quoted
@@ -28,8 +28,8 @@ _SHOWN = 200
 class JsonFormat:
     """Columns come in alphabetical order, all nullable; keys that are no columns are ignored."""
 
-    def __init__(self, node: str, schema: Mapping[str, str]) -> None:
-        self._node = node
+    def __init__(self, schema: Mapping[str, str], instead: Instead) -> None:
+        self._instead = instead
         self._schema = pa.schema([pa.field(name, parse_type(schema[name])) for name in sorted(schema)])
 
     def load(self) -> None:
@@ -70,7 +70,7 @@ class JsonFormat:
             "payload": f.expr(
                 f"""CASE WHEN value IS NULL THEN NULL
                 WHEN is_valid_utf8({text}) AND ltrim({text}) LIKE '{{%' THEN from_json({text}, {schema}, {options})
-                ELSE {raising(self._node, JSON_TEXT, f"IF(is_valid_utf8({text}), {shown}, 'it is no UTF-8')")} END"""
+                ELSE {self._instead(JSON_TEXT, f"IF(is_valid_utf8({text}), {shown}, 'it is no UTF-8')")} END"""
             ),
         }
 
@@ -84,15 +84,28 @@ class JsonFormat:
         return call(MEMBER, _DOCUMENT, literal(field.name), types=[field.type])
 
     def checks(self) -> dict[str, str]:
-        bad = raising(self._node, JSON_TEXT, f"left(payload.{_CORRUPT}, {_SHOWN})")
+        bad = self._instead(JSON_TEXT, f"left(payload.{_CORRUPT}, {_SHOWN})")
         return {"checked": f"IF(payload.{_CORRUPT} IS NULL, payload, {bad})"}
 
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         return [(field, self._value(field)) for field in self._schema]
 
+    def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
+        text = f"CAST({MESSAGE}.value AS STRING)"
+        no_object = f"IF(is_valid_utf8({text}), left({text}, {_SHOWN}), 'it is no UTF-8')"
+        return [
+            Complaint(f"{MESSAGE}.value IS NOT NULL AND checked IS NULL", JSON_TEXT, no_object),
+            *(
+                Complaint(f"{place} IS NOT NULL AND {places[field.name]} IS NULL", JSON_VALUE, _shown(field, place))
+                for field in self._schema
+                if layout_of(field.type) or _conversion(field.type)
+                for place in (_place(field),)
+            ),
+        ]
+
     def _value(self, field: pa.Field) -> str:
-        place = f"checked.{quoted(field.name)}"
-        bad = raising(self._node, JSON_VALUE, f"concat({literal(field.name + ' = ')}, CAST({place} AS STRING))")
+        place = _place(field)
+        bad = self._instead(JSON_VALUE, _shown(field, place))
         if layout := layout_of(field.type):
             # whether the message is an object at all is told by the first of the two
             return f"IF(checked IS NULL, NULL, {checked(self._wide(field, place), layout, bad)})"
@@ -100,6 +113,14 @@ class JsonFormat:
         if conversion is None:
             return place
         return f"IF({place} IS NULL, NULL, coalesce({conversion.replace('{0}', place)}, {bad}))"
+
+
+def _place(field: pa.Field) -> str:
+    return f"checked.{quoted(field.name)}"
+
+
+def _shown(field: pa.Field, place: str) -> str:
+    return f"concat({literal(field.name + ' = ')}, CAST({place} AS STRING))"
 
 
 def _has_fractions(type_: pa.DataType) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.sources._kafka_failures import TOMBSTONE, TOMBSTONE_KEY, literal, raising
+from streamling.sources._kafka_failures import MESSAGE, TOMBSTONE, TOMBSTONE_KEY, Complaint, Instead, literal
 from streamling.sql.library.wide import PARSE
 from streamling.sql.wide_calls import call, checked
 from streamling.types.spark import to_spark_type
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 KEY = "__tombstone_key"
 
 
-def tombstone_key(node: str, key_text: Column) -> Column:
+def tombstone_key(instead: Instead, key_text: Column) -> Column:
     """The column `KEY`, over Kafka's own columns; ``key_text`` is the key of any message."""
     from pyspark.sql import functions as f
 
-    known = f.coalesce(key_text, f.expr(raising(node, TOMBSTONE_KEY)))
+    known = f.coalesce(key_text, f.expr(instead(TOMBSTONE_KEY)))
     return f.when(f.expr("value IS NULL"), known)
 
 
@@ -35,12 +36,12 @@ def plain_key() -> Column:
     return f.expr("CAST(key AS STRING)")
 
 
-def decoded_key(schema: Any) -> Column:
+def decoded_key(schema: Any, mode: str) -> Column:
     """The key of a message that is Avro in a schema registry's framing, as text."""
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import from_avro
 
-    options = {"mode": "FAILFAST", "avroSchema": json.dumps(_readable(schema))}
+    options = {"mode": mode, "avroSchema": json.dumps(_readable(schema))}
     decoded = from_avro(f.expr("substring(key, 6)"), json.dumps(schema), options)
     if not isinstance(schema, dict) or schema["type"] != "record":
         return _text(decoded, schema)
@@ -87,15 +88,15 @@ def _is_bytes(avro: Any) -> bool:
     return bool(avro == "bytes")
 
 
-def without_tombstones(payload: Column, node: str) -> Column:
+def without_tombstones(payload: Column, instead: Instead) -> Column:
     """A payload that stops the plan where there is none. It hangs on the payload because a plan that does not use a
     column leaves it out with everything in it."""
     from pyspark.sql import functions as f
 
-    return f.when(f.expr("value IS NULL"), f.expr(raising(node, TOMBSTONE))).otherwise(payload)
+    return f.when(f.expr("value IS NULL"), f.expr(instead(TOMBSTONE))).otherwise(payload)
 
 
-def key_value(node: str, field: pa.Field, primary_key: tuple[str, ...]) -> str:
+def key_value(instead: Instead, field: pa.Field, primary_key: tuple[str, ...]) -> str:
     """Spark SQL for a key column of a tombstone, over `KEY`: from a JSON object (plain or in the envelope of Kafka
     Connect), from the text itself, or from texts joined by colons as the Kafka sink writes them. Bytes are written in
     hex digits."""
@@ -107,7 +108,7 @@ def key_value(node: str, field: pa.Field, primary_key: tuple[str, ...]) -> str:
         parts = f"split({KEY}, ':')"
         plain = f"IF(size({parts}) = {count}, {parts}[{primary_key.index(field.name)}], NULL)"
     text = f"IF({KEY} LIKE '{{%', {in_json}, {plain})"
-    bad = raising(node, TOMBSTONE_KEY, KEY)
+    bad = instead(TOMBSTONE_KEY, KEY)
     if layout := layout_of(field.type):
         parsed = call(PARSE, text, types=[field.type])
         return f"coalesce({checked(parsed, layout, 'NULL')}, {bad})"
@@ -120,8 +121,16 @@ def _is_binary(type_: pa.DataType) -> bool:
     return bool(pa.types.is_binary(type_) or pa.types.is_fixed_size_binary(type_))
 
 
-def with_tombstones(value: str, node: str, field: pa.Field, primary_key: tuple[str, ...]) -> str:
+def with_tombstones(value: str, instead: Instead, field: pa.Field, primary_key: tuple[str, ...]) -> str:
     """The value of a column, taken from the key where the message is a tombstone."""
     if field.name not in primary_key:
         return value
-    return f"IF({KEY} IS NULL, {value}, {key_value(node, field, primary_key)})"
+    return f"IF({KEY} IS NULL, {value}, {key_value(instead, field, primary_key)})"
+
+
+def tombstone_complaints(primary_key: tuple[str, ...], places: Mapping[str, str]) -> list[Complaint]:
+    """Tombstones that delete nothing; ``places`` are the finished columns."""
+    if not primary_key:
+        return [Complaint(f"{MESSAGE}.value IS NULL", TOMBSTONE)]
+    missing = " OR ".join([f"{KEY} IS NULL", *(f"{places[name]} IS NULL" for name in primary_key if name in places)])
+    return [Complaint(f"{MESSAGE}.value IS NULL AND ({missing})", TOMBSTONE_KEY, KEY)]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from streamling.sources._kafka_failures import OPERATION, raising
-from streamling.sources._kafka_keys import KEY, tombstone_key, with_tombstones, without_tombstones
+from streamling.sources._kafka_failures import OPERATION, Complaint, Instead, passing, stopping
+from streamling.sources._kafka_keys import KEY, tombstone_complaints, tombstone_key, with_tombstones, without_tombstones
+from streamling.sources._kafka_sieve import ERROR, message, reject, verdict
 from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
@@ -51,49 +52,99 @@ class Format(Protocol):
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         """The columns of the payload, each with Spark SQL over the columns of the other two."""
 
+    def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
+        """What makes a message a bad row, over the columns of all three and `MESSAGE`; ``places`` are the
+        finished columns by name."""
+
 
 def decoded_rows(
     messages: DataFrame, format: Format, schema: pa.Schema, node: str, primary_key: tuple[str, ...]
 ) -> DataFrame:
-    """Rows with the columns of ``schema``. Projections on top of each other: what is used more than once, and costs
-    something, is made once in the lower one."""
+    """Rows with the columns of ``schema``; a message that is none stops the plan."""
+    rows = _Rows(format, schema, stopping(node), primary_key)
+    frame = _checked(messages.select(*rows.lower()), format)
+    values = rows.values()
+    register(messages.sparkSession, values.values())
+    return _finished(frame, schema, values)
+
+
+def sifted_rows(
+    messages: DataFrame, format: Format, schema: pa.Schema, topic: str, primary_key: tuple[str, ...]
+) -> DataFrame:
+    """The same with a column `REJECT`, which tells the messages that are no rows. Values are made before it is asked
+    what they make of the message, and under names that no column of the user's has."""
+    from pyspark.sql import functions as f
+
+    rows = _Rows(format, schema, passing, primary_key)
+    frame = _checked(messages.select(*rows.lower(), message(messages.columns)), format)
+    values = rows.values()
+    places = {name: f"__value{number}" for number, name in enumerate(values)}
+    register(messages.sparkSession, values.values())
+    frame = frame.select("*", *(f.expr(value).alias(places[name]) for name, value in values.items()))
+    complaints = [*tombstone_complaints(primary_key, places), *format.complaints(places)]
+    if not rows.has_operation:
+        complaints.append(Complaint(f"{places[OP]} IS NULL", OPERATION, _HEADER))
+    frame = frame.select("*", f.expr(verdict(complaints)).alias(ERROR))
+    return _finished(frame, schema, places, reject(topic))
+
+
+class _Rows:
+    """Projections on top of each other: what is used more than once, and costs something, is made once in the lower
+    one."""
+
+    def __init__(self, format: Format, schema: pa.Schema, instead: Instead, primary_key: tuple[str, ...]) -> None:
+        self._format = format
+        self._wanted = {field.name for field in schema}
+        self._instead = instead
+        self._primary_key = primary_key
+        self.has_operation = any(field.name == OP for field, _ in format.values())
+
+    def lower(self) -> list[Column]:
+        from pyspark.sql import functions as f
+
+        payloads = dict(self._format.payloads())
+        if not self._primary_key:
+            payloads["payload"] = without_tombstones(payloads["payload"], self._instead)
+        lower = [*(column.alias(name) for name, column in payloads.items()), f.expr("partition"), f.expr("offset")]
+        if self._primary_key:
+            lower.append(tombstone_key(self._instead, self._format.key_text()).alias(KEY))
+        if not self.has_operation:
+            lower.append(f.expr(_OPERATION).alias(_HEADER))
+        lower += [f.expr(value).alias(name) for name, value in _METADATA_VALUES.items() if name in self._wanted]
+        return lower
+
+    def values(self) -> dict[str, str]:
+        """Spark SQL of the columns that do not come as they are."""
+        instead, key = self._instead, self._primary_key
+        values = {field.name: with_tombstones(value, instead, field, key) for field, value in self._format.values()}
+        said = values[OP] if self.has_operation else operation(instead)
+        values[OP] = f"IF({KEY} IS NULL, {said}, 'd')" if key else said
+        return values
+
+
+def _checked(frame: DataFrame, format: Format) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    checks = format.checks()
+    return frame.select("*", *(f.expr(value).alias(name) for name, value in checks.items())) if checks else frame
+
+
+def _finished(frame: DataFrame, schema: pa.Schema, values: Mapping[str, str], *more: Column) -> DataFrame:
     from pyspark.sql import functions as f
 
     from streamling.types.spark import to_spark_schema
 
-    has_operation = any(field.name == OP for field, _ in format.values())
-    payloads = dict(format.payloads())
-    if not primary_key:
-        payloads["payload"] = without_tombstones(payloads["payload"], node)
-    lower = [
-        *(column.alias(name) for name, column in payloads.items()),
-        f.expr("partition"),
-        f.expr("offset"),
-    ]
-    if primary_key:
-        lower.append(tombstone_key(node, format.key_text()).alias(KEY))
-    if not has_operation:
-        lower.append(f.expr(_OPERATION).alias(_HEADER))
-    wanted = {field.name for field in schema}
-    lower += [f.expr(value).alias(name) for name, value in _METADATA_VALUES.items() if name in wanted]
-
-    values = {field.name: with_tombstones(value, node, field, primary_key) for field, value in format.values()}
-    said = values[OP] if has_operation else operation(node)
-    values[OP] = f"IF({KEY} IS NULL, {said}, 'd')" if primary_key else said
-    register(messages.sparkSession, values.values())
-    frame = messages.select(*lower)
-    if checks := format.checks():
-        frame = frame.select("*", *(f.expr(value).alias(name) for name, value in checks.items()))
     return frame.select(
         *(
             f.expr(values.get(field.name, f"`{field.name}`")).alias(field.name, metadata=field.metadata)
             for field in to_spark_schema(schema).fields
-        )
+        ),
+        *more,
     )
 
 
-def operation(node: str) -> str:
+def operation(instead: Instead) -> str:
     """Spark SQL for ``_gs_op`` over `_HEADER`, which is null where there is no header."""
     meanings = ", ".join(f"'{header}', '{op}'" for header, op in _OPERATIONS.items())
-    unknown = raising(node, OPERATION, _HEADER)
+    unknown = instead(OPERATION, _HEADER)
     return f"coalesce(try_element_at(map({meanings}), coalesce({_HEADER}, 'c')), {unknown})"

@@ -14,19 +14,28 @@ from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.errors import error_text
 from streamling.kafka.registry import SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
-from streamling.pipeline.options import Options, Parallel, SourceOptions
+from streamling.pipeline.options import Options, Parallel, Rejecting, SourceOptions
 from streamling.pipeline.scalars import BadValueError, Duration, folded
 from streamling.pipeline.typenames import TypeName
 from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
+from streamling.plugins.rejects import REJECT
 from streamling.sources._kafka_avro import AvroFormat
-from streamling.sources._kafka_failures import UNKNOWN_KEY_SCHEMA, UNKNOWN_SCHEMA, Failure, find_failure, message_place
+from streamling.sources._kafka_failures import (
+    UNKNOWN_KEY_SCHEMA,
+    UNKNOWN_SCHEMA,
+    Failure,
+    find_failure,
+    message_place,
+    passing,
+    stopping,
+)
 from streamling.sources._kafka_filter import compiled_filter, filtered
 from streamling.sources._kafka_group import SourceGroup
 from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
 from streamling.sources._kafka_offsets import Offsets
 from streamling.sources._kafka_pace import pace
-from streamling.sources._kafka_rows import METADATA, OP, decoded_rows
+from streamling.sources._kafka_rows import METADATA, OP, decoded_rows, sifted_rows
 from streamling.sources._kafka_trouble import broker_trouble, first_undecodable, is_undecodable
 
 if TYPE_CHECKING:
@@ -91,7 +100,7 @@ class AvroDecoding(Options):
             )
 
 
-class KafkaSourceOptions(AvroDecoding, Parallel, SourceOptions):
+class KafkaSourceOptions(AvroDecoding, Parallel, Rejecting, SourceOptions):
     """Rows of a Kafka topic, Avro with a schema registry or JSON with a declared schema."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
@@ -167,8 +176,14 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _make_format(self) -> AvroFormat | JsonFormat:
         name, options = self.context.name, self.options
         if options.schema_ is not None:
-            return JsonFormat(name, options.schema_)
-        return AvroFormat(name, self._topic, options, SchemaRegistry.of(self._config, _SECTION))
+            return JsonFormat(options.schema_, passing if self._sifting else stopping(name))
+        registry = SchemaRegistry.of(self._config, _SECTION)
+        return AvroFormat(name, self._topic, options, registry, sifting=self._sifting)
+
+    @property
+    def _sifting(self) -> bool:
+        """Whether messages that are no rows have a sink of their own."""
+        return self.options.errors is not None
 
     def connectors(self) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
@@ -296,7 +311,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             **self._which(offsets),
             "startingOffsets": self._offsets.spark(offsets),
             "failOnDataLoss": "true",
-            "includeHeaders": str(OP not in self._format.schema().names).lower(),
+            "includeHeaders": str(self._sifting or OP not in self._format.schema().names).lower(),
             "kafkaConsumer.pollTimeoutMs": str(int(self._config.consumer_fetch_timeout_sec * 1000)),
             "groupIdPrefix": f"streamling-{self.context.name}",
             **pace(self.context, spark.sparkContext.defaultParallelism),
@@ -310,8 +325,13 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def _rows(self, messages: DataFrame) -> DataFrame:
         primary_key = self.context.primary_key or self._format.primary_key()
-        rows = decoded_rows(messages, self._format, self._schema(), self.context.name, primary_key)
-        return rows if self._filter is None else filtered(rows, self._filter)
+        if self._sifting:
+            rows = sifted_rows(messages, self._format, self._schema(), self._topic, primary_key)
+        else:
+            rows = decoded_rows(messages, self._format, self._schema(), self.context.name, primary_key)
+        if self._filter is None:
+            return rows
+        return filtered(rows, f"{REJECT} IS NOT NULL OR ({self._filter})" if self._sifting else self._filter)
 
     def _undecodable(self) -> StreamlingError:
         """Spark does not say which message it could not decode: look for the first."""

@@ -1,0 +1,86 @@
+"""Dead-letter sinks: which sink takes the rows that a node cannot use (`errors: {to: SINK}`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from streamling.errors import Problem
+from streamling.pipeline.graph import resolve
+from streamling.pipeline.mistakes import place_problem
+from streamling.pipeline.model import NodeKind, Place
+from streamling.pipeline.nodes import Draft
+from streamling.pipeline.suggest import did_you_mean, listing
+
+#: the key of bad rows: the same row has the same one when it comes again after a restart
+KEY: Final = ("id",)
+
+
+def dead_letters_of(draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
+    """The declared name of the sink that takes the bad rows of ``draft``."""
+    reference = _written(draft.raw)
+    if reference is None:
+        return None
+    place = draft.document.spot((*draft.path, "errors", "to")).value
+    name = resolve(reference, by_name)
+    sinks = [each.name for each in by_name.values() if each.kind is NodeKind.SINK and each is not draft]
+    if name is None:
+        remedy = did_you_mean(reference, sinks, f"sinks: {listing(sinks)}")
+        message = f"{draft} sends bad rows to '{reference}', and there is no such sink"
+        problems.append(place_problem(message, place, remedy))
+        return None
+    sink = by_name[name]
+    if sink is draft or sink.kind is not NodeKind.SINK:
+        what = "itself" if sink is draft else f"'{name}', which is a {sink.kind}"
+        problems.append(place_problem(f"{draft} sends bad rows to {what}", place, "name another sink"))
+        return None
+    return name
+
+
+def sink_problems(drafts: Sequence[Draft], by_name: Mapping[str, Draft]) -> list[Problem]:
+    """Every sink takes rows of a node, or the bad rows of some."""
+    rejecting: dict[str, list[Draft]] = {}
+    lost = False
+    for draft in drafts:
+        name = resolve(_written(draft.raw) or "", by_name)
+        if name is not None and by_name[name].kind is NodeKind.SINK:
+            rejecting.setdefault(name, []).append(draft)
+        elif isinstance(draft.raw, dict) and "errors" in draft.raw:
+            lost = True
+    problems = []
+    for sink in drafts:
+        if sink.kind is NodeKind.SINK and sink.options is not None:
+            of = rejecting.get(sink.name, [])
+            # a sink that nobody names may be the one that a misspelt `errors` means; that mistake is enough
+            if sink.raw.get("from") is None and not of and not lost:
+                remedy = "add it: Name of the source or transform whose rows this node takes."
+                problems.append(place_problem(f"{sink}: the field 'from' is missing", sink.place, remedy))
+            problems += _dead_letter_problems(sink, of)
+    return problems
+
+
+def _dead_letter_problems(sink: Draft, rejecting: Sequence[Draft]) -> list[Problem]:
+    problems = []
+    if rejecting and sink.raw.get("from") is not None:
+        message = f"{sink} takes the bad rows of {_names(rejecting)}, and cannot take those of another node as well"
+        remedy = "remove 'from', or write bad rows to a sink of their own"
+        problems.append(place_problem(message, _place(sink, "from"), remedy))
+    if rejecting and _written(sink.raw) is not None and rejecting != [sink]:
+        message = f"{sink} takes the bad rows of {_names(rejecting)}, and cannot have a dead-letter sink itself"
+        problems.append(place_problem(message, _place(sink, "errors"), "remove 'errors'"))
+    return problems
+
+
+def _written(raw: Any) -> str | None:
+    """What stands in `errors.to`, also of a node that has other mistakes."""
+    errors = raw.get("errors") if isinstance(raw, dict) else None
+    to = errors.get("to") if isinstance(errors, dict) else None
+    return to if isinstance(to, str) else None
+
+
+def _names(drafts: Sequence[Draft]) -> str:
+    return listing(f"'{draft.name}'" for draft in drafts)
+
+
+def _place(draft: Draft, field: str) -> Place:
+    return draft.document.spot((*draft.path, field)).key
