@@ -14,6 +14,9 @@ _COLLECTED_ROWS = 200_000
 _ROWS = 1_000_000
 #: messages that are worth a task of their own
 _FEWEST_PER_TASK = 20_000
+#: All that one fetch has brought (1 MB): for every poll Spark asks the broker where the partition begins and ends. With
+#: Kafka's default of 500 messages per poll the broker's work is 0.9 instead of 0.4 µs per message.
+_MOST_PER_POLL = "100000"
 
 #: options of Spark's reader that only a stream knows
 STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
@@ -24,7 +27,7 @@ def pace(context: NodeContext[KafkaSourceOptions], cores: int) -> dict[str, str]
     puts the rows of several tasks together keeps the order of tasks, and with it the order of the partition."""
     options = context.options
     rows = options.batch_size or (_COLLECTED_ROWS if context.collected else _ROWS)
-    chosen = {"maxOffsetsPerTrigger": str(rows)}
+    chosen = {"maxOffsetsPerTrigger": str(rows), "kafka.max.poll.records": _MOST_PER_POLL}
     if options.batch_flush_interval is not None:
         chosen["minOffsetsPerTrigger"] = str(rows)
         chosen["maxTriggerDelay"] = f"{int(options.batch_flush_interval * 1000)}ms"
