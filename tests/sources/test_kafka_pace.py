@@ -21,7 +21,7 @@ def _pace(*, cores: int = 2, collected: bool = True, divisible: bool = True, **o
 
 
 def test_each_core_gets_a_share_of_a_batch():
-    assert _pace() == {"maxOffsetsPerTrigger": "200000", "maxRecordsPerPartition": "100000"}
+    assert (_pace()["maxOffsetsPerTrigger"], _pace()["maxRecordsPerPartition"]) == ("200000", "100000")
     assert _pace(cores=3, batch_size=100_000)["maxRecordsPerPartition"] == "33334"
 
 
