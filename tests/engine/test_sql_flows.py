@@ -1,11 +1,13 @@
 """SQL inside pipelines: fused, fanned out, united, streamed; and what its failures look like."""
 
+import pyarrow as pa
 import pytest
 import xxhash
 from Crypto.Hash import keccak
 
 from streamling.errors import InvalidPipeline, StreamlingError
-from tests.engine.harness import Bench, eventually, finish
+from streamling.pipeline.model import NodeKind
+from tests.engine.harness import Bench, DoubleTransform, eventually, finish
 
 pytestmark = pytest.mark.spark
 
@@ -113,6 +115,29 @@ def test_sql_below_an_arrow_transform_goes_back_to_spark(bench):
         )
     )
     assert sorted(run.table("out").column("double").to_pylist()) == [190, 192, 194, 196, 198]
+
+
+class RebuiltTransform(DoubleTransform):
+    """Its batches have the right columns, and nothing that says what these stand for."""
+
+    def process(self, batch):
+        doubled = super().process(batch)
+        return pa.record_batch(dict(zip(doubled.schema.names, doubled.columns, strict=True)))
+
+
+def test_wide_numbers_stay_what_they_are_behind_a_transform_that_builds_its_batches_anew(bench):
+    registry = bench.registry()
+    registry.register(NodeKind.TRANSFORM, "rebuilt", RebuiltTransform)
+    bench.registry = lambda: registry
+    run = bench.run(
+        pipeline(
+            sql("wide", "SELECT id, to_u256(id) AS u FROM numbers WHERE id < 3")
+            + "rebuilt: {type: rebuilt, from: wide}\n"
+            + sql("text", "SELECT id, CAST(u + 1 AS TEXT) AS t FROM rebuilt"),
+            "out: {type: memory, from: text}",
+        )
+    )
+    assert sorted(run.table("out").column("t").to_pylist()) == ["1", "2", "3"]
 
 
 def test_a_streamed_source_with_sql_and_two_sinks(bench):

@@ -19,7 +19,7 @@ from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
 from streamling.engine.results import Results
 from streamling.engine.routing import Router
-from streamling.engine.rows import Rows, check_columns
+from streamling.engine.rows import Rows, as_declared
 from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.model import Node
@@ -319,6 +319,6 @@ class TransformWork:
 
     def _emit(self, results: Iterable[pa.RecordBatch]) -> None:
         for result in results:
-            check_columns(result.schema, self._schema)
-            if result.num_rows:
-                self._outlet.emit(self._rows(self._lane, result))
+            rows = as_declared(result, self._schema)
+            if rows.num_rows:
+                self._outlet.emit(self._rows(self._lane, rows))

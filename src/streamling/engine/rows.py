@@ -119,5 +119,16 @@ def check_columns(found: pa.Schema, declared: pa.Schema) -> None:
         raise StreamlingError.user(f"returned columns ({_columns(found)}), declared ({_columns(declared)})")
 
 
+def as_declared(rows: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
+    """``rows`` after `check_columns`, with what was declared about columns that say nothing themselves: whoever builds
+    a batch anew loses the metadata of its fields, and with it what a wide number stands for."""
+    check_columns(rows.schema, declared)
+    pairs = list(zip(rows.schema, declared, strict=True))
+    if all(field.metadata or not meant.metadata for field, meant in pairs):
+        return rows
+    fields = [field if field.metadata else field.with_metadata(meant.metadata) for field, meant in pairs]
+    return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
+
+
 def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
