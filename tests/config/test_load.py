@@ -330,6 +330,18 @@ def test_the_value_of_an_unknown_key_is_not_shown(case: Case, warned: list[str])
     assert warned[-1] == "the environment variable STREAMLING__SOMETHING is not known and has no effect"
 
 
+def test_a_setting_that_moved_to_the_nodes_is_told_to_have_no_effect(case: Case, warned: list[str]) -> None:
+    case.write("wasm_script:\n  parallelism: 8\n  timeout_sec: 5\n")
+    case.set(WASM_SCRIPT__BATCH_SIZE="100")
+    case.load()
+
+    assert warned == [
+        "config.yaml:2:16: wasm_script.parallelism has no effect any more (set parallelism of the script nodes)",
+        "the environment variable STREAMLING__WASM_SCRIPT__BATCH_SIZE has no effect any more "
+        "(set batch_size of the script nodes)",
+    ]
+
+
 @pytest.mark.parametrize("variable", ["KAFKA_SOURCE", "KAFKA_SOURCE__BROKERS__X", "POSTGRES_SINK_CONNECTIONS__A"])
 def test_a_variable_that_names_no_single_value_is_unknown(case: Case, warned: list[str], variable: str) -> None:
     case.env[f"STREAMLING__{variable}"] = "x"

@@ -23,8 +23,8 @@ DEFAULT_NAME = "config"
 def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) -> AppConfig:
     """The configuration from the file ``name`` (`.yaml` is added) in ``cwd`` and the variables ``env``.
 
-    The default file may be missing. Unknown keys are logged as warnings. Raises `InvalidPipeline` with every
-    problem found.
+    The default file may be missing. Keys that are unknown or have no effect are logged as warnings. Raises
+    `InvalidPipeline` with every problem found.
     """
     reading = Reading()
     path = _find(name, cwd)
@@ -40,7 +40,15 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
         reading.problems += _problems(error, reading.given)
     if reading.problems:
         raise InvalidPipeline(reading.problems)
+    _tell_ineffective(reading)
     return config
+
+
+def _tell_ineffective(reading: Reading) -> None:
+    """Warn of settings that are only there because files of older versions have them."""
+    for setting in settings(AppConfig):
+        if setting.info.deprecated and (given := reading.given.get(setting.path)):
+            reading.ineffective(setting.path, given, str(setting.info.deprecated))
 
 
 def _find(name: str, cwd: Path) -> Path | None:

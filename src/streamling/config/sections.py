@@ -134,8 +134,18 @@ class WasmScript(Section):
     timeout_sec: float = Field(default=60, gt=0, description="Longest time for one batch.")
     memory_limit_mb: int = Field(default=64, ge=8, le=2048, description="Memory of one sandbox, in MiB.")
     runtime_wasm_file_path: values.LocalPath | None = Field(default=None, description="Runtime to use instead.")
-    parallelism: int = Field(default=4, ge=1, description="Legacy default; set it per node.")
-    batch_size: int = Field(default=0, ge=0, description="Legacy default; set it per node.")
+    parallelism: int = Field(
+        default=4,
+        ge=1,
+        deprecated="set parallelism of the script nodes",
+        description="Has no effect any more; nodes have their own.",
+    )
+    batch_size: int = Field(
+        default=0,
+        ge=0,
+        deprecated="set batch_size of the script nodes",
+        description="Has no effect any more; nodes have their own.",
+    )
 
 
 class Plugin(Section):
