@@ -99,6 +99,26 @@ def told_as(what: str) -> Iterator[None]:
         raise wrapped from error
 
 
+class BadRow(StreamlingError):
+    """One of the rows that an operator was given cannot be used, now or later, and none of them has taken effect. Where
+    the node has a dead-letter sink, the engine looks for the row and goes on with the others."""
+
+    #: the row, for people who have nothing but this error
+    shown: str = ""
+
+    @property
+    def reason(self) -> str:
+        """What a dead-letter sink is told, which has the row."""
+        return f"{self.message} ({self.remedy})" if self.remedy else self.message
+
+    def showing(self, row: str) -> Self:
+        self.shown = row
+        return self
+
+    def __str__(self) -> str:
+        return super().__str__() + self.shown
+
+
 class MistakeInText(StreamlingError):
     """A mistake inside a text of the pipeline file, such as a script: in which field, and in which line of it (1-based;
     0 = the text as a whole)."""

@@ -10,6 +10,7 @@ import streamling.plugins.testing
 def test_the_public_names():
     assert streamling.plugins.__all__ == [
         "END",
+        "BadRow",
         "ByColumns",
         "ByPrimaryKey",
         "Calls",
@@ -28,6 +29,7 @@ def test_the_public_names():
         "Preprocessor",
         "Progress",
         "Rebatched",
+        "Rejecting",
         "RoundRobin",
         "SideOutput",
         "Sink",

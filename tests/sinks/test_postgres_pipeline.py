@@ -15,7 +15,7 @@ import pytest
 from streamling.config import AppConfig
 from streamling.dev.postgres import LocalPostgres
 from streamling.engine.run import PipelineRun
-from streamling.errors import StreamlingError
+from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
@@ -85,7 +85,7 @@ def run(pg: Driver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[s
     nodes = {
         "sources": {"given": {"type": "test.given", "primary_key": "id"}},
         "transforms": {},
-        "sinks": {name: {"from": "given", "type": "postgres", **sink} for name, sink in sinks.items()},
+        "sinks": {name: {"type": "postgres", "from": "given", **sink} for name, sink in sinks.items()},
     }
     pipeline = parse_pipeline(json.dumps(nodes), registry=registry, config=settings)
     started = PipelineRun(pipeline, config=settings, registry=registry, state=MemoryState())
@@ -159,6 +159,29 @@ def test_one_failing_sink_fails_the_pipeline_with_node_and_cause(pg: Driver) -> 
     with pytest.raises(StreamlingError, match=r"postgres sink 'bad': column 'v' .* integer, expected TEXT") as raised:
         run(pg, in_batches([("i", 1, "v")], 1), sinks)
     assert not raised.value.internal
+
+
+def test_rows_that_the_table_refuses_go_to_the_dead_letter_sink(pg: Driver) -> None:
+    pg.create("id bigint primary key CHECK (id <> 5), v varchar(3)")
+    rows = [("d" if n == 3 else "i", n, {7: "too long", 9: "a\0b"}.get(n, "ok")) for n in range(20)]
+    out = {"schema": pg.schema, "table": "t", "errors": {"to": "refused"}}
+    run(pg, in_batches(rows, 10), {"out": out, "refused": {"from": None, "schema": pg.schema, "table": "refused"}})
+
+    assert [id for id, _ in pg.rows()] == [n for n in range(20) if n not in (3, 5, 7, 9)]
+    letters = pg.execute("SELECT position, error, payload FROM {s}.refused ORDER BY position")
+    assert [position for position, _, _ in letters] == ["id=5", "id=7", "id=9"]
+    for (_, error, _), expected in zip(letters, ("t_id_check", "too long for type", "NUL character"), strict=True):
+        assert expected in error
+    assert letters[1][2] == '{"id":7,"v":"too long","_gs_op":"i"}'
+
+
+def test_a_table_that_is_gone_is_no_reason_to_reject_rows(pg: Driver) -> None:
+    rows = batch(("u", 1, "v"))
+    with pg.opened(rows.schema) as sink:
+        pg.execute("DROP TABLE {t}")
+        with pytest.raises(StreamlingError, match="does not exist") as raised:
+            sink.write(rows)
+    assert not isinstance(raised.value, BadRow)
 
 
 def test_update_where_a_missing_column_is_a_mistake_in_the_file(pg: Driver) -> None:

@@ -21,7 +21,7 @@ from streamling.plugins.nothing import NoMetrics, NoState
 from streamling.plugins.registry import Registry
 from streamling.plugins.testing import Bench as OperatorBench
 from streamling.plugins.testing import TransformContract
-from streamling.plugins.testing.bench import NAME
+from streamling.plugins.testing.bench import NAME, NoSpark
 from streamling.state.memory import MemoryState
 from streamling.transforms.script import ScriptTransform
 from tests.engine.harness import Bench, finish
@@ -281,3 +281,26 @@ def test_the_examples_run(spark, monkeypatch, capsys):
         "_gs_op": "i",
     }
     assert rows[2] == {"count": 2, "item": "pen", "order_id": 1, "tier": "premium", "_gs_op": "i"}
+
+
+# ── rows that a script fails with ────────────────────────────────────────────────────────────────────────────
+
+
+def test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink() -> None:
+    script = (
+        "function process(row) {\n"
+        "  if (row.id == 7) throw new Error('seven')\n"
+        "  return {id: row.id == 9 ? 'x' : row.id, name: row.name} }"
+    )
+    scripted = {"type": "script", "from": "rows", "primary_key": "id", "language": "js", "script": script}
+    nodes = {
+        "sources": {"rows": {"type": "numbers", "primary_key": "id"}},
+        "transforms": {"scripted": {**scripted, "errors": {"to": "bad"}}},
+        "sinks": {"out": {"type": "memory", "from": "scripted"}, "bad": {"type": "memory"}},
+    }
+    run = Bench(NoSpark()).run(json.dumps(nodes))
+    assert run.table("out")["id"].to_pylist() == [n for n in range(100) if n not in (7, 9)]
+    seven, nine = run.table("bad").to_pylist()
+    assert seven["error"].startswith("the script failed in line 2: Error: seven\n")
+    assert (seven["position"], seven["payload"]) == ("id=7", '{"id":7,"name":"n7","_gs_op":"i"}')
+    assert nine["error"] == "column 'id' is int64 and cannot take a string: x"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamling.checkpoint.clock import Clock
 from streamling.engine.analysis import Analysis, Built, ContextFactory
-from streamling.engine.dead_letters import sifted
+from streamling.engine.dead_letters import Letters, RejectingWork, sifted
 from streamling.engine.flow import Flow, OnMarked, PulledFlow
 from streamling.engine.instances import router_of
 from streamling.engine.lane import Lane
@@ -20,6 +20,7 @@ from streamling.engine.placement import Placement
 from streamling.engine.rebatch import Rebatcher
 from streamling.engine.rows import Rows
 from streamling.engine.side import OnStored, SideStep
+from streamling.engine.sifting import SiftedSink, SiftedTransform
 from streamling.engine.streamed_flow import StreamedFlow
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
@@ -96,17 +97,18 @@ class Builder:
 
     def _flow(self, built: Built, source: Operator[Any], name: str) -> Flow:
         node, outlet = built.node, self._outlet(built.node.name)
-        if node.dead_letters is not None:
-            outlet = sifted(outlet, node.name, self._step(node.dead_letters))
         callbacks = {
             "on_marked": self.callbacks.on_marked,
             "on_end": self.callbacks.on_end,
             "on_failure": self.callbacks.on_failure,
         }
         if isinstance(source, StreamedSource):
+            if node.dead_letters is not None:
+                outlet = sifted(outlet, node.name, self._step(node.dead_letters))
             return StreamedFlow(name, node, source, self.session, outlet, **callbacks)
         assert isinstance(source, Source)
-        return PulledFlow(name, node, source, built.schema, self.session, outlet, **callbacks)
+        letters = self._letters(name, source)
+        return PulledFlow(name, node, source, built.schema, self.session, outlet, letters, **callbacks)
 
     def _add_side(self, built: Built, operator: SideOutput[Any]) -> None:
         node = built.node
@@ -158,12 +160,15 @@ class Builder:
         for number in range(instances):
             operator = first if number == 0 else self._instance(built, first, number)
             name = _instance_name(built, number)
+            letters = self._letters(name, operator)
             if isinstance(operator, Sink):
-                work: Any = SinkWork(name, operator, limit, self.callbacks.on_ack)
+                sink = operator if letters is None else SiftedSink(operator)
+                work: Any = SinkWork(name, sink, limit, self.callbacks.on_ack)
                 self.parts.sinks.append(name)
             else:
-                work = TransformWork(name, operator, built.schema, outlet, self._rows)
-            lanes.append(self._lane(built, name, work))
+                transform = operator if letters is None else SiftedTransform(operator)
+                work = TransformWork(name, transform, built.schema, outlet, self._rows)
+            lanes.append(self._lane(built, name, work if letters is None else RejectingWork(work, letters)))
         self.parts.lanes.extend(lanes)
         upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key if node.upstreams else ()
         if instances > 1 and not set(built.input_schema.names).issuperset(node.primary_key):
@@ -172,6 +177,13 @@ class Builder:
                 "its key (%s) does not arrive: rows go to its instances by %s", ", ".join(node.primary_key), placed
             )
         return LaneStep(node, lanes, router_of(node, type(first), built.input_schema, upstream_key))
+
+    def _letters(self, feeder: str, operator: Operator[Any]) -> Letters | None:
+        """What takes the bad rows of an instance, when its node has a dead-letter sink."""
+        name, rejects = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejects
+        if name is None or rejects is None:
+            return None
+        return Letters(feeder, rejects, self._step(name), self._rows)
 
     def _instance(self, built: Built, first: Operator[Any], number: int) -> Any:
         operator = type(first)(self.context(built.node, built.input_schema, number, built.instances))

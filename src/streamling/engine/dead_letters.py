@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from streamling.engine.lane import Work
 from streamling.engine.network import Outlet, Port, Step
 from streamling.engine.rows import Rows
-from streamling.plugins.rejects import REJECT, bad_rows
+from streamling.plugins.rejects import REJECT, Rejects, bad_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,3 +59,58 @@ class _BadRows:
 
 def _over(rows: Rows, plan: Callable[[DataFrame], DataFrame]) -> Rows:
     return Rows(rows.session, frame=plan(rows.frame()), lineage=rows.lineage, producer=rows.producer)
+
+
+# ── what operators reject ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Letters:
+    """The way from one instance of an operator to the dead-letter sink of its node."""
+
+    def __init__(self, feeder: str, rejects: Rejects, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]) -> None:
+        self._feeder = feeder
+        self._rejects = rejects
+        self._sink = sink
+        self._rows = rows
+        self.ports = sink.ports()
+        for port in self.ports:
+            port.add_feeder(feeder)
+
+    def send(self) -> None:
+        """Hand over what has been rejected so far."""
+        for batch in self._rejects.take():
+            self._sink.accept(self._feeder, self._rows(self._feeder, batch))
+
+    def mark(self, epoch: int) -> None:
+        self.send()
+        for port in self.ports:
+            port.mark(self._feeder, epoch)
+
+
+class RejectingWork:
+    """The work of a lane whose operator rejects rows: they are on their way before the marker of their epoch is."""
+
+    def __init__(self, work: Work, letters: Letters) -> None:
+        self._work = work
+        self._letters = letters
+
+    def open(self, wake: Callable[[], None]) -> None:
+        self._work.open(wake)
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        self._work.process(batch)
+        self._letters.send()
+
+    def proceed(self) -> None:
+        self._work.proceed()
+        self._letters.send()
+
+    def mark(self, epoch: int) -> None:
+        self._work.mark(epoch)
+        self._letters.mark(epoch)
+
+    def finalized(self, epoch: int) -> None:
+        self._work.finalized(epoch)
+
+    def close(self) -> None:
+        self._work.close()

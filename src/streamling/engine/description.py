@@ -104,7 +104,9 @@ def describe_plan(
         name: source for name, built in described.built.items() if isinstance(source := built.operator, AnySource)
     }
     local = isinstance(placement_for(config.spark.master), LocalPlacement)
-    places = {node.name: _place(operator_class(node, registry), local) for node in pipeline}
+    places = {
+        node.name: _place(operator_class(node, registry), local or node.dead_letters is not None) for node in pipeline
+    }
     segments = _segments(pipeline, places)
     number_of = {name: segment.number for segment in segments for name in segment.nodes}
     nodes = {

@@ -27,6 +27,8 @@ from streamling.plugins.operators import OP_COLUMN, AnySource, End, Position, So
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamling.engine.dead_letters import Letters
+
 T = TypeVar("T")
 
 #: called with the flow's name, the epoch and the position that the epoch covers
@@ -172,11 +174,14 @@ class PulledFlow(Flow):
         schema: pa.Schema,
         session: SparkSession,
         outlet: Outlet,
+        letters: Letters | None = None,
         **callbacks: Any,
     ):
         super().__init__(name, node, session, outlet, **callbacks)
         self._source = source
         self._schema = schema
+        self._letters = letters
+        self._ports += [] if letters is None else letters.ports
 
     @property
     def source(self) -> Source[Any]:
@@ -188,6 +193,8 @@ class PulledFlow(Flow):
             if isinstance(step, SourceBatch):
                 if _may_hold_rows(step):
                     self._outlet.emit(self._rows(step))
+                if self._letters is not None:
+                    self._letters.send()
                 self._position = step.position
                 self._act()
             elif isinstance(step, Wait):

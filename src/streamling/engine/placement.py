@@ -50,10 +50,13 @@ class LocalPlacement:
 
 
 class ClusterPlacement:
-    """Arrow transforms, and sinks that may be divided, on the executors."""
+    """Arrow transforms, and sinks that may be divided, on the executors; not those with a dead-letter sink, which is
+    fed from this process."""
 
     def place(self, built: Built) -> Operator[Any]:
         operator = built.operator
+        if built.node.dead_letters is not None:
+            return operator
         if isinstance(operator, Transform):
             return ExecutorTransform(operator, built)
         if isinstance(operator, Sink) and operator.distributable:
@@ -140,6 +143,7 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
         state=NoState(f"{context.name}: state is not available on executors"),
         metrics=NoMetrics(),
         shared=Shared(),
+        rejects=None,
         stopping=NeverStopping(),
         request_stop=ignore_stop,
         restart_stream=nothing_to_await,

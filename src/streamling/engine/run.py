@@ -32,6 +32,7 @@ from streamling.plugins.context import NodeContext
 from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.operators import Position, Progress
 from streamling.plugins.registry import Registry
+from streamling.plugins.rejects import Rejects
 from streamling.plugins.shared import Shared
 from streamling.plugins.side_outputs import LookupTable, SideOutput
 from streamling.state.backend import StateBackend
@@ -131,6 +132,7 @@ class PipelineRun:
             tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
             stopping=self._stopping,
             request_stop=self.stop,
+            rejects=Rejects(node.name, node.primary_key) if node.dead_letters is not None else None,
             restart_stream=lambda timeout: self._parts.flows[flow].restart(timeout),
             checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
         )

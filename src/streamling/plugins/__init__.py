@@ -4,12 +4,13 @@
 class Numbers(Source[NumbersOptions]): ...
 """
 
-from streamling.errors import StreamlingError
+from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.options import (
     Downstream,
     FreeForm,
     Parallel,
     Rebatched,
+    Rejecting,
     SinkOptions,
     SourceOptions,
     TransformOptions,
@@ -39,6 +40,7 @@ from streamling.plugins.side_outputs import LookupTable, SideOutput
 
 __all__ = [
     "END",
+    "BadRow",
     "ByColumns",
     "ByPrimaryKey",
     "Calls",
@@ -57,6 +59,7 @@ __all__ = [
     "Preprocessor",
     "Progress",
     "Rebatched",
+    "Rejecting",
     "RoundRobin",
     "SideOutput",
     "Sink",

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol
 import pyarrow as pa
 
 from streamling.config import AppConfig
+from streamling.errors import BadRow
 from streamling.plugins.functions import SqlFunction
 from streamling.plugins.operators import OptionsT
 from streamling.plugins.shared import Shared
 
 if TYPE_CHECKING:
+    from streamling.plugins.rejects import Rejects
     from streamling.plugins.side_outputs import LookupTable
 
 
@@ -109,8 +111,18 @@ class NodeContext(Generic[OptionsT]):
     #: everything that was delivered before the call is durable and its position stored
     checkpoint: Callable[[float], bool] = nothing_to_await
 
+    #: where bad rows wait for the dead-letter sink; None when the node has none
+    rejects: Rejects | None = None
+
     #: functions that plugins add to SQL, by name
     functions: Mapping[str, type[SqlFunction]] = field(default_factory=dict)
+
+    def reject(self, rows: pa.RecordBatch, error: str) -> None:
+        """Do without ``rows``, as they came, because of ``error``: they go to the node's dead-letter sink. Where there
+        is none, the error is raised. Call it while rows are read, processed or written, or flushed for a marker."""
+        if self.rejects is None:
+            raise BadRow.user(error)
+        self.rejects.add(rows, error)
 
     @property
     def state_key(self) -> str:

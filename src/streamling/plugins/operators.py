@@ -21,7 +21,8 @@ raises cleans up after itself.
 calls, never during one.
 
 **Errors.** Raise `StreamlingError` (``user``/``transient``) to choose the flags; any other exception fails the
-pipeline as an internal error. The engine adds the node's name.
+pipeline as an internal error. The engine adds the node's name. Rows that can never be used are given to
+``context.reject``, or a `BadRow` is raised: with a dead-letter sink (`errors` of the file) the pipeline goes on.
 """
 
 from __future__ import annotations
@@ -225,7 +226,8 @@ class StreamedSource(AnySource[OptionsT]):
     def stream(self, spark: SparkSession, position: Position) -> DataFrame | StreamFrom | None:
         """A streaming DataFrame that starts right after ``position``, or says itself where. None: nothing to read
         before the source calls ``context.restart_stream``. Called once per (re)start of the query; called again
-        after a pause when it raises a retriable error."""
+        after a pause when it raises a retriable error. Where the node has a dead-letter sink, the DataFrame has the
+        column `streamling.plugins.rejects.REJECT`."""
 
     @abstractmethod
     def position_after(self, offset: str, previous: Position) -> Position:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
 
 from streamling.plugins.operators import OP_COLUMN
+from streamling.types.json import json_rows, json_texts
 
 #: columns of every dead-letter sink
 SCHEMA: Final = pa.schema(
@@ -25,6 +26,37 @@ SCHEMA: Final = pa.schema(
 #: A column of the DataFrames of a source that has a dead-letter sink: null where the row is good, else a struct of the
 #: texts `error`, `position` and `payload`; the other columns mean nothing then. The engine takes it away.
 REJECT: Final = "__streamling_reject"
+
+
+class Rejects:
+    """Bad rows of one instance of an operator, until the engine takes them."""
+
+    def __init__(self, node: str, primary_key: tuple[str, ...]) -> None:
+        self._node = node
+        self._key = primary_key
+        self._waiting: list[pa.RecordBatch] = []
+
+    def add(self, rows: pa.RecordBatch, error: str) -> None:
+        """``rows`` as they came to the operator."""
+        payloads = list(json_rows(rows))
+        self._waiting.append(bad_rows(self._node, [error] * len(payloads), self._positions(rows), payloads))
+
+    def take(self) -> list[pa.RecordBatch]:
+        """Those added since the last call, in order."""
+        taken, self._waiting = self._waiting, []
+        return taken
+
+    def _positions(self, rows: pa.RecordBatch) -> list[str | None]:
+        """A row of a transform or sink is known by its key, as far as the key has arrived."""
+        columns = [_named(rows, name) for name in self._key if name in rows.schema.names]
+        if not columns:
+            return [None] * rows.num_rows
+        return [", ".join(values) for values in zip(*columns, strict=True)]
+
+
+def _named(rows: pa.RecordBatch, name: str) -> Iterator[str]:
+    texts = json_texts(rows.column(name), rows.schema.field(name))
+    return (f"{name}={text or 'null'}" for text in texts)
 
 
 def bad_rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from streamling.errors import StreamlingError
+from streamling.errors import BadRow, StreamlingError
 from streamling.script.engine import Cause, Limits, ScriptFailed
 from streamling.script.program import COMPLAINT, line_of, user_frames
 
@@ -36,14 +36,16 @@ def failed(failure: ScriptFailed, limits: Limits, shown: str = "") -> Streamling
     where = f"the script failed in line {line}" if line else "the script failed"
     frames = [] if own else user_frames(failure.stack)[:_FRAMES]
     stack = "".join(f"\n  {frame}" for frame in frames)
-    message = f"{where}: {_reason(failure, limits)}{stack}{shown}"
-    return StreamlingError.user(message, remedy=_REMEDIES.get(failure.cause))
+    message, remedy = f"{where}: {_reason(failure, limits)}{stack}", _REMEDIES.get(failure.cause)
+    if shown and failure.cause is not Cause.TIME:  # the time is that of the batch, no row is to blame
+        return BadRow.user(message, remedy=remedy).showing(shown)
+    return StreamlingError.user(f"{message}{shown}", remedy=remedy)
 
 
 def refused(field: pa.Field, found: str, why: str, shown: str) -> StreamlingError:
     """A value that its column cannot take."""
     reason = f" ({why})" if why else ""
-    return StreamlingError.user(f"column '{field.name}' is {field.type} and cannot take {found}{reason}{shown}")
+    return BadRow.user(f"column '{field.name}' is {field.type} and cannot take {found}{reason}").showing(shown)
 
 
 def _reason(failure: ScriptFailed, limits: Limits) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamling.errors import StreamlingError
+from streamling.errors import BadRow, StreamlingError
 from streamling.postgres.connection import Server
 from streamling.postgres.errors import first_line, is_transient
 from streamling.sinks._postgres_table import TableName
@@ -17,6 +17,10 @@ _PLACE_IN_COPY: Final = re.compile(r"COPY \S+, line \d+, column (.+?)(?:: |$)", 
 _BAD_BYTES: Final = frozenset({"22021", "22P05"})
 #: class of errors whose detail speaks of one value; others may show whole rows
 _VALUE: Final = "22"
+#: classes of errors that are about a row and not about the table: what a value is, what constraints say
+_OF_ROWS: Final = (_VALUE, "23")
+#: COPY found other columns than it was told
+_MALFORMED: Final = "22P04"
 
 _REMEDIES: Final = {
     "22003": "widen the column's type, or cast the values in a sql transform",
@@ -49,7 +53,7 @@ class Failures:
             return StreamlingError(f"table {self._table} at {self._server} cannot be written", cause=error)
         if error.sqlstate in _BAD_BYTES and rows is not None and (found := nul_character(rows)):
             column, row = found
-            return StreamlingError.user(
+            return BadRow.user(
                 f"table {self._table}: column '{column}' of row {row} of the batch holds a NUL character, which"
                 " Postgres cannot store",
                 remedy=f"remove it in a sql transform: translate({column}, chr(0), '')",
@@ -68,7 +72,9 @@ class Failures:
             text = f"{text}: {diagnosis.message_detail}"
         state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
         # without the driver's error as cause: its text may show whole rows
-        return StreamlingError.user(f"{where}: {text}{state}", remedy=_REMEDIES.get(error.sqlstate or ""))
+        of_row = (error.sqlstate or "").startswith(_OF_ROWS) and error.sqlstate != _MALFORMED
+        kind = BadRow if of_row else StreamlingError
+        return kind.user(f"{where}: {text}{state}", remedy=_REMEDIES.get(error.sqlstate or ""))
 
 
 def nul_character(rows: pa.Table) -> tuple[str, int] | None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from streamling.errors import StreamlingError
-from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.pipeline.options import Parallel, Rebatched, Rejecting, SinkOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Sink
 from streamling.postgres.connection import Server
@@ -30,7 +30,7 @@ ResultT = TypeVar("ResultT")
 _OP = "_gs_op"
 
 
-class PostgresSinkOptions(Parallel, Rebatched, SinkOptions):
+class PostgresSinkOptions(Parallel, Rebatched, Rejecting, SinkOptions):
     """Rows in a Postgres table, created when it does not exist."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})

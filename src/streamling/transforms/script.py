@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from streamling.errors import MistakeInText
-from streamling.pipeline.options import Downstream, Parallel, Rebatched, TransformOptions
+from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
 from streamling.pipeline.scalars import PrimaryKey, folded
 from streamling.pipeline.typenames import TypeName, parse_type
 from streamling.plugins.operators import OP_COLUMN, Transform
@@ -35,7 +35,7 @@ Language = Annotated[
 ]
 
 
-class ScriptTransformOptions(Parallel, Rebatched, Downstream, TransformOptions):
+class ScriptTransformOptions(Parallel, Rebatched, Rejecting, Downstream, TransformOptions):
     """Rows through a function: it returns the new row, null to drop it, or a list of rows."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"language"})

@@ -1,0 +1,96 @@
+"""Finding the bad rows of a batch that an operator does not take as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.errors import BadRow, StreamlingError
+from streamling.plugins.operators import Calls, Sink, Transform
+
+Reject = Callable[[pa.RecordBatch, str], None]
+
+
+def sift(call: Callable[[pa.RecordBatch], object], batch: pa.RecordBatch, reject: Reject) -> None:
+    """Give all rows of ``batch`` to ``call``, in order, those with which it fails to ``reject``. What fails is halved,
+    what succeeds is followed by twice as much: one bad row costs about two more passes, and where all are bad each
+    costs one call."""
+    start, size = 0, batch.num_rows
+    while start < batch.num_rows:
+        part = batch.slice(start, size)
+        try:
+            call(part)
+        except BadRow as bad:
+            if part.num_rows > 1:
+                size = part.num_rows // 2
+                continue
+            reject(part, bad.reason)
+        else:
+            size = 2 * part.num_rows
+        start += part.num_rows
+
+
+class SiftedTransform(Transform[Any]):
+    """A transform that does without the rows it fails with."""
+
+    def __init__(self, transform: Transform[Any]) -> None:
+        super().__init__(transform.context)
+        self._transform = transform
+
+    def output_schema(self) -> pa.Schema:
+        return self._transform.output_schema()
+
+    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch | Calls[Any]:
+        made: list[pa.RecordBatch | Calls[Any]] = []
+        sift(lambda part: made.append(self._transform.process(part)), batch, self.context.reject)
+        if len(made) == 1:
+            return made[0]
+        schema = self.output_schema()
+        rows = pa.Table.from_batches([_rows(one) for one in made], schema)
+        return pa.record_batch([column.combine_chunks() for column in rows.columns], schema=schema)
+
+    def open(self) -> None:
+        self._transform.open()
+
+    def close(self) -> None:
+        self._transform.close()
+
+    def marker(self, epoch: int) -> None:
+        self._transform.marker(epoch)
+
+    def finalized(self, epoch: int) -> None:
+        self._transform.finalized(epoch)
+
+
+class SiftedSink(Sink[Any]):
+    """A sink that does without the rows it fails with."""
+
+    def __init__(self, sink: Sink[Any]) -> None:
+        super().__init__(sink.context)
+        self._sink = sink
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        sift(self._sink.write, batch, self.context.reject)
+
+    def open(self) -> None:
+        self._sink.open()
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def marker(self, epoch: int, acknowledge: Callable[[], None]) -> None:
+        self._sink.marker(epoch, acknowledge)
+
+    def finalized(self, epoch: int) -> None:
+        self._sink.finalized(epoch)
+
+
+def _rows(made: pa.RecordBatch | Calls[Any]) -> pa.RecordBatch:
+    if isinstance(made, Calls):
+        raise StreamlingError("raised a BadRow and returned calls: reject rows with context.reject instead")
+    return made
