@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from streamling.engine.archive import Archive
-from streamling.engine.command import heap_mb, spark_home, spark_jars
+from streamling.engine.class_path import spark_home, spark_jars
+from streamling.engine.command import heap_mb
 from streamling.engine.connectors import connector_jars, damaged_jars, known_connectors
 from streamling.engine.java import candidates, find_java
 from streamling.errors import StreamlingError

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from streamling.engine.class_path import spark_home, spark_jars
 from streamling.engine.command import jvm_command
 from streamling.engine.executors import executor_environment
 from streamling.engine.java import find_java
@@ -41,7 +42,9 @@ def standalone_cluster(workers: int = 2, cores: int = 1, memory: str = "1024m") 
 
 @contextmanager
 def _deployed(arguments: tuple[str, ...], env: dict[str, str], log: Path) -> Iterator[Path]:
-    command = jvm_command(find_java(os.environ), {"spark.driver.memory": "256m"}, debug=True)
+    command = jvm_command(
+        find_java(os.environ), {"spark.driver.memory": "256m"}, tuple(spark_jars(spark_home())), debug=True
+    )
     *java, _gateway = command.line()
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.engine.command import heap_mb, jvm_command, spark_home, spark_jars
+from streamling.engine.command import heap_mb, jvm_command
 from streamling.engine.java import Java
 from streamling.errors import StreamlingError
 
@@ -27,42 +27,30 @@ def test_a_heap_that_is_no_size_is_the_users_mistake(text: str) -> None:
 
 
 def test_the_heap_is_small_by_default() -> None:
-    assert "-Xmx512m" in jvm_command(JAVA_25, {}).line()
+    assert "-Xmx512m" in jvm_command(JAVA_25, {}, ()).line()
 
 
 def test_never_g1() -> None:
-    assert "-XX:+UseSerialGC" in jvm_command(JAVA_25, {}).flags
+    assert "-XX:+UseSerialGC" in jvm_command(JAVA_25, {}, ()).flags
 
 
 def test_flags_that_an_older_java_does_not_know_are_left_out() -> None:
-    assert "--sun-misc-unsafe-memory-access=allow" in jvm_command(JAVA_25, {}).flags
-    assert not any("unsafe-memory" in flag or "native-access" in flag for flag in jvm_command(JAVA_17, {}).flags)
+    assert "--sun-misc-unsafe-memory-access=allow" in jvm_command(JAVA_25, {}, ()).flags
+    assert not any("unsafe-memory" in flag or "native-access" in flag for flag in jvm_command(JAVA_17, {}, ()).flags)
 
 
 def test_quick_stops_at_the_first_compiler() -> None:
-    assert "-XX:TieredStopAtLevel=1" in jvm_command(JAVA_25, {}, quick=True).tuning
-    assert "-XX:TieredStopAtLevel=1" not in jvm_command(JAVA_25, {}).tuning
+    assert "-XX:TieredStopAtLevel=1" in jvm_command(JAVA_25, {}, (), quick=True).tuning
+    assert not any("Tier4" in flag for flag in jvm_command(JAVA_25, {}, (), quick=True).tuning)
+    assert "-XX:TieredStopAtLevel=1" not in jvm_command(JAVA_25, {}, ()).tuning
 
 
 def test_extra_flags_come_after_ours_so_that_they_win() -> None:
     conf = {"spark.driver.extraJavaOptions": "-Xmx1g '-Dsaid=two words'"}
-    line = jvm_command(JAVA_25, conf).line(["-Dlast=1"])
+    line = jvm_command(JAVA_25, conf, ()).line(["-Dlast=1"])
     assert line.index("-Xmx512m") < line.index("-Xmx1g") < line.index("-Dsaid=two words") < line.index("-Dlast=1")
-
-
-def test_jars_of_the_user_are_on_the_class_path() -> None:
-    conf = {"spark.jars": "/a.jar, file:///b.jar,s3://bucket/c.jar", "spark.driver.extraClassPath": "/d.jar"}
-    class_path = jvm_command(JAVA_25, conf, connector_jars=[Path("/e.jar")]).class_path
-    assert class_path[:3] == (Path("/d.jar"), Path("/a.jar"), Path("/b.jar"))
-    assert class_path[-1] == Path("/e.jar")
-
-
-def test_spark_s_jars_stand_in_a_fixed_order() -> None:
-    jars = spark_jars(spark_home())
-    assert jars == sorted(jars)
-    assert any(jar.name.startswith("spark-sql_") for jar in jars)
 
 
 def test_packages_are_refused_because_nothing_resolves_them() -> None:
     with pytest.raises(StreamlingError, match=r"spark\.jars\.packages"):
-        jvm_command(JAVA_25, {"spark.jars.packages": "a:b:1"})
+        jvm_command(JAVA_25, {"spark.jars.packages": "a:b:1"}, ())

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamling.engine.class_path import PATH_SETTINGS, class_path
 from streamling.engine.command import JvmCommand, jvm_command
 from streamling.engine.connectors import connector_jars, fetched_connectors
 from streamling.engine.java import find_java
@@ -28,10 +29,6 @@ Progress = Callable[[str, float], None]
 
 #: 200 MB each: with and without connectors for two versions
 _KEPT = 4
-#: settings that change the class path, and with it the archive
-_PATH_SETTINGS = ("spark.jars", "spark.driver.extraClassPath")
-
-
 #: what it was trained on decides what it is good for
 _TRAINING = tuple(Path(__file__).with_name(name) for name in ("training.py", "stand_in.py"))
 
@@ -61,7 +58,7 @@ class Archive:
         """The archive a start with these settings would look for."""
         java = find_java(os.environ if environ is None else environ)
         jars = connector_jars(cache_dir, connectors | fetched_connectors(cache_dir))
-        return cls.of(jvm_command(java, conf or {}, connector_jars=jars), cache_dir)
+        return cls.of(jvm_command(java, conf or {}, class_path(conf or {}, jars)), cache_dir)
 
     def exists(self) -> bool:
         return self.path.is_file()
@@ -189,7 +186,7 @@ def build_in_background(
 
 def _order(cache_dir: Path, conf: Mapping[str, str] | None, connectors: frozenset[str]) -> str:
     """What to build, as one argument; only settings that matter, so that no secret shows in a process list."""
-    chosen = {key: value for key, value in (conf or {}).items() if key in _PATH_SETTINGS}
+    chosen = {key: value for key, value in (conf or {}).items() if key in PATH_SETTINGS}
     return json.dumps({"cache_dir": str(cache_dir), "conf": chosen, "connectors": sorted(connectors)})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from streamling.engine.command import spark_home
+from streamling.engine.class_path import spark_home
 from streamling.engine.java import Java
 
 #: the module that Spark asks every executor's Java for

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from streamling.engine.command import spark_home
+from streamling.engine.class_path import spark_home
 from streamling.engine.java import Java
 from streamling.engine.trust import write_trust_store
 from streamling.errors import StreamlingError

@@ -9,12 +9,13 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import LogRecord, getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamling.engine.archive import Archive, build_in_background
+from streamling.engine.class_path import class_path, unsigned
 from streamling.engine.command import jvm_command
 from streamling.engine.connectors import fetch_connectors, fetched_connectors
 from streamling.engine.executors import executor_environment
@@ -90,10 +91,11 @@ class SparkRuntime:
         logs.mkdir(parents=True, exist_ok=True)
         java = find_java(os.environ)
         jars = fetch_connectors(cache_dir, connectors, java=java, ivy_settings=_ivy_settings(order.conf))
-        command = jvm_command(java, order.conf, connector_jars=jars, quick=quick, debug=debug)
+        command = jvm_command(java, order.conf, class_path(order.conf, jars), quick=quick, debug=debug)
         archive = Archive.of(command, cache_dir)
         scratch = Scratch()
         own = [f"-Djava.io.tmpdir={scratch.path}", f"-XX:ErrorFile={logs}/hs_err_%p.log"]
+        command = replace(command, class_path=unsigned(command.class_path, cache_dir))
         line = command.line([*own, *(archive.record() if record else archive.use())])
         try:
             env = jvm_environment(master, os.environ)

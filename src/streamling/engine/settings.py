@@ -25,6 +25,9 @@ _ALWAYS = {
     # The SQL compiler spells names exactly; columns that differ only in case stay apart.
     "spark.sql.caseSensitive": "true",
     "spark.sql.catalogImplementation": "in-memory",
+    # ICU builds a table of all characters at the first `upper`, half a second of a start; Java's own case mappings are
+    # as complete, and quicker for ASCII.
+    "spark.sql.icu.caseMappings.enabled": "false",
     # Times of day (Avro, Arrow) need it, and Spark also looks at it where the session is not the pipeline's.
     "spark.sql.timeType.enabled": "true",
     # A session per pipeline would copy its artifacts folder otherwise.
