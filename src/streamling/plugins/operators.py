@@ -38,6 +38,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import NodeOptions
 from streamling.plugins.partitions import Partitions
+from streamling.types.row_kind import OP_COLUMN as OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
 #: Where a source stands: what the engine stores, state key → JSON value, once everything before it is durable.
 #: The source alone gives it a meaning; equal positions mean the same place.
 Position = Mapping[str, Any]
-
-#: what happened to a row: ``i`` inserted, ``u`` updated, ``d`` deleted; every batch has this column
-OP_COLUMN: Final = "_gs_op"
 
 OptionsT = TypeVar("OptionsT", bound=NodeOptions)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from streamling.sql.library.wide import JSON, TEXT
 from streamling.sql.plan import quoted
 from streamling.sql.wide_calls import call
+from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import logical_type
 from streamling.types.wide import contains_wide, is_wide
 
@@ -19,13 +20,12 @@ if TYPE_CHECKING:
 
     from streamling.sinks._kafka_encoding import Encoding
 
-OP = "_gs_op"
 #: begins the text of a failure of ours in what Spark says
 NULL_KEY = "streamling: no key in "
 #: number of a row in source order
 ORDER = "__streamling_order"
 _KEY = "__streamling_key"
-_HEADER = f"""array(named_struct('key', 'dbz.op', 'value', CASE {OP} WHEN 'u' THEN X'75' WHEN 'd' THEN X'64'
+_HEADER = f"""array(named_struct('key', 'dbz.op', 'value', CASE {OP_COLUMN} WHEN 'u' THEN X'75' WHEN 'd' THEN X'64'
     ELSE X'63' END))"""
 
 
@@ -33,7 +33,7 @@ def messages(frame: DataFrame, key: str, value: Column) -> DataFrame:
     """What Spark's Kafka writer takes."""
     from pyspark.sql import functions as f
 
-    header = _HEADER if OP in frame.columns else "array(named_struct('key', 'dbz.op', 'value', X'63'))"
+    header = _HEADER if OP_COLUMN in frame.columns else "array(named_struct('key', 'dbz.op', 'value', X'63'))"
     return frame.select(f.expr(key).alias("key"), value.alias("value"), f.expr(header).alias("headers"))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streamling.sinks._postgres_changes import Action
 from streamling.sinks._postgres_table import Column, TableName
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from psycopg import sql
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Steps = Sequence[tuple[int, Action]]
 
 #: the staging table's own column; no target has it, since `_gs_op` itself is not stored
-STEP = "_gs_op"
+STEP = OP_COLUMN
 
 
 class Transaction(Protocol):

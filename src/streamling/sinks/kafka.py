@@ -19,10 +19,11 @@ from streamling.plugins.operators import FrameSink
 from streamling.retry import retried
 from streamling.sinks._kafka_encoding import encoding
 from streamling.sinks._kafka_json import json_value
-from streamling.sinks._kafka_messages import OP, avro_value, by_key, in_one_stream, key_text, last_per_key, messages
+from streamling.sinks._kafka_messages import avro_value, by_key, in_one_stream, key_text, last_per_key, messages
 from streamling.sinks._kafka_schema import value_schema
 from streamling.sinks._kafka_trouble import writing_trouble
 from streamling.sql.kernels.registration import register
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -124,7 +125,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         return RegisteredSchema(id, schema)
 
     def _own_schema(self) -> list[Any]:
-        columns = [column for column in self.context.input_schema if column.name != OP]
+        columns = [column for column in self.context.input_schema if column.name != OP_COLUMN]
         return value_schema(self._topic, pa.schema(columns), self.context.primary_key)
 
     @property
@@ -156,7 +157,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
     def _value(self, columns: pa.Schema) -> Column:
         if self._known is None or not self._known[0].equals(columns, check_metadata=True):
-            self._known = columns, self._encoded(pa.schema([column for column in columns if column.name != OP]))
+            self._known = columns, self._encoded(pa.schema([column for column in columns if column.name != OP_COLUMN]))
         return self._known[1]
 
     def _encoded(self, columns: pa.Schema) -> Column:

@@ -23,11 +23,10 @@ from streamling.sinks._postgres_inserts import Hope, Inserting, said_to_be_new
 from streamling.sinks._postgres_statements import STEP, Appending, Staged, Steps, Transaction
 from streamling.sinks._postgres_table import Column, TableName, check_names, prepare_table
 from streamling.sinks._postgres_text import csv_pieces, printable
+from streamling.types.row_kind import OP_COLUMN
 
 Comparison = Literal["=", ">", ">=", "<", "<=", "!=", "<>"]
 ResultT = TypeVar("ResultT")
-
-_OP = "_gs_op"
 
 
 class PostgresSinkOptions(Parallel, Rebatched, Rejecting, SinkOptions):
@@ -61,7 +60,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         super().__init__(context)
         options, settings = self.options, context.config.postgres_connection(context.name)
         self._name = TableName(options.schema_, options.table)
-        self._fields = [field for field in context.input_schema if field.name != _OP]
+        self._fields = [field for field in context.input_schema if field.name != OP_COLUMN]
         self._key = context.primary_key
         self._check_fields()
         server = Server(
@@ -153,7 +152,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         fields = [
             field if before.get(field.name, field.type) != field.type else declared.get(field.name, field)
             for field in schema
-            if field.name != _OP
+            if field.name != OP_COLUMN
         ]
         self._arriving = schema
         if fields != self._fields:
@@ -170,7 +169,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     def _inserted(self, batch: pa.RecordBatch) -> bool:
         """Whether the rows are in the table; they are not when one of them was there already."""
-        if not said_to_be_new(batch, self._key, _OP) or not self._hope.tries():
+        if not said_to_be_new(batch, self._key, OP_COLUMN) or not self._hope.tries():
             return False
         rows = self._printable(batch)
         if self._durably(lambda: self._insert(rows), rows):
@@ -280,7 +279,7 @@ def _comparable(key: pa.Array) -> pa.Array:
 
 def _deleted(batch: pa.RecordBatch) -> pa.Array | None:
     """Which rows are deletes; None when none is. Whatever is no delete is an insert."""
-    if _OP not in batch.schema.names:
+    if OP_COLUMN not in batch.schema.names:
         return None
-    deleted = pc.equal(batch.column(_OP), "d").fill_null(False)
+    deleted = pc.equal(batch.column(OP_COLUMN), "d").fill_null(False)
     return deleted if pc.any(deleted).as_py() else None

@@ -11,11 +11,11 @@ from streamling.sources._kafka_failures import OPERATION, Complaint, Instead, pa
 from streamling.sources._kafka_keys import KEY, tombstone_complaints, tombstone_key, with_tombstones, without_tombstones
 from streamling.sources._kafka_sieve import ERROR, message, reject, verdict
 from streamling.sql.kernels.registration import register
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-OP = "_gs_op"
 METADATA = (
     pa.field("__kafka_partition", pa.int32(), nullable=False),
     pa.field("__kafka_offset", pa.int64(), nullable=False),
@@ -83,7 +83,7 @@ def sifted_rows(
     frame = frame.select("*", *(f.expr(value).alias(places[name]) for name, value in values.items()))
     complaints = [*tombstone_complaints(primary_key, places), *format.complaints(places)]
     if not rows.has_operation:
-        complaints.append(Complaint(f"{places[OP]} IS NULL", OPERATION, _HEADER))
+        complaints.append(Complaint(f"{places[OP_COLUMN]} IS NULL", OPERATION, _HEADER))
     frame = frame.select("*", f.expr(verdict(complaints)).alias(ERROR))
     return _finished(frame, schema, places, reject(topic))
 
@@ -97,7 +97,7 @@ class _Rows:
         self._wanted = {field.name for field in schema}
         self._instead = instead
         self._primary_key = primary_key
-        self.has_operation = any(field.name == OP for field, _ in format.values())
+        self.has_operation = any(field.name == OP_COLUMN for field, _ in format.values())
 
     def lower(self) -> list[Column]:
         from pyspark.sql import functions as f
@@ -117,8 +117,8 @@ class _Rows:
         """Spark SQL of the columns that do not come as they are."""
         instead, key = self._instead, self._primary_key
         values = {field.name: with_tombstones(value, instead, field, key) for field, value in self._format.values()}
-        said = values[OP] if self.has_operation else operation(instead)
-        values[OP] = f"IF({KEY} IS NULL, {said}, 'd')" if key else said
+        said = values[OP_COLUMN] if self.has_operation else operation(instead)
+        values[OP_COLUMN] = f"IF({KEY} IS NULL, {said}, 'd')" if key else said
         return values
 
 

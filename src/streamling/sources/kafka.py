@@ -35,8 +35,9 @@ from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
 from streamling.sources._kafka_offsets import Offsets
 from streamling.sources._kafka_pace import pace
-from streamling.sources._kafka_rows import METADATA, OP, decoded_rows, sifted_rows
+from streamling.sources._kafka_rows import METADATA, decoded_rows, sifted_rows
 from streamling.sources._kafka_trouble import broker_trouble, first_undecodable, is_undecodable
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -201,8 +202,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def _schema(self) -> pa.Schema:
         fields = list(self._format.schema())
-        if OP not in self._format.schema().names:
-            fields.append(pa.field(OP, pa.string(), nullable=False))
+        if OP_COLUMN not in self._format.schema().names:
+            fields.append(pa.field(OP_COLUMN, pa.string(), nullable=False))
         return pa.schema([*fields, *(METADATA if self.options.include_metadata else ())])
 
     def inferred_primary_key(self) -> tuple[str, ...]:
@@ -311,7 +312,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             **self._which(offsets),
             "startingOffsets": self._offsets.spark(offsets),
             "failOnDataLoss": "true",
-            "includeHeaders": str(self._sifting or OP not in self._format.schema().names).lower(),
+            "includeHeaders": str(self._sifting or OP_COLUMN not in self._format.schema().names).lower(),
             "kafkaConsumer.pollTimeoutMs": str(int(self._config.consumer_fetch_timeout_sec * 1000)),
             "groupIdPrefix": f"streamling-{self.context.name}",
             **pace(self.context, spark.sparkContext.defaultParallelism),

@@ -16,8 +16,9 @@ from streamling.sql.library.declaration import Function
 from streamling.sql.places import SourceText
 from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll, quoted
 from streamling.sql.problems import SqlProblem, SqlRefused
-from streamling.sql.projection import OP, meant_by, project, with_op
+from streamling.sql.projection import meant_by, project, with_op
 from streamling.sql.references import is_used, match, table_name
+from streamling.types.row_kind import OP_COLUMN
 from streamling.types.wide import contains_wide
 
 #: columns of a node by its declared name; None when they are not known
@@ -154,7 +155,7 @@ class _Compiler:
                 self.problems.append(self.text.problem(branches[0], message, "cast it to one type in every part"))
 
     def _mismatch(self, branch: exp.Expr, found: Sequence[Column], wanted: Sequence[Column]) -> None:
-        count, others = (sum(column.name != OP for column in columns) for columns in (found, wanted))
+        count, others = (sum(column.name != OP_COLUMN for column in columns) for columns in (found, wanted))
         message = f"this part of the UNION ALL has {count} columns, the first has {others}"
         self.problems.append(self.text.problem(branch, message, "select the same columns in every part"))
 

@@ -15,10 +15,10 @@ from streamling.sql.plan import Column, Meant, Project, quoted
 from streamling.sql.problems import SqlProblem
 from streamling.sql.unnesting import UNNESTED, unnest
 from streamling.types.names import arrow_type_name
+from streamling.types.row_kind import OP_COLUMN
 from streamling.types.wide import contains_wide
 
-#: the row kind: i, u or d; it follows the rows through every projection
-OP = "_gs_op"
+#: values of the row kind, which follows the rows through every projection
 _KINDS = ("i", "u", "d")
 
 
@@ -74,20 +74,23 @@ def meant_by(columns: Sequence[Column]) -> tuple[Meant, ...]:
 def with_op(relations: Sequence[Relation]) -> list[Relation]:
     """The parts of a union with the row kind in the same place: ``i`` where a part has none."""
     columns = [relation.columns or () for relation in relations]
-    if not any(column.name == OP for part in columns for column in part):
+    if not any(column.name == OP_COLUMN for part in columns for column in part):
         return list(relations)
-    place = next((i for i, column in enumerate(columns[0]) if column.name == OP), len(columns[0]))
+    place = next((i for i, column in enumerate(columns[0]) if column.name == OP_COLUMN), len(columns[0]))
     return [_op_at(relation, place) for relation in relations]
 
 
 def _op_at(relation: Relation, place: int) -> Relation:
     columns = relation.columns or ()
-    rest = [column for column in columns if column.name != OP]
+    rest = [column for column in columns if column.name != OP_COLUMN]
     has_op = len(rest) < len(columns)
-    ordered = (*rest[:place], Column(OP, pa.string()), *rest[place:])
+    ordered = (*rest[:place], Column(OP_COLUMN, pa.string()), *rest[place:])
     if ordered == tuple(columns):
         return relation
-    items = [f"'i' AS {quoted(OP)}" if column.name == OP and not has_op else quoted(column.name) for column in ordered]
+    items = [
+        f"'i' AS {quoted(OP_COLUMN)}" if column.name == OP_COLUMN and not has_op else quoted(column.name)
+        for column in ordered
+    ]
     plan = Project(relation.plan, (*items, *map(quoted, relation.unseen)))
     return Relation(plan, ordered, unseen=relation.unseen)
 
@@ -97,7 +100,9 @@ def _known(items: Sequence[exp.Expr], output: Sequence[Item]) -> tuple[Column, .
     if any(item.is_star for item in items):
         return None
     columns = tuple(item.column for item in output)
-    return columns if any(column.name == OP for column in columns) else (*columns, Column(OP, pa.string()))
+    return (
+        columns if any(column.name == OP_COLUMN for column in columns) else (*columns, Column(OP_COLUMN, pa.string()))
+    )
 
 
 def _items(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
@@ -160,11 +165,11 @@ def _excluded(name: exp.Expr, columns: Sequence[Column], expressions: Expression
 
 def _row_kind(columns: Sequence[Column], output: Sequence[Item]) -> Iterator[Item]:
     """``_gs_op`` of the rows, when they have one and the select list does not speak of it."""
-    if any(item.column.name == OP for item in output):
+    if any(item.column.name == OP_COLUMN for item in output):
         return
     for column in columns:
-        if column.name == OP:
-            yield Item(quoted(OP), column, exp.Star())
+        if column.name == OP_COLUMN:
+            yield Item(quoted(OP_COLUMN), column, exp.Star())
 
 
 def _check(output: Sequence[Item], text: SourceText, problems: list[SqlProblem]) -> None:
@@ -172,16 +177,16 @@ def _check(output: Sequence[Item], text: SourceText, problems: list[SqlProblem])
     for item in output:
         name = item.column.name
         if name in seen:
-            remedy = f"write * EXCEPT ({name}), …" if name == OP else "give one of them another name with AS"
+            remedy = f"write * EXCEPT ({name}), …" if name == OP_COLUMN else "give one of them another name with AS"
             problems.append(text.problem(item.node, f"two columns are called '{name}'", remedy))
         seen.add(name)
-        if name == OP:
+        if name == OP_COLUMN:
             problems += _bad_kind(item, text)
 
 
 def _bad_kind(item: Item, text: SourceText) -> Iterator[SqlProblem]:
     node, type_ = item.node, item.column.type
     if isinstance(node, exp.Literal) and node.is_string and node.name not in _KINDS:
-        yield text.problem(node, f"{OP} is the row kind and cannot be '{node.name}'", "use 'i', 'u' or 'd'")
+        yield text.problem(node, f"{OP_COLUMN} is the row kind and cannot be '{node.name}'", "use 'i', 'u' or 'd'")
     elif type_ is not None and not pa.types.is_string(type_) and not pa.types.is_null(type_):
-        yield text.problem(node, f"{OP} is the row kind and must be text, not {type_}", "use 'i', 'u' or 'd'")
+        yield text.problem(node, f"{OP_COLUMN} is the row kind and must be text, not {type_}", "use 'i', 'u' or 'd'")

@@ -12,11 +12,9 @@ from streamling.pipeline.plugin_fields import typed_fields
 from streamling.plugins.operators import Operator
 from streamling.plugins.testing.bench import NAME, Bench
 from streamling.plugins.testing.journal import Call
+from streamling.types.row_kind import OP_COLUMN
 
-#: what all rows without an operation of their own are
-OP = "_gs_op"
-
-_DEFAULT_SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), (OP, pa.string())])
+_DEFAULT_SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), (OP_COLUMN, pa.string())])
 
 
 class OperatorContract:
@@ -107,14 +105,14 @@ def sample_rows(first: int = 0, count: int = 5) -> pa.RecordBatch:
 
 def with_operation(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows as they arrive: one without an operation is an insert."""
-    return [{**row, OP: row.get(OP, "i")} for row in rows]
+    return [{**row, OP_COLUMN: row.get(OP_COLUMN, "i")} for row in rows]
 
 
 def operation_added(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch as the engine passes it on: rows without an operation are inserts."""
-    if OP in batch.schema.names:
+    if OP_COLUMN in batch.schema.names:
         return batch
-    return batch.append_column(pa.field(OP, pa.string()), pa.array(["i"] * batch.num_rows, pa.string()))
+    return batch.append_column(pa.field(OP_COLUMN, pa.string()), pa.array(["i"] * batch.num_rows, pa.string()))
 
 
 def same_columns(found: pa.Schema, declared: pa.Schema) -> bool:

@@ -1,0 +1,8 @@
+"""The column that says what happened to a row."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: ``i`` inserted, ``u`` updated, ``d`` deleted; every batch has this column
+OP_COLUMN: Final = "_gs_op"
