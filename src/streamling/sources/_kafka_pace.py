@@ -14,9 +14,9 @@ _COLLECTED_ROWS = 200_000
 _ROWS = 1_000_000
 #: messages that are worth a task of their own
 _FEWEST_PER_TASK = 20_000
-#: All that one fetch has brought (1 MB): for every poll Spark asks the broker where the partition begins and ends. With
+#: About what one fetch brings (1 MB): for every poll Spark asks the broker where the partition begins and ends. With
 #: Kafka's default of 500 messages per poll the broker's work is 0.9 instead of 0.4 µs per message.
-_MOST_PER_POLL = "100000"
+_MOST_PER_POLL = "10000"
 
 #: options of Spark's reader that only a stream knows
 STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
