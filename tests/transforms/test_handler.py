@@ -13,14 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamling.engine.run import PipelineRun
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.plugins.testing import Bench, TransformContract
-from streamling.plugins.testing.bench import eventually, wait_for_end
+from streamling.plugins.testing.bench import NoSpark, eventually, wait_for_end
 from streamling.plugins.testing.contract import sample_rows
 from streamling.transforms.handler import HandlerTransform
 from streamling.types.spark import LOGICAL
 from streamling.types.wide import WideInteger, from_integers, layout_of
 from tests.endpoint import Endpoint, Reply, Request, echo, endpoint
+from tests.engine.harness import Bench as PipelineBench
 
 
 def updated(request: Request) -> Reply:
@@ -536,3 +538,42 @@ def test_secrets_are_in_no_message():
         text = repr(made.failure(batches(1)))
     for secret in ("hunter2", "pa55word", "t0ken"):
         assert secret not in text
+
+
+# ── rows that the endpoint refuses ───────────────────────────────────────────────────────────────────────────
+
+
+def _with_dead_letters(server: Endpoint, **options: Any) -> PipelineRun:
+    handler = {"type": "handler", "from": "rows", "primary_key": "id", "url": server.url, "errors": {"to": "bad"}}
+    nodes = {
+        "sources": {"rows": {"type": "numbers", "rows": 40, "batch": 20, "primary_key": "id"}},
+        "transforms": {"asked": {**handler, **options}},
+        "sinks": {"out": {"type": "memory", "from": "asked"}, "bad": {"type": "memory"}},
+    }
+    return PipelineBench(NoSpark()).run(json.dumps(nodes))
+
+
+def picky(request: Request) -> Reply:
+    """Refuses requests with row 7, answers row 9 with a text for its id."""
+    rows = request.json if isinstance(request.json, list) else [request.json]
+    if any(row["id"] == 7 for row in rows):
+        return Reply(422, b"no sevens")
+    return Reply.of([{**row, "id": "nine"} if row["id"] == 9 else row for row in rows])
+
+
+@pytest.mark.parametrize("one_row", [True, False])
+def test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink(one_row):
+    with endpoint(picky) as server:
+        run = _with_dead_letters(server, one_row_per_request=one_row)
+    assert run.table("out")["id"].to_pylist() == [n for n in range(40) if n not in (7, 9)]
+    seven, nine = run.table("bad").to_pylist()
+    assert (seven["position"], nine["position"]) == ("id=7", "id=9")
+    assert "was answered with 422" in seven["error"]
+    assert "no sevens" in seven["error"]
+    assert "for column 'id', expected int64" in nine["error"]
+    assert nine["payload"] == '{"id":9,"name":"n9","_gs_op":"i"}'
+
+
+def test_an_endpoint_that_knows_nobody_refuses_no_rows():
+    with endpoint(lambda request: Reply(401, b"who?")) as server, pytest.raises(StreamlingError, match="401"):
+        _with_dead_letters(server)

@@ -1,4 +1,4 @@
-"""Finding the bad rows of a batch that an operator does not take as a whole."""
+"""Operators that do without the rows they fail with."""
 
 from __future__ import annotations
 
@@ -7,29 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.errors import BadRow, StreamlingError
+from streamling.errors import StreamlingError
 from streamling.plugins.operators import Calls, Sink, Transform
-
-Reject = Callable[[pa.RecordBatch, str], None]
-
-
-def sift(call: Callable[[pa.RecordBatch], object], batch: pa.RecordBatch, reject: Reject) -> None:
-    """Give all rows of ``batch`` to ``call``, in order, those with which it fails to ``reject``. What fails is halved,
-    what succeeds is followed by twice as much: one bad row costs about two more passes, and where all are bad each
-    costs one call."""
-    start, size = 0, batch.num_rows
-    while start < batch.num_rows:
-        part = batch.slice(start, size)
-        try:
-            call(part)
-        except BadRow as bad:
-            if part.num_rows > 1:
-                size = part.num_rows // 2
-                continue
-            reject(part, bad.reason)
-        else:
-            size = 2 * part.num_rows
-        start += part.num_rows
+from streamling.plugins.rejects import sift
 
 
 class SiftedTransform(Transform[Any]):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from streamling.errors import StreamlingError
+from streamling.errors import BadRow
 from streamling.plugins.operators import OP_COLUMN
 from streamling.types.from_json import UnfitValue, arrow_column, parse_json
 from streamling.types.spark import sql_type
@@ -86,17 +86,15 @@ class Answers:
         try:
             column = arrow_column([row.get(field.name) for row in self._rows], kind)
         except UnfitValue as error:
-            raise StreamlingError.user(
+            raise BadRow.user(
                 f"the endpoint answered {error.shown} for column '{field.name}', expected {kind}",
                 remedy="let the endpoint answer in that type, or declare another one in schema_override",
             ) from None
         return column if kind == field.type else column.cast(field.type)
 
 
-def _broken(what: str) -> StreamlingError:
-    return StreamlingError.user(
-        f"the endpoint's answer {what}", remedy="let it answer with rows in the form of the request"
-    )
+def _broken(what: str) -> BadRow:
+    return BadRow.user(f"the endpoint's answer {what}", remedy="let it answer with rows in the form of the request")
 
 
 def _kind_of(value: Any) -> str:

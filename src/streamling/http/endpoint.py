@@ -23,6 +23,8 @@ from streamling.retry import Trouble, gives_up, pause_after
 
 #: answers that may be others later; so may all of 500 and above
 _PASSING: Final = frozenset({408, 429})
+#: answers that are about what was sent, and not about the address or who asks
+_OF_ROWS: Final = frozenset({400, 409, 413, 422})
 #: seconds between two looks at whether the pipeline is to stop
 _POLL: Final = 0.2
 _LONGEST_RETRY_AFTER: Final = 60.0
@@ -42,12 +44,16 @@ class Refusal(StreamlingError):
     """The endpoint answered, and the answer is an error."""
 
     retry_after: float = 0.0
+    #: whether it is about the rows that were sent
+    of_rows: bool = False
 
 
 class Endpoint:
     """Made when the node opens, closed with it. `start` and `close` are called on the node's thread."""
 
-    def __init__(self, context: NodeContext[Any], *, skip_refusals: bool = False) -> None:
+    def __init__(
+        self, context: NodeContext[Any], *, skip_refusals: bool = False, return_refusals: bool = False
+    ) -> None:
         options: HttpCall = context.options
         settings = context.config.external_http_handler
         headers = {name: value.get_secret_value() for name, value in options.headers.items()}
@@ -66,6 +72,7 @@ class Endpoint:
             most_bytes=settings.max_response_bytes,
         )
         self._skip_refusals = skip_refusals
+        self._return_refusals = return_refusals
         self._skipped_rows, self._last_refusal = 0, ""
         self._context = context
         self._trouble = Trouble(context.log)
@@ -78,8 +85,9 @@ class Endpoint:
         as many again, so that the client need not wait for the node's thread."""
         return max(4, 2 * self._senders.most // requests)
 
-    def start(self, bodies: Sequence[Body]) -> Future[list[bytes | None]]:
-        """Send ``bodies`` until they are answered: the texts of the answers, None for an error that is skipped."""
+    def start(self, bodies: Sequence[Body]) -> Future[list[bytes | Refusal | None]]:
+        """Send ``bodies`` until they are answered: the texts of the answers, None for an error that is skipped; where
+        refusals are to be returned, those of rows."""
         return self._senders.start(bodies)
 
     def tell_skipped(self) -> None:
@@ -98,7 +106,7 @@ class Endpoint:
 
     # ── on the client's thread ───────────────────────────────────────────────────────────────────────────────
 
-    async def _answered(self, body: Body) -> bytes | None:
+    async def _answered(self, body: Body) -> bytes | Refusal | None:
         started, attempt = time.monotonic(), 0
         while True:
             try:
@@ -108,6 +116,8 @@ class Endpoint:
                     self._skipped_rows += body.stop - body.start
                     self._last_refusal = str(refusal)
                     return None
+                if self._return_refusals and refusal.of_rows:
+                    return refusal
                 attempt += 1
                 await self._pause(refusal, attempt, refusal.retry_after)
             except StreamlingError as error:
@@ -149,6 +159,7 @@ class Endpoint:
             else "check url, headers and what the endpoint expects; rows come again after a restart",
         )
         refusal.retry_after = min(answer.retry_after, _LONGEST_RETRY_AFTER)
+        refusal.of_rows = answer.status in _OF_ROWS
         raise refusal
 
     def _excerpt(self, body: bytes) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
 
+from streamling.errors import BadRow
 from streamling.plugins.operators import OP_COLUMN
 from streamling.types.json import json_rows, json_texts
 
@@ -26,6 +27,9 @@ SCHEMA: Final = pa.schema(
 #: A column of the DataFrames of a source that has a dead-letter sink: null where the row is good, else a struct of the
 #: texts `error`, `position` and `payload`; the other columns mean nothing then. The engine takes it away.
 REJECT: Final = "__streamling_reject"
+
+
+Reject = Callable[[pa.RecordBatch, str], None]
 
 
 class Rejects:
@@ -57,6 +61,25 @@ class Rejects:
 def _named(rows: pa.RecordBatch, name: str) -> Iterator[str]:
     texts = json_texts(rows.column(name), rows.schema.field(name))
     return (f"{name}={text or 'null'}" for text in texts)
+
+
+def sift(call: Callable[[pa.RecordBatch], object], batch: pa.RecordBatch, reject: Reject) -> None:
+    """Give all rows of ``batch`` to ``call``, in order, those with which it fails to ``reject``. What fails is halved,
+    what succeeds is followed by twice as much: one bad row costs about two more passes, and where all are bad each
+    costs one call."""
+    start, size = 0, batch.num_rows
+    while start < batch.num_rows:
+        part = batch.slice(start, size)
+        try:
+            call(part)
+        except BadRow as bad:
+            if part.num_rows > 1:
+                size = part.num_rows // 2
+                continue
+            reject(part, bad.reason)
+        else:
+            size = 2 * part.num_rows
+        start += part.num_rows
 
 
 def bad_rows(

@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pydantic import Field
 
-from streamling.errors import StreamlingError
+from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.http import HttpCall
-from streamling.pipeline.options import Downstream, Parallel, Rebatched, TransformOptions
+from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
 from streamling.pipeline.scalars import PrimaryKey, redact_url
 from streamling.pipeline.typenames import TypeName, parse_type
 from streamling.plugins.operators import OP_COLUMN, Calls, Transform
+from streamling.plugins.rejects import sift
 
 if TYPE_CHECKING:
+    from streamling.http.endpoint import Refusal
     from streamling.http.payload import Body
 
+    #: a request and what came back: the text of the answer, or that its rows are refused
+    Answered = tuple[Body, bytes | Refusal | None]
 
-class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Downstream, TransformOptions):
+
+class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Rejecting, Downstream, TransformOptions):
     """Enrichment over HTTP."""
 
     primary_key: PrimaryKey = Field(description="Key columns of the answer, comma-separated.")
@@ -68,34 +73,66 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
 
         self._schema = self.output_schema()
         self._payload = Payload.of(self.options, self.context.config.external_http_handler)
-        self._endpoint = Endpoint(self.context)
+        self._endpoint = Endpoint(self.context, return_refusals=self.context.rejects is not None)
 
-    def process(self, batch: pa.RecordBatch) -> Calls[list[bytes | None]]:
+    def process(self, batch: pa.RecordBatch) -> Calls[list[bytes | Refusal | None]]:
         sent: list[Body] = []
         return Calls(
             self._starts(batch, sent),
-            lambda answers: self._answered(batch, sent, answers),
+            lambda answers: self._answered(batch, list(zip(sent, chain.from_iterable(answers), strict=True))),
             at_once=self._endpoint.calls_at_once(self._payload.group_size(batch)),
         )
 
     def close(self) -> None:
         self._endpoint.close()
 
-    def _starts(self, batch: pa.RecordBatch, sent: list[Body]) -> Iterator[Callable[[], Future[list[bytes | None]]]]:
+    def _starts(
+        self, batch: pa.RecordBatch, sent: list[Body]
+    ) -> Iterator[Callable[[], Future[list[bytes | Refusal | None]]]]:
         from streamling.http.payload import described
 
         for bodies in self._payload.groups(described(batch, self.context.input_schema)):
             sent += bodies
             yield partial(self._endpoint.start, bodies)
 
-    def _answered(
-        self, batch: pa.RecordBatch, sent: Sequence[Body], texts: Sequence[Sequence[bytes | None]]
-    ) -> pa.RecordBatch:
+    def _answered(self, batch: pa.RecordBatch, answered: Sequence[Answered]) -> pa.RecordBatch:
+        try:
+            return self._rows(batch, answered)
+        except BadRow:
+            if self.context.rejects is None:
+                raise
+        parts = [part for body, text in answered for part in self._sifted(batch, body, text)]
+        return pa.concat_batches([self._rows(batch, ()), *parts])
+
+    def _rows(self, batch: pa.RecordBatch, answered: Sequence[Answered]) -> pa.RecordBatch:
         from streamling.http.answers import Answers
         from streamling.http.payload import operations
 
         kinds = operations(batch)
         answers = Answers(self._schema, version=self.options.payload_version, key=self.context.primary_key)
-        for body, text in zip(sent, chain.from_iterable(texts), strict=True):
+        for body, text in answered:
+            if isinstance(text, StreamlingError):
+                raise BadRow.user(text.message, remedy=text.remedy)
             answers.add(text or b"", kinds[body.start : body.stop])
         return answers.batch()
+
+    # ── where there is a dead-letter sink ───────────────────────────────────────────────────────────────────
+
+    def _sifted(self, batch: pa.RecordBatch, body: Body, text: bytes | Refusal | None) -> list[pa.RecordBatch]:
+        """The rows of one answer. Where it is bad, the rows that were sent are sent again in parts until it is known
+        which of them are to blame."""
+        rows = batch.slice(body.start, body.stop - body.start)
+        try:
+            return [self._rows(batch, [(body, text)])]
+        except BadRow as bad:
+            if rows.num_rows == 1:
+                self.context.reject(rows, bad.reason)
+                return []
+        made: list[pa.RecordBatch] = []
+        sift(lambda part: made.append(self._rows(part, self._asked(part))), rows, self.context.reject)
+        return made
+
+    def _asked(self, rows: pa.RecordBatch) -> list[Answered]:
+        sent: list[Body] = []
+        calls = [start() for start in self._starts(rows, sent)]
+        return list(zip(sent, chain.from_iterable(call.result() for call in calls), strict=True))

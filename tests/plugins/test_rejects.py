@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamling.engine.sifting import sift
 from streamling.errors import BadRow
+from streamling.plugins.rejects import sift
 
 
 @pytest.mark.parametrize(
