@@ -15,7 +15,7 @@ at any time.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ import pyarrow as pa
 from streamling.plugins.operators import Operator, OptionsT
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from streamling.sql.problems import SqlProblem
 
@@ -59,6 +59,12 @@ class SideOutput(Operator[OptionsT]):
 
 class LookupTable(SideOutput[OptionsT]):
     """A side output that SQL asks about values: ``dynamic_table_check('name of the node', value)``."""
+
+    def look_up(self, spark: SparkSession) -> Callable[[Column], Column] | None:
+        """Makes of a column of texts one that says whether they are in the table (NULL for NULL), for Spark to compute
+        by itself. Called for every batch, by the thread that emits it. None: the answers depend on the order of the
+        rows, or only this process knows them; `contains` is called instead."""
+        return None
 
     @abstractmethod
     def contains(self, values: pa.Array, rows: pa.Array) -> pa.Array:

@@ -21,6 +21,8 @@ class Appends:
         self._owner: int | None = None
         #: value → the last epoch that the row appending it came after
         self._pending: dict[str, int] = {}
+        #: values that became pending since somebody asked for them; None: nobody did yet
+        self._news: set[str] | None = None
 
     def begin(self, first_rows: Mapping[str, int], after: int) -> None:
         """A batch is about to be handed on by this thread; it comes after the marker of epoch ``after``."""
@@ -33,7 +35,22 @@ class Appends:
             if complete:
                 for value in self._arriving:
                     self._pending.setdefault(value, self._after)
+                if self._news is not None:
+                    self._news.update(self._arriving)
             self._arriving, self._owner = {}, None
+
+    def news(self) -> Collection[str]:
+        """The values that earlier batches have appended and that are not stored, at the first call; then those that
+        batches appended since the last one."""
+        with self._lock:
+            taken = set(self._pending) if self._news is None else self._news
+            self._news = set()
+            return taken
+
+    def are_arriving(self) -> bool:
+        """Whether the batch that this thread hands on appends something, so that its rows find different things."""
+        with self._lock:
+            return bool(self._arriving) and self._owner == threading.get_ident()
 
     def pending(self, values: Sequence[str]) -> list[bool]:
         """Which of ``values`` earlier batches have appended."""

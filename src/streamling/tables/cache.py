@@ -41,6 +41,8 @@ class CachedStore:
         self._now = now
         self._lock = threading.Lock()
         self._values: set[str] | None = None
+        #: values from elsewhere since somebody asked for them; None: nobody did yet
+        self._news: set[str] | None = None
         self._newest: Any = None
         self._looked = 0.0
         self._told_slow = False
@@ -55,6 +57,13 @@ class CachedStore:
         with self._lock:
             if self._values is not None:
                 self._values.update(values)
+
+    def news(self) -> Collection[str]:
+        with self._lock:
+            held = self._refreshed()
+            taken = set(held) if self._news is None else self._news
+            self._news = set()
+            return taken
 
     def close(self) -> None:
         self._store.close()
@@ -77,6 +86,9 @@ class CachedStore:
             self._log.warning("finding the newest entry took over %g s; is there an index on the time column?", _SLOW)
         if newest is not None and (self._newest is None or newest > self._newest):
             # from the old newest on, not after it: several entries may have the same time
-            held.update(self._store.since(self._newest))
+            found = set(self._store.since(self._newest)) - held
+            held |= found
+            if self._news is not None:
+                self._news |= found
             self._newest = newest
         self._looked = self._now()

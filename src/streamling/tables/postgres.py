@@ -114,6 +114,9 @@ class PostgresStore:
 
         self._run(append)
 
+    def news(self) -> None:
+        return None
+
     # ── what a cache needs ──────────────────────────────────────────────────────────────────────────────────
 
     def load(self) -> tuple[Iterable[str], Any]:

@@ -18,6 +18,10 @@ class Store(Protocol):
     def add(self, values: Collection[str]) -> None:
         """Put ``values`` into the set, durably where it is durable at all. May be called again with the same."""
 
+    def news(self) -> Collection[str] | None:
+        """All values at the first call, then those that came from elsewhere since the last one; none ever goes. None:
+        they are not in the memory of this process."""
+
     def close(self) -> None:
         """Let go of everything."""
 
@@ -29,6 +33,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._values: set[str] = set()
+        self._told = False
 
     def known(self, values: Collection[str]) -> Set[str]:
         # not values & self._values: adding from another thread must not disturb the walk over a large set
@@ -36,6 +41,10 @@ class MemoryStore:
 
     def add(self, values: Collection[str]) -> None:
         self._values.update(values)
+
+    def news(self) -> Collection[str]:
+        told, self._told = self._told, True
+        return () if told else set(self._values)
 
     def close(self) -> None:
         self._values = set()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -27,9 +28,11 @@ from streamling.transforms._table_backends import make_store
 from streamling.transforms.sql import known_type
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.plugins.context import NodeContext
+    from streamling.spark.text_set import TextSet
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +97,9 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         super().__init__(context)
         self._store = make_store(context)
         self._appends = Appends()
+        #: everything in the table, for Spark; made when Spark first asks
+        self._texts: TextSet | None = None
+        self._telling = threading.Lock()
         self._statement = Statement(context.name, self.options.sql or "", keep_row=True)
         #: where the values of an epoch are kept until they are in the table
         self._key = f"dynamic_table:{context.name}"
@@ -153,6 +159,25 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         self._store.close()
 
     # ── looking up ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def look_up(self, spark: SparkSession) -> Callable[[SparkColumn], SparkColumn] | None:
+        if self._appends.are_arriving():
+            return None
+        with self._telling:  # nobody may look before what another one has taken is in there
+            # in this order: what becomes final meanwhile is in both rather than in none
+            appended, others = self._appends.news(), self._store.news()
+            if others is None:
+                return None
+            texts = self._told(spark, {*appended, *others})
+            return None if texts.full else texts.look_up()
+
+    def _told(self, spark: SparkSession, values: Collection[str]) -> TextSet:
+        from streamling.spark.text_set import TextSet
+
+        if self._texts is None:
+            self._texts = TextSet(spark)
+        self._texts.add(values)
+        return self._texts
 
     def contains(self, values: pa.Array, rows: pa.Array) -> pa.Array:
         return check(values, rows, self._first_rows)
