@@ -70,3 +70,13 @@ def test_more_than_the_heap_can_bear_is_not_held(spark):
     assert not table.full
     table.add([f"{number}" + "x" * (room // 8) for number in range(9)])
     assert table.full
+
+
+def test_the_empty_text_is_not_found_between_two_others(spark):
+    from pyspark.sql import functions as f
+
+    tables = [TextSet(spark) for _ in range(30)]
+    for size, table in enumerate(tables, 1):
+        table.add([str(number) for number in range(size)])
+    found = [table.look_up()(f.lit("")).alias(str(size)) for size, table in enumerate(tables, 1)]
+    assert set(spark.range(1).select(*found).first()) == {False}
