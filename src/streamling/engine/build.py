@@ -138,8 +138,7 @@ class Builder:
                     for name in built.node.upstreams
                     if name in self.analysis.empty
                 }
-                empty = {name: rows.numbered() if operator.numbered else rows.frame() for name, rows in absent.items()}
-                return FrameStep(built.node, operator, empty, self._outlet(built.node.name))
+                return FrameStep(built.node, operator, absent, self._outlet(built.node.name))
             case FrameSink():
                 return self._frame_sink(built, operator)
             case Transform() | Sink():

@@ -93,7 +93,7 @@ class FrameStep:
         self,
         node: Node,
         operator: FrameTransform[Any],
-        empty_inputs: Mapping[str, DataFrame],
+        empty_inputs: Mapping[str, Rows],
         outlet: Outlet,
     ) -> None:
         self.node = node
@@ -105,17 +105,22 @@ class FrameStep:
     def per_batch(self) -> bool:
         """Whether the plan is made anew for every batch, so that it cannot be part of a streaming one: a stream cannot
         be united with the empty frames that stand for the other inputs of a UNION ALL."""
-        return self._operator.numbered or len(self._empty_inputs) > 1
+        return self._operator.per_batch or len(self._empty_inputs) > 1
 
     def accept(self, upstream: str, rows: Rows) -> None:
         self.outlet.emit(self.transform(upstream, rows))
 
     def transform(self, upstream: str, rows: Rows) -> Rows:
         """The plan over one upstream; the other inputs of a UNION ALL are empty, they have batches of their own."""
-        inputs = {**self._empty_inputs, upstream: rows.numbered() if self._operator.numbered else rows.frame()}
+        inputs = {**self._empty_inputs, upstream: rows}
+        frames = {name: each.frame() for name, each in inputs.items()}
         lineage = (*rows.lineage, (self.node, self._operator))
         out = Rows(rows.session, lineage=lineage)
-        frame = out.run(lambda: self._operator.apply(rows.session, inputs))
+        frame = out.run(
+            lambda: self._operator.apply_batch(
+                rows.session, frames, lambda: {name: each.numbered() for name, each in inputs.items()}
+            )
+        )
         if self.node.options.streams > 1 and not self.outlet.sides:  # which see the rows in source order
             frame = frame.repartition(self.node.options.streams, *self.node.primary_key)
         return Rows(rows.session, frame=frame, lineage=lineage, producer=rows.producer)

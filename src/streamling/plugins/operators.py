@@ -279,15 +279,25 @@ class FrameTransform(Operator[OptionsT]):
     runs_on: ClassVar = "spark"
 
     @property
-    def numbered(self) -> bool:
-        """Whether the rows that arrive need a column with their place in the batch (`streamling.sql.plan.ROW`). Such
-        a transform may run Spark jobs over them when it is applied, so it is applied to every batch."""
+    def per_batch(self) -> bool:
+        """Whether every batch needs a plan of its own, so that the transform cannot be part of a streaming one."""
         return False
 
     @abstractmethod
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """The transform over its upstreams' DataFrames, by node name. Called once per batch for pulled sources,
-        once per query for streamed ones, and once with empty inputs to learn the schema."""
+        """The transform over its upstreams' DataFrames, by node name. Called once per query for streamed sources, and
+        once with empty inputs to learn the schema."""
+
+    def apply_batch(
+        self,
+        spark: SparkSession,
+        inputs: Mapping[str, DataFrame],
+        numbered: Callable[[], Mapping[str, DataFrame]],
+    ) -> DataFrame:
+        """The transform over one batch, once for each. ``numbered`` gives the inputs with a column that tells a row's
+        place in the batch (`streamling.sql.plan.ROW`); the same row has the same number however often Spark runs the
+        plan, which may cost something: the transform may run Spark jobs of its own over them."""
+        return self.apply(spark, inputs)
 
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
         """What is wrong that can be seen without Spark, and the output columns as far as known. None for an

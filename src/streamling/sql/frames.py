@@ -14,11 +14,11 @@ from streamling.types.spark import LOGICAL
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: from input frames to the output frame, as the JVM's objects
-_Step = Callable[[Mapping[str, Any]], Any]
-
 #: puts the answers to a check's questions on the rows
 Answer = Callable[["DataFrame", Check], "DataFrame"]
+
+#: from input frames to the output frame, as the JVM's objects; who answers the questions in between
+_Step = Callable[[Mapping[str, Any], Answer | None], Any]
 
 
 @dataclass(frozen=True)
@@ -30,45 +30,48 @@ class Prepared:
     #: the SQL texts that Spark parses, as it names them in errors
     texts: frozenset[str]
 
-    def run(self, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    def run(self, inputs: Mapping[str, DataFrame], answer: Answer | None = None) -> DataFrame:
         from pyspark.sql import DataFrame
 
-        return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}), self.spark)
+        return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}, answer), self.spark)
 
 
-def prepare(spark: SparkSession, plan: Plan, answer: Answer | None = None) -> Prepared:
+def prepare(spark: SparkSession, plan: Plan) -> Prepared:
     """The lists of expressions cross over to the JVM here, once: a run then costs one round trip for each filter,
     projection and union, however many columns there are."""
     register(spark, texts(plan))
-    return Prepared(spark, _step(spark, plan, answer), frozenset(texts(plan)))
+    return Prepared(spark, _step(spark, plan), frozenset(texts(plan)))
 
 
-def _step(spark: SparkSession, plan: Plan, answer: Answer | None) -> _Step:
+def _step(spark: SparkSession, plan: Plan) -> _Step:
     if isinstance(plan, Read):
         node = plan.node
-        return lambda inputs: inputs[node]
+        return lambda inputs, _: inputs[node]
     if isinstance(plan, UnionAll):
-        return _union([_step(spark, child, answer) for child in plan.children])
-    below = _step(spark, plan.child, answer)
+        return _union([_step(spark, child) for child in plan.children])
+    below = _step(spark, plan.child)
     if isinstance(plan, Check):
-        assert answer is not None, "nobody answers the questions of this plan"
-        return _checked(spark, below, plan, answer)
+        return _checked(spark, below, plan)
     if isinstance(plan, Filter):
         condition = plan.condition
-        return lambda inputs: below(inputs).filter(condition)
+        return lambda inputs, answer: below(inputs, answer).filter(condition)
     jvm: Any = spark._jvm
     made = [_column(jvm.org.apache.spark.sql.functions, item) for item in plan.items]
     for number, name, type_ in plan.meant:
         metadata = jvm.org.apache.spark.sql.types.Metadata.fromJson(json.dumps({LOGICAL: type_}))
         made[number] = getattr(made[number], "as")(name, metadata)
     columns = jvm.PythonUtils.toSeq(made)
-    return lambda inputs: below(inputs).select(columns)
+    return lambda inputs, answer: below(inputs, answer).select(columns)
 
 
-def _checked(spark: SparkSession, below: _Step, check: Check, answer: Answer) -> _Step:
+def _checked(spark: SparkSession, below: _Step, check: Check) -> _Step:
     from pyspark.sql import DataFrame
 
-    return lambda inputs: answer(DataFrame(below(inputs), spark), check)._jdf
+    def run(inputs: Mapping[str, Any], answer: Answer | None) -> Any:
+        assert answer is not None, "nobody answers the questions of this plan"
+        return answer(DataFrame(below(inputs, answer), spark), check)._jdf
+
+    return run
 
 
 def _column(functions: Any, item: str) -> Any:
@@ -78,10 +81,10 @@ def _column(functions: Any, item: str) -> Any:
 
 
 def _union(steps: list[_Step]) -> _Step:
-    def run(inputs: Mapping[str, Any]) -> Any:
-        frame = steps[0](inputs)
+    def run(inputs: Mapping[str, Any], answer: Answer | None) -> Any:
+        frame = steps[0](inputs, answer)
         for step in steps[1:]:
-            frame = frame.union(step(inputs))
+            frame = frame.union(step(inputs, answer))
         return frame
 
     return run

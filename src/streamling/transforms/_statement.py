@@ -25,20 +25,18 @@ class Statement:
         self,
         node: str,
         sql: str,
-        answer: Answer | None = None,
         *,
         keep_row: bool = False,
         functions: Mapping[str, type[SqlFunction]] | None = None,
     ) -> None:
         self._node = node
         self._sql = sql
-        self._answer = answer
         self._keep_row = keep_row
         self._functions = functions or {}
         self._prepared: dict[tuple[tuple[str, str], ...], Prepared] = {}
 
-    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        return self._prepare(spark, inputs).run(inputs)
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame], answer: Answer | None = None) -> DataFrame:
+        return self._prepare(spark, inputs).run(inputs, answer)
 
     def explain(self, error: Exception) -> StreamlingError | None:
         """The error in the user's terms when it is about an expression of this statement."""
@@ -71,5 +69,5 @@ class Statement:
             if compiled.problems:
                 raise SqlRefused(compiled.problems)
             own.register(spark, texts(compiled.plan), self._functions)
-            prepared = self._prepared[key] = prepare(spark, compiled.plan, self._answer)
+            prepared = self._prepared[key] = prepare(spark, compiled.plan)
         return prepared

@@ -12,8 +12,8 @@ cache meanwhile 0.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -33,42 +33,60 @@ if TYPE_CHECKING:
 _PLACE_BITS: Final = 33
 _FALSE, _TRUE, _NULL, _UNASKED = range(4)
 
-Tables = Mapping[str, "LookupTable[Any]"]
+
+@dataclass(frozen=True)
+class Answers:
+    """What the tables of a statement say about one batch of rows; called for each check in its plan."""
+
+    tables: Mapping[str, LookupTable[Any]]
+    #: by the name of the table as SQL has it; None: Spark cannot look values up in it by itself
+    look_ups: Mapping[str, Callable[[Column], Column] | None]
+
+    @classmethod
+    def of(cls, spark: SparkSession, asked: Collection[str], tables: Mapping[str, LookupTable[Any]]) -> Answers:
+        """``asked`` are the names of tables as SQL has them."""
+        found = {name: _named(tables, name) for name in asked}
+        return cls(found, {name: table.look_up(spark) for name, table in found.items()})
+
+    @property
+    def known_to_spark(self) -> bool:
+        """Whether the rows need no numbers."""
+        return None not in self.look_ups.values()
+
+    def __call__(self, frame: DataFrame, check: Check) -> DataFrame:
+        """``frame`` with a column for each answer."""
+        types = _types(frame, check)
+        told = {
+            question: _condition(look_up, question, type_)
+            for question, type_ in zip(check.questions, types, strict=True)
+            if (look_up := self.look_ups[question.table]) is not None
+        }
+        asked = replace(check, questions=tuple(each for each in check.questions if each not in told))
+        if asked.questions:
+            frame = (_joined if keeps_rows_apart(check.child) else _replaced)(frame, asked, self.tables)
+        return frame.select("*", *(condition.alias(question.answer) for question, condition in told.items()))
 
 
-def answered(frame: DataFrame, check: Check, tables: Tables) -> DataFrame:
-    """``frame`` with a column for each answer. Rows without numbers are no data: they only show what columns there
-    are."""
-    types = [field.dataType for field in frame.select(*_values(check)).schema.fields]
-    _check_types(check, types)
-    if ROW not in frame.columns:
-        return frame.select("*", *_nothing(check))
-    told = {
-        question: condition
-        for question, type_ in zip(check.questions, types, strict=True)
-        if (condition := _condition(frame.sparkSession, question, type_, tables)) is not None
-    }
-    asked = replace(check, questions=tuple(each for each in check.questions if each not in told))
-    if asked.questions:
-        frame = (_joined if keeps_rows_apart(check.child) else _replaced)(frame, asked, tables)
-    return frame.select("*", *(condition.alias(question.answer) for question, condition in told.items()))
+def unanswered(frame: DataFrame, check: Check) -> DataFrame:
+    """``frame`` with the columns that answers will have, where there are no rows yet."""
+    from pyspark.sql import functions as f
+
+    _types(frame, check)
+    return frame.select("*", *(f.lit(None).cast("boolean").alias(question.answer) for question in check.questions))
 
 
-def _condition(spark: SparkSession, question: Question, type_: DataType, tables: Tables) -> Column | None:
-    """The answer as an expression, when the table is known to Spark."""
+def _condition(look_up: Callable[[Column], Column], question: Question, type_: DataType) -> Column:
+    """The answer as an expression."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import ArrayType
 
-    found = named(tables, question.table).look_up(spark)
-    if found is None:
-        return None
     value = f.expr(question.value)
     if not isinstance(type_, ArrayType):
-        return found(value.cast("string"))
-    return f.exists(value.cast("array<string>"), lambda element: f.coalesce(found(element), f.lit(False)))
+        return look_up(value.cast("string"))
+    return f.exists(value.cast("array<string>"), lambda element: f.coalesce(look_up(element), f.lit(False)))
 
 
-def _joined(frame: DataFrame, check: Check, tables: Tables) -> DataFrame:
+def _joined(frame: DataFrame, check: Check, tables: Mapping[str, LookupTable[Any]]) -> DataFrame:
     """Only the values come to Python, and answers are put beside the rows they belong to."""
     table = frame.select(ROW, *_values(check)).toArrow()
     rows = _one(table.column(ROW))
@@ -79,25 +97,12 @@ def _joined(frame: DataFrame, check: Check, tables: Tables) -> DataFrame:
     return frame.select("*", *truths)
 
 
-def _answers(asked: pa.Table, check: Check, tables: Tables) -> list[pa.Array]:
+def _answers(asked: pa.Table, check: Check, tables: Mapping[str, LookupTable[Any]]) -> list[pa.Array]:
     rows = _one(asked.column(ROW))
-    return [
-        named(tables, question.table).contains(_one(asked.column(question.answer)), rows)
-        for question in check.questions
-    ]
+    return [tables[question.table].contains(_one(asked.column(question.answer)), rows) for question in check.questions]
 
 
-def named(tables: Tables, name: str) -> LookupTable[Any]:
-    """The table that a name in SQL means."""
-    from streamling.sql.references import match
-
-    declared = match(name, tables)
-    if declared is None:
-        raise StreamlingError.user(f"{FUNCTION}() names '{name}', and there is no such dynamic table")
-    return tables[declared]
-
-
-def _replaced(frame: DataFrame, check: Check, tables: Tables) -> DataFrame:
+def _replaced(frame: DataFrame, check: Check, tables: Mapping[str, LookupTable[Any]]) -> DataFrame:
     """Rows that have no number of their own (elements of a list, parts of a union) pass through Python whole."""
     from pyspark.sql.types import BooleanType, StructType
 
@@ -137,12 +142,6 @@ def _is_asked(byte: Column) -> Column:
     return (byte >= _byte(_FALSE)) & (byte < _byte(_UNASKED))
 
 
-def _nothing(check: Check) -> list[Column]:
-    from pyspark.sql import functions as f
-
-    return [f.lit(None).cast("boolean").alias(question.answer) for question in check.questions]
-
-
 def packed(rows: pa.Array, answers: pa.Array) -> list[bytes]:
     """The answers as bytes, one text per partition; rows that were left out before have their own."""
     coded = pc.if_else(answers, pa.scalar(_TRUE, pa.uint8()), pa.scalar(_FALSE, pa.uint8())).fill_null(_NULL)
@@ -177,19 +176,32 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks or [pa.array([], column.type)])
 
 
+def _named(tables: Mapping[str, LookupTable[Any]], name: str) -> LookupTable[Any]:
+    """The table that a name in SQL means."""
+    from streamling.sql.references import match
+
+    declared = match(name, tables)
+    if declared is None:
+        raise StreamlingError.user(f"{FUNCTION}() names '{name}', and there is no such dynamic table")
+    return tables[declared]
+
+
 def _values(check: Check) -> list[Column]:
     from pyspark.sql import functions as f
 
     return [f.expr(question.value).alias(question.answer) for question in check.questions]
 
 
-def _check_types(check: Check, types: Sequence[DataType]) -> None:
+def _types(frame: DataFrame, check: Check) -> list[DataType]:
+    """What each question asks about: text or lists of text."""
+    types = [field.dataType for field in frame.select(*_values(check)).schema.fields]
     for type_, question in zip(types, check.questions, strict=True):
         if not _is_text(type_):
             raise StreamlingError.user(
                 f"{FUNCTION}('{question.table}', …) looks for text or a list of texts, not {type_.simpleString()}",
                 remedy=f"cast it: {FUNCTION}('{question.table}', CAST(value AS TEXT))",
             )
+    return types
 
 
 def _is_text(type_: DataType) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +17,7 @@ from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import parse
 from streamling.sql.library import own
 from streamling.sql.lookups import Lookup, is_repeatable, lookups
-from streamling.sql.plan import Check, Column
+from streamling.sql.plan import Column
 from streamling.sql.problems import SqlProblem, SqlRefused
 from streamling.sql.references import node_names
 from streamling.transforms._statement import Statement
@@ -52,10 +52,10 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
 
     def __init__(self, context: NodeContext[SqlTransformOptions]) -> None:
         super().__init__(context)
-        self._statement = Statement(context.name, self.options.sql, self._answered, functions=context.functions)
+        self._statement = Statement(context.name, self.options.sql, functions=context.functions)
 
     @cached_property
-    def numbered(self) -> bool:
+    def per_batch(self) -> bool:
         return bool(self.options.lookups())
 
     @cached_property
@@ -64,13 +64,26 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         from streamling.sql.errors import explain
+        from streamling.transforms._table_checks import unanswered
 
         try:
-            return self._statement.apply(spark, inputs)
+            return self._statement.apply(spark, inputs, unanswered)
         except Exception as error:
-            if self.numbered:  # it ran the plan above as well, which may be what failed
-                raise
             raise explain(error, self.context.name, self.options.sql) from error
+
+    def apply_batch(
+        self,
+        spark: SparkSession,
+        inputs: Mapping[str, DataFrame],
+        numbered: Callable[[], Mapping[str, DataFrame]],
+    ) -> DataFrame:
+        if not self.per_batch:
+            return self.apply(spark, inputs)
+        from streamling.transforms._table_checks import Answers
+
+        asked = {lookup.table for lookup in self.options.lookups()}
+        answers = Answers.of(spark, asked, self.context.tables)
+        return self._statement.apply(spark, inputs if answers.known_to_spark else numbered(), answers)
 
     def explain(self, error: Exception) -> StreamlingError | None:
         return self._statement.explain(error)
@@ -79,11 +92,6 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
         """All problems that can be seen without Spark, and the output columns as far as they are known. ``inputs``
         are the columns of the upstreams by declared name; None when not known."""
         return check_sql(self.options.sql, inputs, self.context.functions)
-
-    def _answered(self, frame: DataFrame, check: Check) -> DataFrame:
-        from streamling.transforms._table_checks import answered
-
-        return answered(frame, check, self.context.tables)
 
 
 def check_sql(
