@@ -7,7 +7,7 @@ only when it has flushed too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,49 +16,59 @@ from streamling.engine.network import Outlet, Port, Step
 from streamling.engine.rows import Rows
 from streamling.plugins.rejects import REJECT, Rejects, bad_rows
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 def sifted(outlet: Outlet, node: str, dead_letters: Step) -> Outlet:
     """An outlet for rows with a column `REJECT`: the good ones go on to ``outlet``."""
-    return Outlet(node, [_BadRows(node, dead_letters), _GoodRows(outlet)])
+    return Outlet(node, [_Sieve(outlet, node, dead_letters)])
 
 
-class _GoodRows:
+class _Sieve:
+    """Divides the rows of each batch; they are read once."""
+
     wants_frame = True
 
-    def __init__(self, outlet: Outlet) -> None:
+    def __init__(self, outlet: Outlet, node: str, dead_letters: Step) -> None:
         self._outlet = outlet
-
-    def accept(self, upstream: str, rows: Rows) -> None:
-        self._outlet.emit(_over(rows, lambda frame: frame.where(f"{REJECT} IS NULL").drop(REJECT)))
-
-    def ports(self) -> Sequence[Port]:
-        return self._outlet.ports()
-
-
-class _BadRows:
-    #: both ask Spark, so that what was read is kept for the second
-    wants_frame = True
-
-    def __init__(self, node: str, dead_letters: Step) -> None:
         self._node = node
         self._dead_letters = dead_letters
+        #: where the good rows come into this process anyway, they need not be kept in Spark: half the CPU time
+        self._in_python = not outlet.sides and not any(step.wants_frame for step in outlet.steps)
 
     def accept(self, upstream: str, rows: Rows) -> None:
-        found = _over(rows, lambda frame: frame.where(f"{REJECT} IS NOT NULL").select(f"{REJECT}.*"))
-        for batch in found.batches():
-            errors, positions, payloads = (batch.column(name).to_pylist() for name in ("error", "position", "payload"))
-            bad = bad_rows(self._node, errors, positions, payloads)
-            self._dead_letters.accept(upstream, Rows(rows.session, batches=[bad], producer=rows.producer))
+        bad, good = _divided_in_python(rows) if self._in_python else _divided_in_spark(rows)
+        for batch in bad.batches():
+            told = bad_rows(self._node, *(batch.column(name).to_pylist() for name in ("error", "position", "payload")))
+            self._dead_letters.accept(upstream, Rows(rows.session, batches=[told], producer=rows.producer))
+        self._outlet.emit(good)
 
     def ports(self) -> Sequence[Port]:
-        return self._dead_letters.ports()
+        return [*self._dead_letters.ports(), *self._outlet.ports()]
 
 
-def _over(rows: Rows, plan: Callable[[DataFrame], DataFrame]) -> Rows:
-    return Rows(rows.session, frame=plan(rows.frame()), lineage=rows.lineage, producer=rows.producer)
+def _divided_in_spark(rows: Rows) -> tuple[Rows, Rows]:
+    rows.keep()
+    frame = rows.frame()
+    bad, good = (
+        frame.where(f"{REJECT} IS NOT NULL").select(f"{REJECT}.*"),
+        frame.where(f"{REJECT} IS NULL").drop(REJECT),
+    )
+    return _like(rows, frame=bad), _like(rows, frame=good)
+
+
+def _divided_in_python(rows: Rows) -> tuple[Rows, Rows]:
+    bad, good = [], []
+    for batch in rows.batches():
+        reasons, others = batch.column(REJECT), batch.drop_columns([REJECT])
+        if reasons.null_count < batch.num_rows:
+            bad.append(pa.RecordBatch.from_struct_array(reasons.drop_null()))
+            others = others.filter(reasons.is_null())
+        if others.num_rows:
+            good.append(others)
+    return _like(rows, batches=bad), _like(rows, batches=good)
+
+
+def _like(rows: Rows, **made: Any) -> Rows:
+    return Rows(rows.session, lineage=rows.lineage, producer=rows.producer, **made)
 
 
 # ── what operators reject ────────────────────────────────────────────────────────────────────────────────────
