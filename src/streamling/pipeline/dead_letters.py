@@ -43,9 +43,9 @@ def sink_problems(drafts: Sequence[Draft], by_name: Mapping[str, Draft]) -> list
     lost = False
     for draft in drafts:
         name = resolve(_written(draft.raw) or "", by_name)
-        if name is not None and by_name[name].kind is NodeKind.SINK:
+        if name is not None and by_name[name].kind is NodeKind.SINK and by_name[name] is not draft:
             rejecting.setdefault(name, []).append(draft)
-        elif isinstance(draft.raw, dict) and "errors" in draft.raw:
+        elif _written(draft.raw) is not None or (draft.options is None and "errors" in (draft.raw or ())):
             lost = True
     problems = []
     for sink in drafts:
@@ -65,7 +65,7 @@ def _dead_letter_problems(sink: Draft, rejecting: Sequence[Draft]) -> list[Probl
         message = f"{sink} takes the bad rows of {_names(rejecting)}, and cannot take those of another node as well"
         remedy = "remove 'from', or write bad rows to a sink of their own"
         problems.append(place_problem(message, _place(sink, "from"), remedy))
-    if rejecting and _written(sink.raw) is not None and rejecting != [sink]:
+    if rejecting and _written(sink.raw) is not None:
         message = f"{sink} takes the bad rows of {_names(rejecting)}, and cannot have a dead-letter sink itself"
         problems.append(place_problem(message, _place(sink, "errors"), "remove 'errors'"))
     return problems
