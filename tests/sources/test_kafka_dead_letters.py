@@ -40,7 +40,8 @@ def errors_of(bad: list[dict[str, Any]], topic: Topic) -> dict[int, str]:
     return {int(row["position"].removeprefix(f"{topic.name}/0/")): row["error"] for row in bad}
 
 
-def test_avro_messages_that_are_no_rows(bench: KafkaBench) -> None:
+@pytest.mark.parametrize("skips", [False, True], ids=["resolved", "without resolution"])
+def test_avro_messages_that_are_no_rows(bench: KafkaBench, skips: bool) -> None:
     topic = bench.topic()
     id = topic.write(ORDERS, {"id": 1, "name": "a"})
     whole = framed(id, ORDERS, {"id": 2, "name": "a longer text " * 10})
@@ -56,7 +57,7 @@ def test_avro_messages_that_are_no_rows(bench: KafkaBench) -> None:
         Message(None, key=b"\0\0\1\x86\x9f\2"),
         Message(None, key=b"1"),
     )
-    good, bad = sifted(bench, topic, 10)
+    good, bad = sifted(bench, topic, 10, skip_schema_resolution=skips)
 
     assert good == [{"id": 1, "name": "a", "_gs_op": "i"}, {"id": 1, "name": None, "_gs_op": "d"}]
     found = errors_of(bad, topic)

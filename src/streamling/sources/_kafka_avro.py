@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -144,8 +144,8 @@ class AvroFormat:
         column = f.when(f.expr("key IS NULL"), f.lit(None))
         for id, schema in sorted(self._keys.items()):
             column = column.when(frame == f.lit(_frame(id)), decoded_key(schema, self._mode))
-        for id in sorted(self._missing_keys):
-            column = column.when(frame == f.lit(_frame(id)), f.lit(None))
+        if self._missing_keys:
+            column = column.when(_is_one_of(frame, self._missing_keys), f.lit(None))
         framed = f.expr("length(key) >= 5 AND substring(key, 1, 1) = X'00'")
         return column.when(framed, f.expr(unknown)).otherwise(plain_key())
 
@@ -201,8 +201,8 @@ class AvroFormat:
         column = f.when(f.expr("value IS NULL"), f.lit(None))
         for id, writer in sorted(self._writers.items()):
             column = column.when(frame == f.lit(_frame(id)), _from_avro(writer.schema, reader, mode))
-        for id in sorted(self._missing):
-            column = column.when(frame == f.lit(_frame(id)), f.lit(None))
+        if self._missing:
+            column = column.when(_is_one_of(frame, self._missing), f.lit(None))
         return column.otherwise(f.expr(self._complaint())) if complain else column
 
     def _sifted(self, reader: Any) -> Any:
@@ -231,10 +231,10 @@ class AvroFormat:
         if self._sifting:
             for id in sorted(self._writers):
                 checked = checked.when(frame == f.lit(_frame(id)), self._alone(id).getField(_DECODED))
-            for id in sorted(self._missing):
-                checked = checked.when(frame == f.lit(_frame(id)), f.lit(None))
+            if self._missing:
+                checked = checked.when(_is_one_of(frame, self._missing), f.lit(None))
         else:
-            checked = checked.when(frame.isin([_frame(id) for id in sorted(self._writers)]), f.lit(True))
+            checked = checked.when(_is_one_of(frame, self._writers), f.lit(True))
         return checked.otherwise(f.expr(self._complaint()))
 
     def _first(self, field: pa.Field) -> str:
@@ -276,6 +276,10 @@ def _with_sentinel(reader: Any) -> Any:
 
 def _frame(id: int) -> bytearray:
     return bytearray(b"\x00" + id.to_bytes(4, "big"))
+
+
+def _is_one_of(frame: Column, ids: Iterable[int]) -> Column:
+    return frame.isin([_frame(id) for id in sorted(ids)])
 
 
 def _from_avro(writer: Any, reader: Any, mode: str) -> Column:
