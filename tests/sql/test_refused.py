@@ -89,6 +89,11 @@ CASES = [
     ("SELECT ‸row_number()‸ OVER (PARTITION BY id) AS n FROM raw.orders", "window function", "other rows"),
     ("SELECT ‸lag(id)‸ OVER (PARTITION BY id) AS n FROM raw.orders", "window function", "other rows"),
     ("SELECT ‸lenght(name)‸ AS n FROM raw.orders", "no function lenght()", "did you mean length()?"),
+    (
+        "SELECT ‸dynamic_table_chek('t', name)‸ AS n FROM raw.orders",
+        "no function",
+        "did you mean dynamic_table_check()?",
+    ),
     ("SELECT id FROM raw.orders WHERE ‸dynamic_table_check('t', id)‸", "text or a list of texts, not int64", "CAST"),
     ("SELECT id FROM raw.orders WHERE ‸dynamic_table_check('t', tags)‸", "not list<", "CAST"),
     ("SELECT id FROM raw.orders WHERE ‸dynamic_table_check('t')‸", "a table and a value, not 1", "'table', value"),

@@ -84,31 +84,36 @@ class _Part:
 
 
 class _Spark:
-    """The inner parts of Spark that are needed, each found once: every name costs a message to the JVM."""
+    """The inner parts of Spark that are needed, each found once."""
 
     def __init__(self, spark: SparkSession) -> None:
-        jvm: Any = spark._jvm
+        from py4j.java_gateway import JavaClass
+
+        sql, unsafe = "org.apache.spark.sql", "org.apache.spark.unsafe"
+        client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
         jsc: Any = spark._jsc
-        sql = jvm.org.apache.spark.sql
-        expressions, types = sql.catalyst.expressions, sql.types
+
+        def java(name: str) -> Any:
+            # by way of spark._jvm each part of a name costs a message
+            return JavaClass(name, client)
+
         self._context = jsc.sc()
-        self._tag = jvm.scala.reflect.ClassTag.apply
-        self._seq = jvm.PythonUtils.toSeq
-        self._utils = sql.classic.ExpressionUtils
-        self._literal = expressions.Literal.create
-        self._invoke = expressions.objects.Invoke
-        self._array = expressions.UnsafeArrayData
-        self._first_byte = jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
-        self._string = types.DataTypes.StringType
-        self._array_type, self._broadcast_type = (
-            types.ObjectType(jvm.java.lang.Class.forName(f"org.apache.spark.{name}"))
-            for name in ("sql.catalyst.expressions.UnsafeArrayData", "broadcast.Broadcast")
-        )
-        text = jvm.org.apache.spark.unsafe.types.UTF8String.fromBytes
+        self._tag = java("scala.reflect.ClassTag").apply
+        self._seq = java("org.apache.spark.api.python.PythonUtils").toSeq
+        self._utils = java(f"{sql}.classic.ExpressionUtils")
+        self._literal = java(f"{sql}.catalyst.expressions.Literal").create
+        self._invoke = java(f"{sql}.catalyst.expressions.objects.Invoke")
+        self._array = java(f"{sql}.catalyst.expressions.UnsafeArrayData")
+        self._first_byte = java(f"{unsafe}.Platform").BYTE_ARRAY_OFFSET
+        self._string = java(f"{sql}.types.DataTypes").StringType
+        object_type, class_ = java(f"{sql}.types.ObjectType"), java("java.lang.Class").forName
+        self._array_type = object_type(class_(f"{sql}.catalyst.expressions.UnsafeArrayData"))
+        self._broadcast_type = object_type(class_("org.apache.spark.broadcast.Broadcast"))
+        text = java(f"{unsafe}.types.UTF8String").fromBytes
         self.begin, self.end = (
             self._column(self._literal(text(bytearray(mark)), self._string)) for mark in (_BEGIN, _END)
         )
-        self.heap: int = jvm.java.lang.Runtime.getRuntime().maxMemory()
+        self.heap: int = java("java.lang.Runtime").getRuntime().maxMemory()
 
     def array(self, content: bytes) -> Any:
         """``broadcast.value()`` of an array of texts: every executor fetches it once."""

@@ -41,6 +41,7 @@ def compile_sql(
     Where the rows are numbered, ``keep_row`` leaves the number (`ROW`) in what comes out. ``functions`` are those
     that plugins add to the language; they win."""
     query, text = parse(sql), SourceText(sql, functions)
+    lookups.settle_names(query)
     try:
         if refused := rules.check(query, text):
             raise SqlRefused(refused)

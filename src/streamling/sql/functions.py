@@ -10,6 +10,7 @@ from streamling.sql import catalog
 from streamling.sql.library import registry
 from streamling.sql.library.declaration import KERNEL_PREFIX, Function, NotPossible, call
 from streamling.sql.library.refused import INSTEAD
+from streamling.sql.lookups import FUNCTION
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
 
@@ -86,5 +87,5 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
         return text.problem(node, f"{name}() is not allowed: it reaches outside of the rows")
     if name in catalog.SCALARS:
         return None
-    close = difflib.get_close_matches(name, [*text.functions, *catalog.SCALARS, *registry.names()], 1)
+    close = difflib.get_close_matches(name, [*text.functions, *catalog.SCALARS, *registry.names(), FUNCTION], 1)
     return text.problem(node, f"there is no function {name}()", f"did you mean {close[0]}()?" if close else None)

@@ -14,6 +14,7 @@ from streamling.sql.inference import type_of
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Question
 from streamling.sql.problems import SqlProblem
+from streamling.sql.table_names import is_text, settle
 
 FUNCTION = "dynamic_table_check"
 
@@ -40,11 +41,18 @@ def lookups(sql: str) -> list[Lookup]:
     be read."""
     if FUNCTION not in sql.lower():  # most do not: they are spared the parsing
         return []
-    text = SourceText(sql)
-    calls = [call for call in parse(sql).find_all(exp.Anonymous) if call.name.lower() == FUNCTION]
-    named = [call for call in calls if call.expressions and _is_text(call.expressions[0])]
+    text, query = SourceText(sql), parse(sql)
+    settle_names(query)
+    named = [call for call in _calls(query) if call.expressions and is_text(call.expressions[0])]
     found = [Lookup(call.expressions[0].name, call, text) for call in named]
     return sorted(found, key=lambda each: each.call.meta.get("start", 0))
+
+
+def settle_names(query: exp.Expr) -> None:
+    """Constants that stand for the names of tables become these names in quotes."""
+    for call in _calls(query):
+        if call.expressions:
+            settle(call.expressions[0])
 
 
 def is_repeatable(sql: str) -> bool:
@@ -60,13 +68,15 @@ def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[
         problems.append(problem)
         return None
     table, value = node.expressions
-    return Question(table.name, value.sql("spark", comments=False), f"{_ANSWER}{number}")
+    type_ = type_of(value)
+    is_list = None if type_ is None else bool(pa.types.is_list(type_))
+    return Question(table.name, value.sql("spark", comments=False), f"{_ANSWER}{number}", is_list)
 
 
 def last(condition: exp.Expr) -> list[exp.Expr]:
     """A condition as one or two of which both have to be true: first what asks nobody, then the rest."""
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
-    asking = [part for part in parts if any(call.name.lower() == FUNCTION for call in part.find_all(exp.Anonymous))]
+    asking = [part for part in parts if _calls(part)]
     if not asking or len(asking) == len(parts):
         return [condition]
     return [exp.and_(*(part for part in parts if part not in asking)), exp.and_(*asking)]
@@ -84,28 +94,28 @@ def layers(questions: Sequence[Question]) -> Iterator[tuple[Question, ...]]:
         yield tuple(layer)
 
 
-def is_text(type_: pa.DataType | None) -> bool:
+def may_be_asked(type_: pa.DataType | None) -> bool:
     """Whether a table can be asked about values of a type: text or lists of text; None: only Spark knows."""
     if type_ is None or pa.types.is_null(type_) or pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return True
-    return bool(pa.types.is_list(type_)) and not pa.types.is_list(type_.value_type) and is_text(type_.value_type)
+    return bool(pa.types.is_list(type_)) and not pa.types.is_list(type_.value_type) and may_be_asked(type_.value_type)
 
 
 def _mistake(node: exp.Anonymous, text: SourceText) -> SqlProblem | None:
     args = node.expressions
     if len(args) != 2:
         return text.problem(node, f"{FUNCTION}() takes the name of a table and a value, not {len(args)}", _USAGE)
-    if not _is_text(args[0]):
+    if not is_text(args[0]):
         return text.problem(node, f"the first argument of {FUNCTION}() is not the name of a table in quotes", _USAGE)
     if node.find_ancestor(exp.Lambda) is not None:
         remedy = "give it the whole list: it is true when one element is in the table"
         return text.problem(node, f"{FUNCTION}() cannot stand inside a lambda", remedy)
     type_ = type_of(args[1])
-    if not is_text(type_):
+    if not may_be_asked(type_):
         remedy = f"cast it: {FUNCTION}('{args[0].name}', CAST(value AS TEXT))"
         return text.problem(node, f"{FUNCTION}() looks for text or a list of texts, not {type_}", remedy)
     return None
 
 
-def _is_text(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and bool(node.is_string)
+def _calls(query: exp.Expr) -> list[exp.Anonymous]:
+    return [call for call in query.find_all(exp.Anonymous) if call.name.lower() == FUNCTION]

@@ -71,6 +71,8 @@ class Question:
     value: str
     #: name of the column that holds the answer
     answer: str
+    #: whether it is a list; None: only Spark knows
+    is_list: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,9 @@ class Answers:
 
     def __call__(self, frame: DataFrame, check: Check) -> DataFrame:
         """``frame`` with a column for each answer."""
-        types = _types(frame, check)
         told = {
-            question: _condition(look_up, question, type_)
-            for question, type_ in zip(check.questions, types, strict=True)
+            question: _condition(frame, look_up, question)
+            for question in check.questions
             if (look_up := self.look_ups[question.table]) is not None
         }
         asked = replace(check, questions=tuple(each for each in check.questions if each not in told))
@@ -75,13 +74,15 @@ def unanswered(frame: DataFrame, check: Check) -> DataFrame:
     return frame.select("*", *(f.lit(None).cast("boolean").alias(question.answer) for question in check.questions))
 
 
-def _condition(look_up: Callable[[Column], Column], question: Question, type_: DataType) -> Column:
+def _condition(frame: DataFrame, look_up: Callable[[Column], Column], question: Question) -> Column:
     """The answer as an expression."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import ArrayType
 
-    value = f.expr(question.value)
-    if not isinstance(type_, ArrayType):
+    value, is_list = f.expr(question.value), question.is_list
+    if is_list is None:
+        is_list = isinstance(frame.select(value).schema.fields[0].dataType, ArrayType)
+    if not is_list:
         return look_up(value.cast("string"))
     return f.exists(value.cast("array<string>"), lambda element: f.coalesce(look_up(element), f.lit(False)))
 

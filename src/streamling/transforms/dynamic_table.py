@@ -168,7 +168,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
             appended, others = self._appends.news(), self._store.news()
             if others is None:
                 return None
-            texts = self._told(spark, {*appended, *others})
+            texts = self._told(spark, {*appended, *others} if appended else others)
             return None if texts.full else texts.look_up()
 
     def _told(self, spark: SparkSession, values: Collection[str]) -> TextSet:

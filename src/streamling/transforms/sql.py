@@ -55,8 +55,13 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
         self._statement = Statement(context.name, self.options.sql, functions=context.functions)
 
     @cached_property
+    def _asked(self) -> frozenset[str]:
+        """The names of the dynamic tables it asks, as written."""
+        return frozenset(lookup.table for lookup in self.options.lookups())
+
+    @property
     def per_batch(self) -> bool:
-        return bool(self.options.lookups())
+        return bool(self._asked)
 
     @cached_property
     def repeatable(self) -> bool:
@@ -81,8 +86,7 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
             return self.apply(spark, inputs)
         from streamling.transforms._table_checks import Answers
 
-        asked = {lookup.table for lookup in self.options.lookups()}
-        answers = Answers.of(spark, asked, self.context.tables)
+        answers = Answers.of(spark, self._asked, self.context.tables)
         return self._statement.apply(spark, inputs if answers.known_to_spark else numbered(), answers)
 
     def explain(self, error: Exception) -> StreamlingError | None:

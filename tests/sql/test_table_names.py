@@ -1,0 +1,53 @@
+"""The name of a dynamic table may be written as a constant instead of a text in quotes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from streamling.sql.compiler import compile_sql
+from streamling.sql.lookups import lookups
+from streamling.sql.plan import Column, questions
+
+COLUMNS = {"s": [Column("id", pa.int64()), Column("v", pa.string()), Column("t", pa.string())]}
+
+CONSTANTS = [
+    "SELECT id FROM s WHERE dynamic_table_check('seen', v)",
+    "SELECT id FROM s WHERE dynamic_table_check(('seen'), v)",
+    "SELECT id FROM s WHERE dynamic_table_check(CAST('seen' AS TEXT), v)",
+    "SELECT id FROM s WHERE dynamic_table_check('seen'::varchar, v)",
+    "SELECT id FROM (SELECT id, v, 'seen' AS name FROM s) AS x WHERE dynamic_table_check(name, v)",
+    "SELECT id FROM (SELECT id, v, CAST('seen' AS TEXT) AS name FROM s) AS x WHERE dynamic_table_check(X.Name, v)",
+    "WITH x AS (SELECT *, 'seen' AS name FROM s) SELECT id FROM x WHERE dynamic_table_check(name, v)",
+    "WITH x AS (SELECT id, v, 'seen' AS n FROM s), y AS (SELECT id, v, n AS name FROM x) "
+    "SELECT id, dynamic_table_check(name, v) AS found FROM (SELECT * FROM y) AS z",
+    "WITH s AS (SELECT *, 'seen' AS name FROM s) SELECT id FROM s WHERE dynamic_table_check(name, v)",
+]
+
+
+@pytest.mark.parametrize("sql", CONSTANTS)
+def test_a_constant_stands_for_the_name(sql):
+    assert [lookup.table for lookup in lookups(sql)] == ["seen"]
+    compiled = compile_sql(sql, COLUMNS)
+    assert not compiled.problems
+    assert [question.table for question in questions(compiled.plan)] == ["seen"]
+
+
+OTHERS = [
+    "SELECT id FROM s WHERE dynamic_table_check(t, v)",
+    "SELECT id FROM (SELECT *, 'seen' AS name FROM s) AS x WHERE dynamic_table_check(t, v)",
+    "SELECT id FROM (SELECT id, v, upper('seen') AS name FROM s) AS x WHERE dynamic_table_check(name, v)",
+    "SELECT id FROM (SELECT id, v, 'a' AS n FROM s UNION ALL SELECT id, v, 'b' AS n FROM s) AS x "
+    "WHERE dynamic_table_check(n, v)",
+    "SELECT 'seen' AS t, dynamic_table_check(t, v) AS found FROM s",
+    "SELECT id FROM s WHERE dynamic_table_check(CAST(1 AS TEXT), v)",
+    "WITH s AS (SELECT * FROM s) SELECT id FROM s WHERE dynamic_table_check(t, v)",
+]
+
+
+@pytest.mark.parametrize("sql", OTHERS)
+def test_what_may_differ_between_rows_is_no_name(sql):
+    assert lookups(sql) == []
+    messages = [problem.message for problem in compile_sql(sql, COLUMNS).problems]
+    assert len(messages) == 1
+    assert "first argument of dynamic_table_check() is not the name of a table" in messages[0]
