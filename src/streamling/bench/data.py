@@ -21,7 +21,7 @@ COLUMNS = (
 )
 CONDITION = "amount >= 50"
 
-_FILES = 8
+FILES = 8
 _COUNTRIES = ("BR", "DE", "ES", "FR", "IN", "JP", "NG", "US")
 
 
@@ -41,7 +41,7 @@ def _write(folder: Path, rows: int) -> None:
 
     for format in FORMATS:
         (folder / format).mkdir(parents=True)
-    share = -(-rows // _FILES)
+    share = -(-rows // FILES)
     for number, first in enumerate(range(0, rows, share)):
         table = _orders(first, min(share, rows - first))
         csv.write_csv(table, folder / "csv" / f"{number}.csv", csv.WriteOptions(quoting_style="needed"))

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.plugins import Sink, StreamedSource, plugin
-from streamling.plugins.operators import Position
+from streamling.plugins.operators import End, Position, SourceBatch, Wait
+from streamling.sources.file import FileSource
 from streamling.sources.kafka import KafkaSource, KafkaSourceOptions
 
 if TYPE_CHECKING:
@@ -48,6 +49,30 @@ class RateSource(StreamedSource[RateOptions]):
         if self._batches > self.options.batches:
             self.context.request_stop("measured enough", False)
         return {self.context.name: offset}
+
+
+@plugin("bench.files")
+class PrecededFiles(FileSource):
+    """The first file comes alone: what else it takes is a matter of the start, such as filling the tables that are
+    asked."""
+
+    #: told when that file is done with
+    on_batch: Callable[[float], None] = staticmethod(lambda moment: None)
+
+    def open(self) -> None:
+        super().open()
+        self._first = True
+
+    def read(self, position: Position) -> SourceBatch | Wait | End:
+        if not self._first:
+            self.on_batch(time.monotonic())
+            return super().read(position)
+        self._first = False
+        usual, self._reader.batch_bytes = self._reader.batch_bytes, 0
+        try:
+            return super().read(position)
+        finally:
+            self._reader.batch_bytes = usual
 
 
 class ChangesOptions(KafkaSourceOptions):

@@ -53,6 +53,8 @@ does not need it.
 - **handler**: rows through an HTTP endpoint that answers with what it is sent, 25 requests in flight; from the start of
   the pipeline to its last checkpoint. Beside it a client that sends the same requests: bare, the bodies made before;
   and with JSON, from Arrow rows to Arrow rows.
+- **tables**: files, a filter and a look-up of each row's customer in a dynamic table in memory that has it, beside the
+  same without the look-up; a million rows, counted after a first file during which the table is filled.
 - **script**: a function over five columns, from Arrow rows to Arrow rows, per second of processor time. Beside it the
   same function called through plain `quickjs-rs` with 5,000 rows of JSON at a time, the JSON made before.
 - **plugins**: up to a million rows of these files through a transform and into a sink that a user wrote, loaded from

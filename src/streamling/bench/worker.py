@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.bench import data
 from streamling.bench.changes import ChangePipelines, ChangesByHand
-from streamling.bench.plugins import DropSink, RateSource
+from streamling.bench.plugins import DropSink, PrecededFiles, RateSource
 from streamling.bench.spent import run_to_its_end
 from streamling.config import AppConfig, load_config
 from streamling.pipeline.model import NodeKind
@@ -40,9 +40,9 @@ transforms:
 sinks:
   nowhere: {{type: {sink}, from: chosen}}
 """
-_CHECK_PIPELINE = """
+_TABLE_PIPELINE = """
 sources:
-  orders: {{type: file, path: '{folder}', format: {format}, mode: {{type: bounded}}, primary_key: order_id}}
+  orders: {{type: bench.files, path: '{folder}', format: {format}, mode: {{type: bounded}}, primary_key: order_id}}
 transforms:
   known: {{type: dynamic_table, backend_type: InMemory, backend_entity_name: known}}
   chosen: {{type: sql, primary_key: order_id, sql: "SELECT {columns} FROM orders WHERE {condition}"}}
@@ -80,15 +80,14 @@ class Pipelines:
     def files_to_arrow(self, folder: str, format: str) -> float:
         return self._files(folder, format, "bench.drop")
 
-    def files_checked(self, folder: str, format: str, entries: int) -> float:
-        """Every customer is looked up in a table of ``entries`` values, and is there."""
+    def files_asking(self, folder: str, format: str, entries: int, check: bool) -> float:
+        """Every customer is looked up in a table of ``entries`` values, and is there; seconds after the first file."""
         state = MemoryState()
         # values that an earlier run left behind are put into the table before the first row
         state.put("dynamic_table:known", [f"customer {number}" for number in range(entries)])
-        condition = f"{data.CONDITION} AND dynamic_table_check('known', customer)"
-        return self._run(
-            _CHECK_PIPELINE, state=state, folder=folder, format=format, columns=data.COLUMNS, condition=condition
-        )
+        condition = data.CONDITION + (" AND dynamic_table_check('known', customer)" if check else "")
+        self._run(_TABLE_PIPELINE, state=state, folder=folder, format=format, columns=data.COLUMNS, condition=condition)
+        return time.monotonic() - self._moments[0]
 
     def rate_to_nowhere(self, rows: int, batches: int) -> list[float]:
         self._run(_RATE_PIPELINE, columns=RATE_COLUMNS, condition=RATE_CONDITION, rows=rows, batches=batches)
@@ -123,6 +122,8 @@ class Pipelines:
         rate = type("Rate", (RateSource,), {"on_batch": staticmethod(moments.append)})
         registry = Registry.builtin()
         registry.register(NodeKind.SOURCE, "bench.rate", rate)
+        files = type("Files", (PrecededFiles,), {"on_batch": staticmethod(moments.append)})
+        registry.register(NodeKind.SOURCE, "bench.files", files)
         registry.register(NodeKind.SINK, "bench.drop", DropSink)
         return registry
 
