@@ -64,8 +64,10 @@ does not need it.
   header, a projection or a filter, blackhole. By hand: `from_avro`, the header looked up, Spark's `noop` writer, no
   check of anything. Reading alone is Kafka's own Java client in the same JVM, which throws the messages away.
   Processor time is that of the pipeline's processes, without the broker.
-- **postgres**: {upserts:,} of these records upserted into an empty table; up to the last checkpoint. The bare loop has
-  the rows as text in memory, and does `COPY` and `INSERT … ON CONFLICT` in transactions of the same size.
+- **postgres**: {upserts:,} of these records upserted into an empty table, then once more into the same one; up to the
+  last checkpoint, the JVM warmed by {upsert_warm_ups} such runs before. The bare loop has the rows as text in memory,
+  and does `COPY` and `INSERT … ON CONFLICT` in transactions of the same size. All of it shares the machine: broker,
+  pipeline, server.
 - **kafka start-up**: process start to the first row in Postgres, as another client sees it, archive and connectors in
   place.
 - **memory**: resident memory of all processes while {memory_records:,} records pass, and while a sink takes
@@ -114,6 +116,7 @@ def page(results: Results, picture: str) -> str:
         rate_rows=sizes.rate_rows,
         repetitions=sizes.repetitions,
         warm_ups=sizes.warm_ups,
+        upsert_warm_ups=sizes.upsert_warm_ups,
         records=sizes.records,
         upserts=sizes.upserts,
         memory_records=sizes.memory_records,

@@ -32,6 +32,8 @@ class Sizes:
     slow_batches: int
     #: rows that go through an HTTP endpoint
     requests: int = 200
+    #: runs of the pipeline that only warm up before rows go to Postgres
+    upsert_warm_ups: int = 0
 
     @property
     def rounds(self) -> int:
@@ -51,8 +53,9 @@ FULL = Sizes(
     upserts=1_000_000,
     memory_records=10_000_000,
     slow_seconds=2,
-    slow_batches=15,
+    slow_batches=25,
     requests=20_000,
+    upsert_warm_ups=4,
 )
 QUICK = Sizes(
     repetitions=2,

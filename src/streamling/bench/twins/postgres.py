@@ -25,9 +25,11 @@ def connected(**server: Any) -> psycopg.Connection:
 
 
 def create(connection: psycopg.Connection, table: str, columns: Mapping[str, str]) -> None:
-    """An empty table with these columns and their types."""
+    """A table with these columns and their types, when there is none."""
     defined = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type_)) for name, type_ in columns.items()]
-    connection.execute(sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(table), sql.SQL(", ").join(defined)))
+    connection.execute(
+        sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(sql.Identifier(table), sql.SQL(", ").join(defined))
+    )
 
 
 def upsert(connection: psycopg.Connection, table: str, columns: Sequence[str], pieces: Sequence[bytes]) -> None:
