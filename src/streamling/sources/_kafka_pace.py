@@ -16,8 +16,12 @@ _ROWS = 1_000_000
 _FEWEST_PER_TASK = 20_000
 #: For every poll Spark asks the broker where the partition begins and ends. With Kafka's default of 500 messages per
 #: poll the broker's work is 0.9 µs per message, with 2 000 it is 0.4, with 10 000 it is 0.25; but then the collector's
-#: work grows by more than that, since all messages of a poll are held as objects.
+#: work grows by as much, since all messages of a poll are held as objects.
 _MOST_PER_POLL = "2000"
+#: Milliseconds that a broker may hold a fetch back until there is something to send. It answers one request of a
+#: connection after the other, and the question where the partition ends comes after a fetch for which there is nothing
+#: any more: with Kafka's default every batch that catches up with its topic takes 500 ms longer.
+_LONGEST_FETCH = "10"
 
 #: options of Spark's reader that only a stream knows
 STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
@@ -28,7 +32,11 @@ def pace(context: NodeContext[KafkaSourceOptions], cores: int) -> dict[str, str]
     puts the rows of several tasks together keeps the order of tasks, and with it the order of the partition."""
     options = context.options
     rows = options.batch_size or (_COLLECTED_ROWS if context.collected else _ROWS)
-    chosen = {"maxOffsetsPerTrigger": str(rows), "kafka.max.poll.records": _MOST_PER_POLL}
+    chosen = {
+        "maxOffsetsPerTrigger": str(rows),
+        "kafka.max.poll.records": _MOST_PER_POLL,
+        "kafka.fetch.max.wait.ms": _LONGEST_FETCH,
+    }
     if options.batch_flush_interval is not None:
         chosen["minOffsetsPerTrigger"] = str(rows)
         chosen["maxTriggerDelay"] = f"{int(options.batch_flush_interval * 1000)}ms"
