@@ -20,7 +20,8 @@ class _Gauges:
         self.seen.append((name, value, dict(tags or {})))
 
 
-def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry) -> None:
+def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry, caplog) -> None:
+    caplog.set_level(logging.INFO)
     topic = KafkaBench(spark, kafka, registry).topic(partitions=2)
     topic.write(ORDERS, *({"id": n} for n in range(5)), partition=1)
     admin, gauges = KafkaAdmin(spark, {"bootstrap.servers": kafka.brokers}), _Gauges()
@@ -30,5 +31,6 @@ def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry) -> None:
     reporter.stored({1: 3})
     eventually(lambda: (METRIC, 2, {"partition": "1"}) in gauges.seen)
     assert (METRIC, 0, {"partition": "0"}) in gauges.seen
+    assert f"5 messages of topic '{topic.name}' are not stored yet" in caplog.text
     reporter.stop()
     admin.close()

@@ -41,10 +41,14 @@ class LagReporter:
         self._stopped.set()
 
     def report(self) -> None:
-        """Tell the lag of every partition once."""
+        """Tell the lag of every partition once; whoever looks at the log sees whether the source keeps up."""
         stored = self._stored
-        for partition, end in self._admin.latest(self._topic, sorted(stored)).items():
-            self._metrics.gauge(METRIC, max(0, end - stored[partition]), {"partition": str(partition)})
+        ends = self._admin.latest(self._topic, sorted(stored))
+        lags = {partition: max(0, end - stored[partition]) for partition, end in ends.items()}
+        for partition, lag in lags.items():
+            self._metrics.gauge(METRIC, lag, {"partition": str(partition)})
+        if behind := sum(lags.values()):
+            self._log.info("%s messages of topic '%s' are not stored yet", f"{behind:,}", self._topic)
 
     def _run(self) -> None:
         while not self._stopped.wait(self._interval):
