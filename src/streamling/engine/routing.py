@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 
 class Router:
@@ -25,6 +24,8 @@ class Router:
             yield self._turn, batch
             self._turn = (self._turn + 1) % self._instances
         else:
+            import pyarrow.compute as pc  # 25 ms that a wrong file need not pay for
+
             owner = self._owners(batch)
             for instance in range(self._instances):
                 share = batch.filter(pc.equal(owner, instance))
@@ -34,6 +35,8 @@ class Router:
     def _owners(self, batch: pa.RecordBatch) -> pa.Array:
         """Instance per row. Arrow has no hash kernel, so each distinct value is hashed once in Python; the
         result depends on the value alone and is the same in every batch and process."""
+        import pyarrow.compute as pc
+
         total: pa.Array | None = None
         for name in self._key:
             encoded = batch.column(name).dictionary_encode(null_encoding="encode")

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from streamling.errors import BadRow
 from streamling.plugins.operators import OP_COLUMN
-from streamling.types.json import json_rows, json_texts
 
 #: columns of every dead-letter sink
 SCHEMA: Final = pa.schema(
@@ -42,6 +41,8 @@ class Rejects:
 
     def add(self, rows: pa.RecordBatch, error: str) -> None:
         """``rows`` as they came to the operator."""
+        from streamling.types.json import json_rows  # brings pyarrow.compute, 25 ms of a start
+
         payloads = list(json_rows(rows))
         self._waiting.append(bad_rows(self._node, [error] * len(payloads), self._positions(rows), payloads))
 
@@ -59,6 +60,8 @@ class Rejects:
 
 
 def _named(rows: pa.RecordBatch, name: str) -> Iterator[str]:
+    from streamling.types.json import json_texts
+
     texts = json_texts(rows.column(name), rows.schema.field(name))
     return (f"{name}={text or 'null'}" for text in texts)
 

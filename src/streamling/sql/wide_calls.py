@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from streamling.sql.kernels.wide import FAILED
 from streamling.sql.library.declaration import Kernel
 from streamling.types.names import arrow_type_name
-from streamling.types.wide import Layout
+from streamling.types.wide import FAILED, Layout
 
 
 def call(kernel: Kernel, *arguments: str, types: Iterable[pa.DataType]) -> str:

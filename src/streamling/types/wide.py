@@ -21,6 +21,8 @@ import pyarrow as pa
 SPARK_DIGITS: Final = 38
 ARROW_DIGITS: Final = 76
 MOST_DIGITS: Final = 1000
+#: Bytes that begin so are no number but why there is none: they never have the length of one.
+FAILED: Final = b"!"
 
 #: sign, then hexadecimal digits, or digits before and after a point and an exponent
 _TEXT: Final = re.compile(

@@ -19,10 +19,7 @@ import pyarrow.compute as pc
 from streamling.types.json import json_texts
 from streamling.types.names import arrow_type
 from streamling.types.spark import LOGICAL
-from streamling.types.wide import Layout, layout_of, to_integers, to_texts
-
-#: what begins so is no number: it never has the length of one
-FAILED: Final = b"!"
+from streamling.types.wide import FAILED, Layout, layout_of, to_integers, to_texts
 
 
 def _layout(names: pa.Array) -> Layout:
