@@ -1,0 +1,151 @@
+"""What a pipeline measures while it runs: counters, gauges and histograms by name and tags.
+
+Nodes record through the `Metrics` of their context; the numbers stay here until someone takes a `snapshot`. Nothing is
+pushed, formatted or computed before that, so recording costs a dictionary look-up under a lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from streamling.errors import StreamlingError
+
+Kind = Literal["counter", "gauge", "histogram"]
+Tags = tuple[tuple[str, str], ...]
+
+#: upper bounds of a histogram's buckets, in milliseconds: a tenth of a second to an hour
+BUCKETS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Observations of a histogram, in milliseconds; the last bucket holds what is above all bounds."""
+
+    count: int
+    sum: float
+    buckets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One measured thing at the moment of a snapshot."""
+
+    name: str
+    kind: Kind
+    tags: Mapping[str, str]
+    value: float | Distribution
+
+
+class MetricStore:
+    """All measurements of one run. ``denied`` names are not recorded; ``tags`` are on every series."""
+
+    def __init__(self, denied: Collection[str] = (), tags: Mapping[str, str] | None = None) -> None:
+        #: Unix time of the first possible measurement
+        self.began = time.time()
+        self._denied = frozenset(denied)
+        self._tags = dict(tags or {})
+        self._nodes: dict[str, dict[str, str]] = {"": {}}
+        self._kinds: dict[str, Kind] = {}
+        self._series: dict[tuple[str, str, Tags], _Value] = {}
+        self._lock = threading.Lock()
+
+    def describe(self, node: str, tags: Mapping[str, str]) -> None:
+        """Add ``tags`` to all series of ``node``, also to those that are there; the newest value of a tag wins."""
+        with self._lock:
+            self._nodes.setdefault(node, {}).update(tags)
+
+    def of(self, node: str) -> NodeMetrics:
+        """Where ``node`` records; an empty name is the pipeline itself."""
+        return NodeMetrics(self, node)
+
+    def value(self, name: str, node: str = "", **tags: str) -> float | Distribution | None:
+        """What has been measured so far under exactly these tags; None when nothing has."""
+        with self._lock:
+            found = self._series.get((node, name, tuple(sorted(tags.items()))))
+            return None if found is None else found.read()
+
+    def snapshot(self) -> list[Series]:
+        """Everything measured so far."""
+        with self._lock:
+            return [
+                Series(name, self._kinds[name], {**self._tags, **self._nodes.get(node, {}), **dict(tags)}, value.read())
+                for (node, name, tags), value in self._series.items()
+            ]
+
+    def record(self, kind: Kind, node: str, name: str, value: float, tags: Mapping[str, str] | None) -> None:
+        if name in self._denied:
+            return
+        key = (node, name, tuple(sorted(tags.items())) if tags else ())
+        with self._lock:
+            found = self._series.get(key)
+            if found is None:
+                found = self._series[key] = self._new(kind, name)
+            elif self._kinds[name] != kind:
+                self._check(kind, name)
+            found.add(value)
+
+    def _new(self, kind: Kind, name: str) -> _Value:
+        self._check(kind, name)
+        return {"counter": _Counter, "gauge": _Gauge, "histogram": _Histogram}[kind]()
+
+    def _check(self, kind: Kind, name: str) -> None:
+        if (known := self._kinds.setdefault(name, kind)) != kind:
+            raise StreamlingError.user(f"metric '{name}' is a {known} and cannot be a {kind} as well: use another name")
+
+
+class NodeMetrics:
+    """The measurements of one node; may be used from any thread."""
+
+    def __init__(self, store: MetricStore, node: str) -> None:
+        self._store = store
+        self._node = node
+
+    def count(self, name: str, value: int = 1, tags: Mapping[str, str] | None = None) -> None:
+        if value < 0:
+            raise StreamlingError.user(f"metric '{name}' counts upwards only, not by {value}: use a gauge")
+        self._store.record("counter", self._node, name, value, tags)
+
+    def latency(self, name: str, seconds: float, tags: Mapping[str, str] | None = None) -> None:
+        self._store.record("histogram", self._node, name, seconds * 1000, tags)
+
+    def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None:
+        self._store.record("gauge", self._node, name, value, tags)
+
+
+class _Value:
+    def __init__(self) -> None:
+        self.total: float = 0
+
+    def add(self, value: float) -> None:
+        raise NotImplementedError
+
+    def read(self) -> float | Distribution:
+        return self.total
+
+
+class _Counter(_Value):
+    def add(self, value: float) -> None:
+        self.total += value
+
+
+class _Gauge(_Value):
+    def add(self, value: float) -> None:
+        self.total = value
+
+
+class _Histogram(_Value):
+    def __init__(self) -> None:
+        super().__init__()
+        self._buckets = [0] * (len(BUCKETS) + 1)
+
+    def add(self, value: float) -> None:
+        self.total += value
+        self._buckets[bisect_left(BUCKETS, value)] += 1
+
+    def read(self) -> Distribution:
+        return Distribution(sum(self._buckets), self.total, tuple(self._buckets))
