@@ -205,6 +205,51 @@ def test_variables_of_other_systems_are_heard(case: Case) -> None:
     assert config.test_settings.telemetry_assertions_enabled is False
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("", "http/protobuf"),
+        ("HttpBinary", "http/protobuf"),
+        ("HTTP/Protobuf", "http/protobuf"),
+        ("HttpJson", "http/json"),
+        ("GRPC", "grpc"),
+    ],
+)
+def test_the_protocol_of_metrics_has_several_spellings(case: Case, written: str, meant: str) -> None:
+    case.write(f"open_telemetry_metrics: {{endpoint_protocol: '{written}'}}\n")
+
+    assert case.load().open_telemetry_metrics.endpoint_protocol == meant
+
+
+@pytest.mark.parametrize("endpoint", ["none", "None", "''"])
+def test_metrics_are_pushed_when_there_is_an_endpoint(case: Case, endpoint: str) -> None:
+    case.write(f"open_telemetry_metrics: {{ingestion_endpoint: {endpoint}}}\n")
+    assert not case.load().open_telemetry_metrics.pushes
+
+    case.set(OPEN_TELEMETRY_METRICS__INGESTION_ENDPOINT="http://collector:4318/v1/metrics")
+    assert case.load().open_telemetry_metrics.pushes
+
+
+def test_a_global_tag_ends_at_a_comma_and_its_key_at_the_first_colon(case: Case) -> None:
+    case.set(OPEN_TELEMETRY_METRICS__GLOBAL_TAGS="environment: production ,image:app:v1,,empty:")
+
+    assert case.load().open_telemetry_metrics.tags == {"environment": "production", "image": "app:v1", "empty": ""}
+
+
+def test_settings_of_metrics_are_checked_at_the_start_and_no_token_is_shown(case: Case) -> None:
+    case.write("open_telemetry_metrics: {endpoint_protocol: udp, global_tags: 'a:b,c'}\n")
+    case.env["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"] = "collector:4317?token=hunter2"
+
+    assert case.problems() == [
+        "the environment variable OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is no http or https address "
+        "(write it as https://host/path)",
+        "config.yaml:1:45: open_telemetry_metrics.endpoint_protocol is 'udp', "
+        "expected one of http/protobuf, http/json, grpc",
+        "config.yaml:1:64: open_telemetry_metrics.global_tags holds 'c', which is no tag "
+        "(write tags as key:value, separated by commas)",
+    ]
+
+
 # ── maps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -24,7 +24,7 @@ SECRETS = {
     "clickhouse_sink": {"password": "hunter2"},
     "postgres_sink": {"pass": "hunter2"},
     "postgres_sink_connections": {"a": {"pass": "hunter2"}},
-    "open_telemetry_metrics": {"ingestion_endpoint": "https://me:hunter2@h/v1"},
+    "open_telemetry_metrics": {"ingestion_endpoint": "https://me:hunter2@h/v1?token=hunter2"},
 }
 
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, ValidationInfo
 
+from streamling.pipeline.scalars import BadValueError, check_http_url, redact_url
+
 _CREDENTIALS_IN_URL = re.compile(r"(://[^/@:\s]*:)[^@/\s]*@")
+_QUERY_OF_URL = re.compile(r"(://[^\s?]*\?)(?=[\w.%-]+=)\S+")  # a bare ? is a wildcard in paths
 _SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|access[._-]?key|api[._-]?key", re.IGNORECASE)
 
 MASK = "**********"
+#: in place of an address: nothing is sent
+NOWHERE = "none"
 
 
 def mask_url(text: str) -> str:
-    """``text`` with the password of every URL in it covered."""
-    return _CREDENTIALS_IN_URL.sub(rf"\1{MASK}@", text)
+    """``text`` with the password and the query of every URL in it covered."""
+    return _QUERY_OF_URL.sub(rf"\1{MASK}", _CREDENTIALS_IN_URL.sub(rf"\1{MASK}@", text))
 
 
 def mask_map(values: dict[str, Any]) -> dict[str, Any]:
@@ -27,8 +33,8 @@ def mask_map(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _folded(*allowed: str) -> BeforeValidator:
-    spellings = {choice.casefold().replace("_", "-"): choice for choice in allowed}
+def _folded(*allowed: str, aliases: Mapping[str, str] | None = None) -> BeforeValidator:
+    spellings = {choice.casefold().replace("_", "-"): choice for choice in allowed} | dict(aliases or {})
 
     def fold(value: Any) -> Any:
         return spellings.get(value.strip().casefold().replace("_", "-"), value) if isinstance(value, str) else value
@@ -40,6 +46,26 @@ def _split(value: Any) -> Any:
     if isinstance(value, str):
         return [item for item in (part.strip() for part in value.split(",")) if item]
     return value
+
+
+def parse_tags(text: str) -> dict[str, str]:
+    """Tags out of ``environment:production,image:app:v1``: everything after the first colon is the value."""
+    pairs = [part.partition(":") for part in text.split(",") if part.strip()]
+    for key, colon, value in pairs:
+        if not colon or not key.strip():
+            raise BadValueError(
+                f"holds '{key}{colon}{value}', which is no tag", "write tags as key:value, separated by commas"
+            )
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _check_tags(text: str) -> str:
+    parse_tags(text)
+    return text
+
+
+def _none_or_address(text: str) -> str:
+    return NOWHERE if text.strip().casefold() in ("", NOWHERE) else check_http_url(text.strip())
 
 
 def _in_working_dir(path: Path, info: ValidationInfo) -> Path:
@@ -63,7 +89,19 @@ SaslMechanism = Annotated[
     Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"],
     _folded("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"),
 ]
+OtlpProtocol = Annotated[
+    Literal["http/protobuf", "http/json", "grpc"],
+    _folded(
+        "http/protobuf",
+        "http/json",
+        "grpc",
+        aliases={"": "http/protobuf", "httpbinary": "http/protobuf", "httpjson": "http/json"},
+    ),
+]
 
+#: `none` or an http(s) address; tokens in it are never shown
+OtlpEndpoint = Annotated[str, AfterValidator(_none_or_address), PlainSerializer(redact_url, when_used="json")]
+Tags = Annotated[str, AfterValidator(_check_tags)]
 Url = Annotated[str, PlainSerializer(mask_url, when_used="json")]
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 #: relative paths are meant from the working directory given to `load_config`

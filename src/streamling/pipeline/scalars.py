@@ -149,7 +149,8 @@ def _redact(_: Any) -> str:
 Secret = Annotated[SecretStr, PlainSerializer(_redact, return_type=str)]
 
 
-def _check_http_url(url: str) -> str:
+def check_http_url(url: str) -> str:
+    """``url`` when a request can be sent there."""
     # The text itself stays out of the message: an address may carry a password.
     try:
         parts = urlsplit(url)
@@ -179,7 +180,7 @@ def redact_url(url: str) -> str:
 #: an http(s) address; credentials in it are never shown
 HttpUrl = Annotated[
     str,
-    AfterValidator(_check_http_url),
+    AfterValidator(check_http_url),
     PlainSerializer(redact_url, return_type=str),
     WithJsonSchema({"type": "string", "format": "uri", "pattern": "^https?://"}),
 ]
