@@ -6,7 +6,6 @@ The instances run in one process here, each with a connection to the state of it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -27,19 +26,6 @@ from tests.sources.kafka_driver import ORDERS, KafkaBench, Topic, rows_in
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 SOON = 60
-
-
-class Gauges:
-    """Keeps what one instance measures."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, float, dict[str, str]]] = []
-
-    def gauge(self, name: str, value: float, tags: dict[str, str]) -> None:
-        self.seen.append((name, value, tags))
-
-    def lag(self) -> dict[int, float]:
-        return {int(tags["partition"]): value for name, value, tags in self.seen if name == METRIC}
 
 
 class Fleet(KafkaBench):
@@ -141,29 +127,22 @@ def test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice(flee
     assert sorted(fleet.read_ids()) == list(range(2000))
 
 
-def test_only_the_owner_of_a_partition_tells_its_lag(fleet: Fleet, monkeypatch) -> None:
-    meters: list[Gauges] = []
-
-    def meter() -> Gauges:
-        meters.append(Gauges())
-        return meters[-1]
-
-    monkeypatch.setattr("streamling.engine.run.NoMetrics", meter)
+def test_only_the_owner_of_a_partition_tells_its_lag(fleet: Fleet) -> None:
     topic = fleet.topic(partitions=4)
     fleet.write(topic, 40, 4)
-    first, second = fleet.join(topic), fleet.join(topic)
+    first = fleet.join(topic)
+    eventually(lambda: lag(first).keys() == {0, 1, 2, 3}, SOON)
+    second = fleet.join(topic)
     fleet.divided(2, 2)
     fleet.complete()
+    eventually(lambda: [lag(run).keys() for run in (first, second)] == [partitions(first), partitions(second)], SOON)
+    eventually(lambda: not any(lag(first).values()) and not any(lag(second).values()), SOON)
 
-    def told() -> list[list[int]]:
-        """The partitions that each instance tells the lag of, from now on."""
-        for one in meters:
-            one.seen.clear()
-        time.sleep(0.5)
-        return sorted(sorted(one.lag()) for one in meters if one.lag())
 
-    eventually(lambda: told() == sorted(map(sorted, (partitions(first), partitions(second)))), SOON)
-    eventually(lambda: all(lag == 0 for one in meters for lag in one.lag().values()), SOON)
+def lag(run: PipelineRun) -> dict[int, float]:
+    """What an instance tells of each partition."""
+    told = [series for series in run.metrics.snapshot() if series.name == METRIC]
+    return {int(series.tags["partition"]): series.value for series in told}
 
 
 def test_one_more_instance_than_partitions_waits_until_it_is_needed(fleet: Fleet, kafka) -> None:

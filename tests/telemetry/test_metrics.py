@@ -76,3 +76,12 @@ def test_threads_lose_nothing() -> None:
     for thread in threads:
         thread.join()
     assert store.value("seen", "orders") == 40_000
+
+
+def test_what_is_forgotten_is_gone() -> None:
+    store = MetricStore()
+    store.of("orders").gauge("lag", 5, {"partition": "1"})
+    store.of("orders").gauge("lag", 6, {"partition": "2"})
+    store.of("orders").forget("lag", {"partition": "1"})
+    store.of("orders").forget("lag", {"partition": "never told"})
+    assert [series.tags for series in store.snapshot()] == [{"partition": "2"}]

@@ -15,14 +15,17 @@ from streamling.engine.flow import Flow, OnMarked, PulledFlow
 from streamling.engine.instances import router_of
 from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
-from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, OnAck, Outlet, SinkWork, Step, TransformWork
+from streamling.engine.meter import Meter
+from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, OnAck, Outlet, Step
 from streamling.engine.placement import Placement
 from streamling.engine.rebatch import Rebatcher
 from streamling.engine.rows import Rows
 from streamling.engine.side import OnStored, SideStep
 from streamling.engine.sifting import SiftedSink, SiftedTransform
 from streamling.engine.streamed_flow import StreamedFlow
+from streamling.engine.work import SinkWork, TransformWork
 from streamling.errors import StreamlingError
+from streamling.pipeline.model import NodeKind
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
 from streamling.plugins.side_outputs import SideOutput
 
@@ -77,8 +80,11 @@ class Builder:
     callbacks: Callbacks
     clock: Clock
     row_limit: int | None
+    #: whether rows that stay in Spark are counted too, which costs time there
+    observing: bool = False
     parts: Parts = field(default_factory=Parts)
     _steps: dict[str, Step] = field(default_factory=dict)
+    _meters: dict[str, Meter] = field(default_factory=dict)
 
     def build(self) -> Parts:
         for built in self.analysis.built.values():
@@ -105,7 +111,8 @@ class Builder:
         if isinstance(source, StreamedSource):
             if node.dead_letters is not None:
                 outlet = sifted(outlet, node.name, self._step(node.dead_letters))
-            return StreamedFlow(name, node, source, self.session, outlet, **callbacks)
+            meter = self._meter(node.name) if self.observing else None
+            return StreamedFlow(name, node, source, self.session, outlet, meter, **callbacks)
         assert isinstance(source, Source)
         letters = self._letters(name, source)
         return PulledFlow(name, node, source, built.schema, self.session, outlet, letters, **callbacks)
@@ -120,7 +127,19 @@ class Builder:
     def _outlet(self, name: str) -> Outlet:
         consumers = [node.name for node in self.analysis.pipeline.consumers(name)]
         sides = [self.parts.sides[consumer] for consumer in consumers if consumer in self.parts.sides]
-        return Outlet(name, [self._step(each) for each in consumers if each not in self.parts.sides], sides)
+        steps = [self._step(each) for each in consumers if each not in self.parts.sides]
+        return Outlet(name, steps, sides, self._meter(name), self.observing)
+
+    def _meter(self, name: str) -> Meter:
+        if name not in self._meters:
+            node, operator = self.analysis.pipeline[name], self.analysis.built[name].operator
+            self._meters[name] = Meter(
+                operator.context.metrics,
+                takes=node.kind is not NodeKind.SOURCE,
+                computes=node.kind is not NodeKind.SINK,
+                sub_plan=operator.sub_plan_metrics,
+            )
+        return self._meters[name]
 
     def _step(self, name: str) -> Step:
         """The step of a node; flows that meet in a node share it."""
@@ -138,7 +157,8 @@ class Builder:
                     for name in built.node.upstreams
                     if name in self.analysis.empty
                 }
-                return FrameStep(built.node, operator, absent, self._outlet(built.node.name))
+                outlet = self._outlet(built.node.name)
+                return FrameStep(built.node, operator, absent, outlet, self._meter(built.node.name))
             case FrameSink():
                 return self._frame_sink(built, operator)
             case Transform() | Sink():
@@ -146,14 +166,15 @@ class Builder:
         raise StreamlingError(f"{built.node}: {type(operator).__name__} is neither a transform nor a sink")
 
     def _frame_sink(self, built: Built, operator: FrameSink[Any]) -> FrameSinkStep:
-        step = FrameSinkStep(built.node, operator, self._limit(built, None), self.callbacks.on_ack)
+        limit, meter = self._limit(built, None), self._meter(built.node.name)
+        step = FrameSinkStep(built.node, operator, limit, self.callbacks.on_ack, meter)
         self.parts.frame_sinks.append(step)
         self.parts.sinks.append(built.node.name)
         return step
 
     def _lanes(self, built: Built, first: Transform[Any] | Sink[Any]) -> LaneStep:
         node, instances = built.node, built.instances
-        outlet = self._outlet(node.name)
+        outlet, meter = self._outlet(node.name), self._meter(node.name)
         limit = self._limit(built, first.row_limit if isinstance(first, Sink) else None)
         lanes = []
         for number in range(instances):
@@ -162,11 +183,11 @@ class Builder:
             letters = self._letters(name, operator)
             if isinstance(operator, Sink):
                 sink = operator if letters is None else SiftedSink(operator)
-                work: Any = SinkWork(name, sink, limit, self.callbacks.on_ack)
+                work: Any = SinkWork(name, sink, limit, self.callbacks.on_ack, meter)
                 self.parts.sinks.append(name)
             else:
                 transform = operator if letters is None else SiftedTransform(operator)
-                work = TransformWork(name, transform, built.schema, outlet, self._rows)
+                work = TransformWork(name, transform, built.schema, outlet, self._rows, meter)
             lanes.append(self._lane(built, name, work if letters is None else RejectingWork(work, letters)))
         self.parts.lanes.extend(lanes)
         upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key if node.upstreams else ()
@@ -175,7 +196,7 @@ class Builder:
             first.context.log.warning(
                 "its key (%s) does not arrive: rows go to its instances by %s", ", ".join(node.primary_key), placed
             )
-        return LaneStep(node, lanes, router_of(node, type(first), built.input_schema, upstream_key))
+        return LaneStep(node, lanes, router_of(node, type(first), built.input_schema, upstream_key), meter)
 
     def _letters(self, feeder: str, operator: Operator[Any]) -> Letters | None:
         """What takes the bad rows of an instance, when its node has a dead-letter sink."""

@@ -9,21 +9,20 @@ rows can reach, after the rows.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import pyarrow as pa
-
 from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
-from streamling.engine.results import Results
+from streamling.engine.meter import Meter
+from streamling.engine.observed import Observed
 from streamling.engine.routing import Router
-from streamling.engine.rows import Rows, as_declared
+from streamling.engine.rows import Rows
 from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import FrameSink, FrameTransform, Sink, Transform
+from streamling.plugins.operators import FrameSink, FrameTransform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,12 +52,22 @@ class Step(Protocol):
 
 
 class Outlet:
-    """All consumers of one node, and the side outputs that see its rows first."""
+    """All consumers of one node, and the side outputs that see its rows first. ``meter`` measures what goes out;
+    ``observing`` are rows that stay in Spark counted too."""
 
-    def __init__(self, node: str, steps: Sequence[Step], sides: Sequence[SideStep] = ()) -> None:
+    def __init__(
+        self,
+        node: str,
+        steps: Sequence[Step],
+        sides: Sequence[SideStep] = (),
+        meter: Meter | None = None,
+        observing: bool = False,
+    ) -> None:
         self._node = node
         self.steps = steps
         self.sides = sides
+        self._meter = meter
+        self._observing = observing and meter is not None and all(step.wants_frame for step in steps)
 
     @property
     def only_step(self) -> Step | None:
@@ -67,6 +76,10 @@ class Outlet:
 
     def emit(self, rows: Rows) -> None:
         """Give ``rows`` to every consumer; the plan behind them runs once, however many there are."""
+        if self._meter is not None:
+            rows.on_count(self._meter.went)
+        if self._observing:
+            rows.observe()
         if len(self.steps) > 1 and any(step.wants_frame for step in self.steps):
             rows.keep()
         try:
@@ -75,6 +88,7 @@ class Outlet:
                     stack.enter_context(side.showing(self._node, rows))
                 for step in self.steps:
                     step.accept(self._node, rows)
+            rows.settle()
         finally:
             rows.release()
 
@@ -95,11 +109,13 @@ class FrameStep:
         operator: FrameTransform[Any],
         empty_inputs: Mapping[str, Rows],
         outlet: Outlet,
+        meter: Meter,
     ) -> None:
         self.node = node
         self._operator = operator
         self._empty_inputs = empty_inputs
         self.outlet = outlet
+        self.meter = meter
 
     @property
     def per_batch(self) -> bool:
@@ -108,6 +124,7 @@ class FrameStep:
         return self._operator.per_batch or len(self._empty_inputs) > 1
 
     def accept(self, upstream: str, rows: Rows) -> None:
+        rows.on_count(self.meter.came)
         self.outlet.emit(self.transform(upstream, rows))
 
     def transform(self, upstream: str, rows: Rows) -> Rows:
@@ -123,7 +140,7 @@ class FrameStep:
         )
         if self.node.options.streams > 1 and not self.outlet.sides:  # which see the rows in source order
             frame = frame.repartition(self.node.options.streams, *self.node.primary_key)
-        return Rows(rows.session, frame=frame, lineage=lineage, producer=rows.producer)
+        return Rows(rows.session, frame=frame, lineage=lineage, producer=rows.producer, took=self.meter.took)
 
     def ports(self) -> Sequence[Port]:
         return self.outlet.ports()
@@ -134,9 +151,10 @@ class FrameSinkStep:
 
     wants_frame = True
 
-    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, on_ack: OnAck) -> None:
+    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, on_ack: OnAck, meter: Meter) -> None:
         self.node = node
         self.operator = operator
+        self._meter = meter
         self._limit = limit
         self._on_ack = on_ack
         self._feeders: set[str] = set()
@@ -152,12 +170,18 @@ class FrameSinkStep:
             self.operator.close()
 
     def accept(self, upstream: str, rows: Rows) -> None:
+        rows.on_count(self.count)
         self._deliver(lambda: self._take(rows))
+
+    def count(self, rows: int) -> None:
+        """So many rows have been written."""
+        self._meter.came(rows)
+        self._meter.went(rows)
 
     def prepare(self, rows: Rows) -> Rows:
         """The sink's own part of the plan."""
         frame = rows.run(lambda: self._told(lambda: self.operator.prepare(rows.frame())))
-        return Rows(rows.session, frame=frame, lineage=rows.lineage)
+        return Rows(rows.session, frame=frame, lineage=rows.lineage, took=rows.took)
 
     def accept_prepared(self, rows: Rows) -> None:
         """Take rows that went through `prepare` before."""
@@ -177,20 +201,16 @@ class FrameSinkStep:
         return self._write(self.prepare(rows))
 
     def _write(self, rows: Rows) -> int:
-        return rows.run(lambda: self._write_frame(rows.frame()), f"{self.node}: writing")
+        return rows.job(lambda: self._write_frame(rows.frame()), f"{self.node}: writing")
 
     def _write_frame(self, frame: DataFrame) -> int:
         if not self._limit.counts:
             self._told(lambda: self.operator.write_frame(frame))
             return 0
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as f
-
         # only when someone counts: observing costs a pass through an extra operator
-        observation = Observation()
-        observed = frame.observe(observation, f.count(f.lit(1)).alias("rows"))
-        self._told(lambda: self.operator.write_frame(observed))
-        return int(observation.get["rows"])
+        observed = Observed(frame)
+        self._told(lambda: self.operator.write_frame(observed.frame))
+        return observed.rows()
 
     def _told(self, call: Callable[[], T]) -> T:
         """What the sink itself says went wrong is told with its name; other errors are about the plan above it."""
@@ -228,102 +248,17 @@ class LaneStep:
 
     wants_frame = False
 
-    def __init__(self, node: Node, lanes: Sequence[Lane], router: Router) -> None:
+    def __init__(self, node: Node, lanes: Sequence[Lane], router: Router, meter: Meter) -> None:
         self.node = node
         self.lanes = lanes
         self._router = router
+        self._meter = meter
 
     def accept(self, upstream: str, rows: Rows) -> None:
+        rows.on_count(self._meter.came)
         for batch in rows.batches():
             for lane, share in self._router.split(batch):
                 self.lanes[lane].put(share)
 
     def ports(self) -> Sequence[Port]:
         return self.lanes
-
-
-class SinkWork:
-    """What the lane of a sink does."""
-
-    def __init__(self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck) -> None:
-        self._lane = lane
-        self._sink = sink
-        self._limit = limit
-        self._on_ack = on_ack
-        self._refused = False
-
-    def open(self, wake: Callable[[], None]) -> None:
-        self._sink.open()
-
-    def process(self, batch: pa.RecordBatch) -> None:
-        allowed = self._limit.take(batch.num_rows)
-        self._refused |= allowed < batch.num_rows
-        if allowed:
-            self._sink.write(batch.slice(0, allowed))
-        if self._refused:  # the pipeline ends here, and no marker comes to make the last rows durable
-            self._sink.flush()
-
-    def proceed(self) -> None:
-        """A sink hands nothing on."""
-
-    def mark(self, epoch: int) -> None:
-        self._sink.marker(epoch, lambda: self._acknowledge(epoch))
-
-    def _acknowledge(self, epoch: int) -> None:
-        if not self._refused:  # a position behind rows that reached nobody must never be stored
-            self._on_ack(self._lane, epoch)
-
-    def finalized(self, epoch: int) -> None:
-        self._sink.finalized(epoch)
-
-    def close(self) -> None:
-        self._sink.close()
-
-
-class TransformWork:
-    """What the lane of an Arrow transform does."""
-
-    def __init__(
-        self,
-        lane: str,
-        transform: Transform[Any],
-        schema: pa.Schema,
-        outlet: Outlet,
-        rows: Callable[[str, pa.RecordBatch], Rows],
-    ) -> None:
-        self._lane = lane
-        self._transform = transform
-        self._schema = schema
-        self._outlet = outlet
-        self._ports = outlet.ports()
-        self._rows = rows
-        for port in self._ports:
-            port.add_feeder(lane)
-
-    def open(self, wake: Callable[[], None]) -> None:
-        self._results = Results(self._transform.process, wake)
-        self._transform.open()
-
-    def process(self, batch: pa.RecordBatch) -> None:
-        self._emit(self._results.add(batch))
-
-    def proceed(self) -> None:
-        self._emit(self._results.ready())
-
-    def mark(self, epoch: int) -> None:
-        self._emit(self._results.rest())
-        self._transform.marker(epoch)
-        for port in self._ports:
-            port.mark(self._lane, epoch)
-
-    def finalized(self, epoch: int) -> None:
-        self._transform.finalized(epoch)
-
-    def close(self) -> None:
-        self._transform.close()
-
-    def _emit(self, results: Iterable[pa.RecordBatch]) -> None:
-        for result in results:
-            rows = as_declared(result, self._schema)
-            if rows.num_rows:
-                self._outlet.emit(self._rows(self._lane, rows))

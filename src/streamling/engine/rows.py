@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from streamling.engine.observed import Observed
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
@@ -35,15 +37,20 @@ class Rows:
         batches: list[pa.RecordBatch] | None = None,
         lineage: tuple[Part, ...] = (),
         producer: str = "",
+        took: Callable[[float], None] | None = None,
     ) -> None:
         self.session = session
         self.lineage = lineage
         #: the flow or lane that will send the markers of these rows
         self.producer = producer
+        #: told the seconds of each Spark job that computes these rows
+        self.took = took
         self._frame = frame
         self._batches = batches
         self._kept = False
         self._numbered: DataFrame | None = None
+        self._counters: list[Callable[[int], None]] = []
+        self._observed: Observed | None = None
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""
@@ -71,17 +78,26 @@ class Rows:
     def batches(self) -> list[pa.RecordBatch]:
         """The rows for Python: one batch, or none when there are no rows."""
         if self._batches is None:
-            table = self.run(lambda: self.frame().toArrow())
+            table = self.job(lambda: self.frame().toArrow())
             # one contiguous batch: Spark sends slices of 10 000 rows, which no sink wants to see
             self._batches = table.combine_chunks().to_batches()
+            self._tell(table.num_rows)
         return self._batches
 
     @property
     def in_python(self) -> bool:
         return self._batches is not None
 
+    def job(self, action: Callable[[], T], doing: str | None = None) -> T:
+        """`run` an action that computes the rows."""
+        began = time.monotonic()
+        result = self.run(action, doing)
+        if self.took is not None:
+            self.took(time.monotonic() - began)
+        return result
+
     def run(self, action: Callable[[], T], doing: str | None = None) -> T:
-        """Run a Spark action over these rows; what goes wrong is put in the user's terms. ``doing`` names the
+        """Do something with the plan of these rows; what goes wrong is put in the user's terms. ``doing`` names the
         action for failures that none of the operators behind the rows can explain."""
         try:
             return action()
@@ -103,6 +119,32 @@ class Rows:
         if self._kept and self._frame is not None:
             self._frame.unpersist()
             self._kept = False
+
+    # ── how many there are ──────────────────────────────────────────────────────────────────────────────────
+
+    def on_count(self, tell: Callable[[int], None]) -> None:
+        """Call ``tell`` with the number of rows as soon as that is known without extra work: now for rows in Python,
+        later for those that come into it. Rows that stay in Spark have to be observed."""
+        if self._batches is not None:
+            tell(sum(batch.num_rows for batch in self._batches))
+        else:
+            self._counters.append(tell)
+
+    def observe(self) -> None:
+        """Have Spark count the rows while it computes them for whoever asks `frame` from here on."""
+        if self._batches is None:
+            self._observed = Observed(self.frame())
+            self._frame = self._observed.frame
+
+    def settle(self) -> None:
+        """The job that computed the rows is over: tell what was observed."""
+        if self._counters and self._observed is not None:
+            self._tell(self._observed.rows())
+
+    def _tell(self, rows: int) -> None:
+        counters, self._counters = self._counters, []
+        for tell in counters:
+            tell(rows)
 
     def explained(self, error: Exception, doing: str | None = None) -> StreamlingError:
         for node, operator in self.lineage:

@@ -29,13 +29,14 @@ from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.operators import Position, Progress
 from streamling.plugins.registry import Registry
 from streamling.plugins.rejects import Rejects
 from streamling.plugins.shared import Shared
 from streamling.plugins.side_outputs import LookupTable, SideOutput
 from streamling.state.backend import StateBackend
+from streamling.telemetry.metrics import PIPELINE
+from streamling.telemetry.tags import add_own_labels, store_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,12 +55,18 @@ class PipelineRun:
         registry: Registry,
         state: StateBackend,
         clock: Clock | None = None,
+        count_in_spark: bool = False,
     ) -> None:
+        """With ``count_in_spark`` rows that never leave Spark are counted too, which costs time there: for runs whose
+        metrics someone looks at."""
         self.pipeline = pipeline
         self._config = config
         self._registry = registry
         self._state = state
         self._clock = clock or RealClock()
+        self._count_in_spark = count_in_spark
+        #: what the run has measured so far
+        self.metrics = store_for(pipeline, config)
         self._shared = Shared()
         self._stopping = threading.Event()
         self._changed = threading.Condition()
@@ -120,7 +127,7 @@ class PipelineRun:
             options=node.options,
             config=self._config,
             state=self._state,
-            metrics=NoMetrics(),
+            metrics=self.metrics.of(node.name),
             primary_key=node.primary_key,
             input_schema=input_schema,
             collected=analysis.is_collected(self.pipeline, node, self._registry),
@@ -159,7 +166,10 @@ class PipelineRun:
             callbacks,
             self._clock,
             self._config.num_records_before_stop,
+            self._count_in_spark,
         ).build()
+        for name, operators in self._parts.operators.items():
+            add_own_labels(self.metrics, self.pipeline[name], operators[0].labels())
         self._running = set(self._parts.flows)
         self._checkpointer = Checkpointer(
             flows=self._parts.flows,
@@ -170,6 +180,7 @@ class PipelineRun:
             interval=self._config.checkpoint_interval_sec,
             timeout=self._config.checkpoint_timeout_sec,
             clock=self._clock,
+            metrics=self.metrics.of(PIPELINE),
         )
         self._open_steps()
         for lane in self._parts.lanes:

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamling.engine.flow import Flow
+from streamling.engine.meter import Meter
 from streamling.engine.network import FrameSinkStep, FrameStep, Outlet
+from streamling.engine.query_counts import QueryCounts
 from streamling.engine.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
@@ -51,10 +53,13 @@ class StreamedFlow(Flow):
         source: StreamedSource[Any],
         session: SparkSession,
         outlet: Outlet,
+        meter: Meter | None = None,
         **callbacks: Any,
     ):
+        """``meter`` is there when rows are to be counted inside Spark's plan."""
         super().__init__(name, node, session, outlet, **callbacks)
         self._source = source
+        self._meter = meter
         #: held while a micro-batch is under way, by Spark's thread; whoever else gets it is between batches
         self._boundary = threading.Lock()
         #: the query is about to be stopped
@@ -142,30 +147,50 @@ class StreamedFlow(Flow):
         if isinstance(stream, StreamFrom):
             self._position = stream.position
         frame = self._with_operation(stream.frame if isinstance(stream, StreamFrom) else stream)
-        rows, deliver = self._fused(Rows(self._session, frame=frame, lineage=((self._node, self._source),)))
+        counts = QueryCounts()
+        source = Rows(self._session, frame=frame, lineage=((self._node, self._source),))
+        rows, deliver = self._fused(source, counts)
 
         def on_batch(frame: DataFrame, number: int) -> None:
-            batch = Rows(frame.sparkSession, frame=frame, lineage=rows.lineage, producer=self.name)
-            self._on_batch(lambda: deliver(batch), scratch, number)
+            batch = Rows(frame.sparkSession, frame=frame, lineage=rows.lineage, producer=self.name, took=rows.took)
+            self._on_batch(lambda: deliver(batch), counts, scratch, number)
 
-        return rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", str(scratch)).start()
+        writer = rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", str(scratch))
+        query = writer.start()
+        counts.started(query)
+        return query
 
-    def _fused(self, rows: Rows) -> tuple[Rows, Callable[[Rows], None]]:
+    def _fused(self, rows: Rows, counts: QueryCounts) -> tuple[Rows, Callable[[Rows], None]]:
         """Follow SQL steps, and a sink that Spark writes, as long as they are the only consumer of their upstream.
         Returns the plan up to there, and who takes its batches."""
-        outlet, upstream = self._outlet, self._node.name
-        while isinstance(step := outlet.only_step, FrameStep) and not step.per_batch:
+        outlet, upstream, meter = self._outlet, self._node.name, self._meter
+        for step in self._chain():
+            if meter is not None:
+                rows, meter = _counted(rows, counts, meter.went, step.meter.came), step.meter
             rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
         if isinstance(sink := outlet.only_step, FrameSinkStep):
+            if meter is not None:
+                rows = _counted(rows, counts, meter.went, sink.count)
             return sink.prepare(rows), sink.accept_prepared
         return rows, outlet.emit
 
-    def _on_batch(self, deliver: Callable[[], None], scratch: Path, number: int) -> None:
+    def _chain(self) -> list[FrameStep]:
+        """The SQL steps that may be part of the streaming plan."""
+        steps: list[FrameStep] = []
+        outlet = self._outlet
+        while isinstance(step := outlet.only_step, FrameStep) and not step.per_batch:
+            steps.append(step)
+            outlet = step.outlet
+        # a side output makes Spark run the plan twice, and counters inside it would count twice
+        return [] if outlet.sides and self._meter is not None else steps
+
+    def _on_batch(self, deliver: Callable[[], None], counts: QueryCounts, scratch: Path, number: int) -> None:
         with self._boundary:
             if self._refusing or self._paused.is_set() or self._restarting.is_set() or self._again is not None:
                 return  # nothing of this batch is delivered and the position stays: it comes again
             try:
                 deliver()
+                counts.tell()
                 self._position = self._source.position_after(_end_offset(scratch, number), self._position)
                 self._went_on()
                 Flow._act(self)
@@ -179,6 +204,10 @@ class StreamedFlow(Flow):
         if self._attempts:
             log.info("%s: went on after %d failed attempts", self._node, self._attempts)
             self._attempts = 0
+
+
+def _counted(rows: Rows, counts: QueryCounts, *tell: Callable[[int], None]) -> Rows:
+    return Rows(rows.session, frame=counts.observe(rows.frame(), *tell), lineage=rows.lineage, took=rows.took)
 
 
 def _activate(session: SparkSession) -> None:

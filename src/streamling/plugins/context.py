@@ -48,13 +48,17 @@ class NodeState(Protocol):
 
 
 class Metrics(Protocol):
-    """Where an operator records what it wants to be seen; tags are added to those of the node."""
+    """Where an operator records what it wants to be seen, from any thread; tags are added to those of the node. A name
+    is a counter, a latency or a gauge, never two of these."""
 
     def count(self, name: str, value: int = 1, tags: Mapping[str, str] | None = None) -> None: ...
 
     def latency(self, name: str, seconds: float, tags: Mapping[str, str] | None = None) -> None: ...
 
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None: ...
+
+    def forget(self, name: str, tags: Mapping[str, str] | None = None) -> None:
+        """What was measured under exactly these tags is no longer so: a gauge of something that is gone."""
 
 
 class Stopping(Protocol):

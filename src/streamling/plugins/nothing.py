@@ -21,6 +21,9 @@ class NoMetrics:
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None:
         pass
 
+    def forget(self, name: str, tags: Mapping[str, str] | None = None) -> None:
+        pass
+
 
 class NoState:
     """Refuses every access with ``reason``."""

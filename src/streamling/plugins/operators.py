@@ -62,6 +62,8 @@ class Operator(ABC, Generic[OptionsT]):
     runs_on: ClassVar = "arrow"
     #: False for side outputs: nothing can read from them
     emits_rows: ClassVar[bool] = True
+    #: prefix under which rows and time are told as those of a plan inside the node, too; None: there is no such plan
+    sub_plan_metrics: ClassVar[str | None] = None
 
     def __init__(self, context: NodeContext[OptionsT]) -> None:
         self.context = context
@@ -277,6 +279,7 @@ class FrameTransform(Operator[OptionsT]):
     """A transform that compiles to Spark. SQL is the only one."""
 
     runs_on: ClassVar = "spark"
+    sub_plan_metrics: ClassVar[str | None] = "df_"
 
     @property
     def per_batch(self) -> bool:

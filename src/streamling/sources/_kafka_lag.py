@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from logging import Logger
 
 from streamling.errors import StreamlingError
@@ -24,6 +24,8 @@ class LagReporter:
         self._log = log
         #: the offsets to compare with, of the partitions that are ours
         self._stored: Mapping[int, int] = {}
+        #: the partitions of the last report
+        self._told: Set[int] = frozenset()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lag of {topic}", daemon=True)
 
@@ -47,6 +49,9 @@ class LagReporter:
         lags = {partition: max(0, end - stored[partition]) for partition, end in ends.items()}
         for partition, lag in lags.items():
             self._metrics.gauge(METRIC, lag, {"partition": str(partition)})
+        for partition in self._told - lags.keys():  # another instance tells those now
+            self._metrics.forget(METRIC, {"partition": str(partition)})
+        self._told = lags.keys()
         if behind := sum(lags.values()):
             self._log.info("%s messages of topic '%s' are not stored yet", f"{behind:,}", self._topic)
 

@@ -18,6 +18,9 @@ from streamling.errors import StreamlingError
 Kind = Literal["counter", "gauge", "histogram"]
 Tags = tuple[tuple[str, str], ...]
 
+#: the name that the pipeline as a whole records under
+PIPELINE = ""
+
 #: upper bounds of a histogram's buckets, in milliseconds: a tenth of a second to an hour
 BUCKETS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000)
 
@@ -49,7 +52,7 @@ class MetricStore:
         self.began = time.time()
         self._denied = frozenset(denied)
         self._tags = dict(tags or {})
-        self._nodes: dict[str, dict[str, str]] = {"": {}}
+        self._nodes: dict[str, dict[str, str]] = {}
         self._kinds: dict[str, Kind] = {}
         self._series: dict[tuple[str, str, Tags], _Value] = {}
         self._lock = threading.Lock()
@@ -60,13 +63,13 @@ class MetricStore:
             self._nodes.setdefault(node, {}).update(tags)
 
     def of(self, node: str) -> NodeMetrics:
-        """Where ``node`` records; an empty name is the pipeline itself."""
+        """Where ``node`` records."""
         return NodeMetrics(self, node)
 
-    def value(self, name: str, node: str = "", **tags: str) -> float | Distribution | None:
+    def value(self, name: str, node: str = PIPELINE, **tags: str) -> float | Distribution | None:
         """What has been measured so far under exactly these tags; None when nothing has."""
         with self._lock:
-            found = self._series.get((node, name, tuple(sorted(tags.items()))))
+            found = self._series.get((node, name, _sorted(tags)))
             return None if found is None else found.read()
 
     def snapshot(self) -> list[Series]:
@@ -80,7 +83,7 @@ class MetricStore:
     def record(self, kind: Kind, node: str, name: str, value: float, tags: Mapping[str, str] | None) -> None:
         if name in self._denied:
             return
-        key = (node, name, tuple(sorted(tags.items())) if tags else ())
+        key = (node, name, _sorted(tags))
         with self._lock:
             found = self._series.get(key)
             if found is None:
@@ -88,6 +91,10 @@ class MetricStore:
             elif self._kinds[name] != kind:
                 self._check(kind, name)
             found.add(value)
+
+    def forget(self, node: str, name: str, tags: Mapping[str, str] | None) -> None:
+        with self._lock:
+            self._series.pop((node, name, _sorted(tags)), None)
 
     def _new(self, kind: Kind, name: str) -> _Value:
         self._check(kind, name)
@@ -115,6 +122,13 @@ class NodeMetrics:
 
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None:
         self._store.record("gauge", self._node, name, value, tags)
+
+    def forget(self, name: str, tags: Mapping[str, str] | None = None) -> None:
+        self._store.forget(self._node, name, tags)
+
+
+def _sorted(tags: Mapping[str, str] | None) -> Tags:
+    return tuple(sorted(tags.items())) if tags else ()
 
 
 class _Value:

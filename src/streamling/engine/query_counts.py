@@ -1,0 +1,41 @@
+"""Rows that a streaming query counts inside its plan, told once per micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from streamling.engine.observed import row_count
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+class QueryCounts:
+    """The counters of one query."""
+
+    def __init__(self) -> None:
+        self._tellers: dict[str, tuple[Callable[[int], None], ...]] = {}
+        self._query: Future[StreamingQuery] = Future()
+
+    def observe(self, frame: DataFrame, *tell: Callable[[int], None]) -> DataFrame:
+        """``frame`` with a counter in it."""
+        name = f"rows_{len(self._tellers)}"
+        self._tellers[name] = tell
+        return frame.observe(name, row_count())
+
+    def started(self, query: StreamingQuery) -> None:
+        self._query.set_result(query)
+
+    def tell(self) -> None:
+        """Called at the end of a batch: Spark's own report comes later, and not at all when the query is stopped."""
+        if self._tellers:
+            plan: Any = self._query.result()._jsq.streamingQuery().lastExecution()
+            counted = plan.observedMetrics()
+            for name, tellers in self._tellers.items():
+                found = counted.get(name)
+                rows = found.get().getLong(0) if found.isDefined() else 0
+                for tell in tellers:
+                    tell(rows)
