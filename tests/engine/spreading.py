@@ -56,6 +56,9 @@ class SquareTransform(Transform[SquareOptions]):
         if self.options.refuse in ids:
             raise ValueError(f"row {self.options.refuse} refused")
         squares = pa.array([square(id) for id in ids], pa.int64())
+        self.context.metrics.count("squared", len(ids), {"kind": "whole"})
+        self.context.metrics.gauge("last", ids[-1])
+        self.context.metrics.latency("thinking", 0.5)
         pids = pa.array([os.getpid()] * len(ids), pa.int64())
         return pa.record_batch([*batch.columns, squares, pids], schema=self.output_schema())
 

@@ -36,6 +36,7 @@ from streamling.plugins.testing.bench import NAME, wait_for_end
 from streamling.sinks.memory import MemorySink
 from streamling.spark.failures import FailedOnExecutor, failure_of
 from streamling.state.memory import MemoryState
+from streamling.telemetry.metrics import Distribution
 
 PLUGINS = Path(__file__).with_name("spreading.py")
 
@@ -302,6 +303,15 @@ class TestOnWorkers:
         assert without_pid == [{key: row[key] for key in ("id", "square", "_gs_op")} for row in written(here)]
         assert {row["pid"] for row in written(here)} == {os.getpid()}
         assert os.getpid() not in {row["pid"] for row in written(there)}
+
+    @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+    def test_what_operators_measure_arrives_wherever_they_run(self, spark, tmp_path, master):
+        metrics = run(text(tmp_path), spark, master).metrics
+        assert metrics.value("squared", "squares", kind="whole") == 100
+        assert metrics.value("last", "squares") in range(100)
+        thinking = metrics.value("thinking", "squares")
+        assert isinstance(thinking, Distribution)
+        assert thinking.sum == 500 * thinking.count > 0
 
     def test_a_failing_transform_is_named_with_its_cause(self, spark, tmp_path):
         with pytest.raises(StreamlingError) as caught:

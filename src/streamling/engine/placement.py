@@ -17,7 +17,7 @@ from streamling.engine.analysis import Built
 from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
-from streamling.plugins.context import NodeContext, ignore_stop, nothing_to_await
+from streamling.plugins.context import Metrics, NodeContext, ignore_stop, nothing_to_await
 from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.shared import Shared
@@ -141,7 +141,7 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
     return replace(
         context,
         state=NoState(f"{context.name}: state is not available on executors"),
-        metrics=NoMetrics(),
+        metrics=_metrics(context),
         shared=Shared(),
         rejects=None,
         stopping=NeverStopping(),
@@ -149,6 +149,15 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
         restart_stream=nothing_to_await,
         checkpoint=nothing_to_await,
     )
+
+
+def _metrics(context: NodeContext[Any]) -> Metrics:
+    from pyspark import SparkContext
+
+    from streamling.spark.metrics import ExecutorMetrics
+
+    spark = SparkContext._active_spark_context
+    return NoMetrics() if spark is None else ExecutorMetrics(spark, context.metrics)
 
 
 def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
