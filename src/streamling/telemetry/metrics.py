@@ -17,6 +17,8 @@ from streamling.errors import StreamlingError
 
 Kind = Literal["counter", "gauge", "histogram"]
 Tags = tuple[tuple[str, str], ...]
+#: node, name and tags that the node gave: what tells series apart
+SeriesKey = tuple[str, str, Tags]
 
 #: the name that the pipeline as a whole records under
 PIPELINE = ""
@@ -42,6 +44,8 @@ class Series:
     kind: Kind
     tags: Mapping[str, str]
     value: float | Distribution
+    #: the same in every snapshot, which tags that are described later are not
+    key: SeriesKey
 
 
 class MetricStore:
@@ -54,7 +58,7 @@ class MetricStore:
         self._tags = dict(tags or {})
         self._nodes: dict[str, dict[str, str]] = {}
         self._kinds: dict[str, Kind] = {}
-        self._series: dict[tuple[str, str, Tags], _Value] = {}
+        self._series: dict[SeriesKey, _Value] = {}
         self._lock = threading.Lock()
 
     def describe(self, node: str, tags: Mapping[str, str]) -> None:
@@ -76,9 +80,13 @@ class MetricStore:
         """Everything measured so far."""
         with self._lock:
             return [
-                Series(name, self._kinds[name], {**self._tags, **self._nodes.get(node, {}), **dict(tags)}, value.read())
-                for (node, name, tags), value in self._series.items()
+                Series(key[1], self._kinds[key[1]], self._all_tags(key), value.read(), key)
+                for key, value in self._series.items()
             ]
+
+    def _all_tags(self, key: SeriesKey) -> dict[str, str]:
+        node, _, own = key
+        return {**self._tags, **self._nodes.get(node, {}), **dict(own)}
 
     def record(self, kind: Kind, node: str, name: str, value: float, tags: Mapping[str, str] | None) -> None:
         if name in self._denied:

@@ -1,0 +1,84 @@
+"""Pushing what a run measures to an OTLP endpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from streamling.config import AppConfig
+from streamling.errors import StreamlingError
+from streamling.telemetry.catalogue import ROWS, ROWS_DELTA
+from streamling.telemetry.metrics import MetricStore, Series, SeriesKey
+from streamling.telemetry.otlp_endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from streamling.telemetry.otlp_transport import Send
+
+
+@contextmanager
+def pushing(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> Iterator[Push]:
+    """What pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
+    settings = config.open_telemetry_metrics
+    with ExitStack() as resources:
+        with _packages_needed():
+            from streamling.telemetry.otlp_transport import transport
+
+            send = resources.enter_context(transport(endpoint, settings.endpoint_protocol))
+        yield Push(metrics, send, _resource(config), deltas=ROWS_DELTA not in settings.metric_deny_list)
+
+
+class Push:
+    """Called for each push, with the longest time that it may take."""
+
+    def __init__(self, metrics: MetricStore, send: Send, resource: Mapping[str, str], *, deltas: bool) -> None:
+        self._metrics = metrics
+        self._send = send
+        self._resource = resource
+        self._deltas = deltas
+        #: when the last push that arrived was made, and the rows that it told
+        self._since = self._began = int(metrics.began * 1e9)
+        self._told: Mapping[SeriesKey, float] = {}
+
+    def __call__(self, seconds: float) -> None:
+        from streamling.telemetry.otlp_messages import Period, request
+
+        snapshot, now = self._metrics.snapshot(), time.time_ns()
+        rows = {series.key: series for series in snapshot if series.name == ROWS} if self._deltas else {}
+        message = request(
+            self._resource, Period(self._began, now), snapshot, Period(self._since, now), self._new(rows.values())
+        )
+        answer = self._send(message, seconds)
+        # only now: what did not arrive is part of the next difference
+        self._since, self._told = now, {key: _number(series) for key, series in rows.items()}
+        if refused := answer.partial_success.rejected_data_points:
+            raise StreamlingError(f"{refused} data points were refused: {answer.partial_success.error_message}")
+
+    def _new(self, rows: Iterable[Series]) -> Iterator[Series]:
+        for series in rows:
+            if (more := _number(series) - self._told.get(series.key, 0)) > 0:
+                yield replace(series, value=more)
+
+
+def _number(series: Series) -> float:
+    assert isinstance(series.value, int | float)
+    return series.value
+
+
+def _resource(config: AppConfig) -> dict[str, str]:
+    """Who measured."""
+    resource = {"service.name": "streamling", "service.instance.id": config.application_id}
+    return {**resource, "k8s.pod.name": config.pod_name} if config.pod_name else resource
+
+
+@contextmanager
+def _packages_needed() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise StreamlingError.user(
+            f"metrics are not pushed: the Python module {error.name} is not installed",
+            remedy="pip install 'streamling[otlp]'",
+        ) from error

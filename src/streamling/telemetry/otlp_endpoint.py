@@ -1,0 +1,74 @@
+"""Where OTLP messages go: the address of the configuration, and the headers of the environment."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+
+from streamling.pipeline.scalars import redact_url
+
+log = logging.getLogger(__name__)
+
+#: the more particular one is read last and wins
+_HEADER_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS")
+_PATH: Final = "/v1/metrics"
+_GRPC_PORT: Final = 4317
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An OTLP receiver; only ``shown`` may be shown."""
+
+    shown: str
+    #: for HTTP, without user and password
+    url: str
+    #: for gRPC
+    host: str
+    secure: bool
+    #: names in small letters
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, address: str, env: Mapping[str, str]) -> Endpoint:
+        parts = urlsplit(address)
+        return cls(
+            shown=redact_url(address),
+            url=urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path=_path(parts.path))),
+            host=_host(parts),
+            secure=parts.scheme == "https",
+            headers={**dict(_authorization(parts)), **headers_from(env)},
+        )
+
+
+def headers_from(env: Mapping[str, str]) -> dict[str, str]:
+    """What the variables of OpenTelemetry say: ``name=value,name=value``, percent-encoded. Others would see the text
+    of a wrong entry in the log, so only its variable is named."""
+    headers: dict[str, str] = {}
+    for variable in _HEADER_VARIABLES:
+        for entry in filter(str.strip, env.get(variable, "").split(",")):
+            name, equals, value = (unquote(part.strip()) for part in entry.partition("="))
+            if equals and name and (name + value).isprintable() and name.isascii():
+                headers[name.lower()] = value
+            else:
+                log.warning("%s holds an entry that is not name=value: left out", variable)
+    return headers
+
+
+def _path(path: str) -> str:
+    return _PATH if path in ("", "/") else path
+
+
+def _host(parts: SplitResult) -> str:
+    name = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else _GRPC_PORT)
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def _authorization(parts: SplitResult) -> Iterator[tuple[str, str]]:
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        yield "authorization", f"Basic {b64encode(user.encode()).decode()}"

@@ -1,0 +1,119 @@
+"""Telling others what a run measures while it runs: to whom, how often, and what happens when they do not listen.
+
+Nobody who listens to metrics can stop a pipeline or hold up its end: every report runs on a thread of its own, failures
+are warnings, and the last report has two seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from streamling.config import AppConfig
+from streamling.errors import StreamlingError
+from streamling.telemetry.metrics import MetricStore
+
+log = logging.getLogger(__name__)
+
+#: reports everything measured so far, within so many seconds
+Report = Callable[[float], None]
+
+_FILE_SECONDS: Final = 5.0
+_LONGEST: Final = 10.0
+_LAST: Final = 2.0
+_REMINDER: Final = 600.0
+
+
+def is_reported(config: AppConfig, file: Path | None) -> bool:
+    """Whether anybody wants to know what a run measures."""
+    return file is not None or config.open_telemetry_metrics.pushes
+
+
+@contextmanager
+def reported(metrics: MetricStore, config: AppConfig, file: Path | None, env: Mapping[str, str]) -> Iterator[None]:
+    """Reports ``metrics`` while the block runs and once more at its end, as ``config`` says and to ``file``."""
+    with ExitStack() as reporters:
+        if file is not None:
+            from streamling.telemetry.metrics_file import MetricsFile
+
+            write = MetricsFile(file, metrics, {"service_instance_id": config.application_id})
+            reporters.enter_context(Reporter(f"write metrics to {file}", _FILE_SECONDS, lambda: nullcontext(write)))
+        settings = config.open_telemetry_metrics
+        if settings.pushes:
+            from streamling.telemetry.otlp import pushing
+            from streamling.telemetry.otlp_endpoint import Endpoint
+
+            endpoint = Endpoint.of(settings.ingestion_endpoint, env)
+            push = partial(pushing, metrics, config, endpoint)
+            reporters.enter_context(Reporter(f"push metrics to {endpoint.shown}", settings.batch_interval_secs, push))
+        yield
+
+
+class Reporter:
+    """Reports every ``interval`` seconds while the block runs and once at its end. ``doing`` is for the log; ``opened``
+    is called on the reporting thread, as packages that it imports must not hold up the start."""
+
+    def __init__(self, doing: str, interval: float, opened: Callable[[], AbstractContextManager[Report]]) -> None:
+        self._interval = interval
+        self._opened = opened
+        self._trouble = Trouble(doing)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(_LAST + 0.5)
+        if self._thread.is_alive():  # it does not hold up the end of the process
+            self._trouble.failed("the last ones took too long", time.monotonic())
+
+    def _run(self) -> None:
+        try:
+            with self._opened() as report:
+                while not self._ended.wait(self._interval):
+                    self._try(report, _LONGEST)
+                self._try(report, _LAST)
+        except StreamlingError as error:
+            log.warning("%s (%s)", error, error.remedy)
+
+    def _try(self, report: Report, seconds: float) -> None:
+        try:
+            report(seconds)
+        except StreamlingError as error:
+            self._trouble.failed(str(error), time.monotonic())
+        except Exception as error:
+            self._trouble.failed(f"{type(error).__name__}: {error}", time.monotonic())
+        else:
+            self._trouble.over()
+
+
+class Trouble:
+    """Tells of failures when they begin, once in a while, and when they are over."""
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+        self._times = 0
+        self._told = 0.0
+
+    def failed(self, why: str, now: float) -> None:
+        self._times += 1
+        if self._times == 1:
+            log.warning("cannot %s: %s; the pipeline goes on", self._doing, why)
+        elif now - self._told >= _REMINDER:
+            log.warning("still cannot %s, in %d attempts: %s", self._doing, self._times, why)
+        else:
+            return
+        self._told = now
+
+    def over(self) -> None:
+        if self._times:
+            log.info("can %s again; failed attempts: %d", self._doing, self._times)
+        self._times = 0

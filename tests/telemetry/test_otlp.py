@@ -1,0 +1,208 @@
+"""Pushes to real receivers of all three protocols."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
+
+from streamling.config import AppConfig
+from streamling.errors import StreamlingError
+from streamling.telemetry.metrics import BUCKETS, MetricStore
+from streamling.telemetry.otlp import Push, pushing
+from streamling.telemetry.otlp_endpoint import Endpoint
+from tests.endpoint import Reply
+from tests.telemetry.receiver import Receiver, receiving, value_of
+
+PROTOCOLS = ["http/protobuf", "http/json", "grpc"]
+
+
+def config_of(receiver: Receiver, protocol: str = "http/protobuf", **settings: str) -> AppConfig:
+    return AppConfig.model_validate(
+        {
+            "application_id": "orders_v1",
+            "pod_name": "pod-7",
+            "open_telemetry_metrics": {
+                "ingestion_endpoint": receiver.url,
+                "endpoint_protocol": protocol,
+                **settings,
+            },
+        }
+    )
+
+
+@contextmanager
+def pushed_to(
+    receiver: Receiver, store: MetricStore, protocol: str = "http/protobuf", env: Mapping[str, str] | None = None
+) -> Iterator[Push]:
+    config = config_of(receiver, protocol)
+    with pushing(store, config, Endpoint.of(config.open_telemetry_metrics.ingestion_endpoint, env or {})) as push:
+        yield push
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving("http/protobuf") as there:
+        yield there
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_everything_measured_arrives_in_every_protocol(protocol: str) -> None:
+    store = MetricStore(tags={"environment": "test"})
+    store.describe("orders", {"id": "orders", "team": "data"})
+    store.of("orders").count("input_rows", 2**53 + 1)
+    store.of("orders").gauge("depth", 2.5, {"partition": "3"})
+    store.of("orders").latency("http_request_latency", 0.2)
+    store.of("orders").latency("http_request_latency", 4000)
+    env = {"OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=acme"}
+    with receiving(protocol) as receiver, pushed_to(receiver, store, protocol, env) as push:
+        push(10)
+    tags = {"environment": "test", "id": "orders", "team": "data"}
+    assert receiver.resource == {
+        "service.name": "streamling",
+        "service.instance.id": "orders_v1",
+        "k8s.pod.name": "pod-7",
+    }
+    assert receiver.points("streamling_input_rows") == [(tags, 2**53 + 1)]
+    assert receiver.points("streamling_depth") == [({**tags, "partition": "3"}, 2.5)]
+    counter, latency = receiver.metric("streamling_input_rows"), receiver.metric("streamling_http_request_latency")
+    assert (counter.sum.is_monotonic, counter.unit) == (True, "")
+    assert counter.sum.aggregation_temporality == otlp.AGGREGATION_TEMPORALITY_CUMULATIVE
+    assert counter.sum.data_points[0].start_time_unix_nano == int(store.began * 1e9)
+    assert counter.sum.data_points[0].time_unix_nano >= counter.sum.data_points[0].start_time_unix_nano
+    assert latency.unit == "ms"
+    assert latency.histogram.aggregation_temporality == otlp.AGGREGATION_TEMPORALITY_CUMULATIVE
+    (point,) = latency.histogram.data_points
+    assert (point.count, point.sum) == (2, pytest.approx(4_000_200))
+    assert list(point.explicit_bounds) == list(BUCKETS)
+    assert list(point.bucket_counts) == [0, 1, *[0] * (len(BUCKETS) - 2), 1]
+    assert receiver.headers[0]["x-tenant"] == "acme"
+
+
+def test_json_is_that_of_otlp() -> None:
+    store = MetricStore()
+    store.of("orders").count("input_rows", 5)
+    with receiving("http/json") as receiver, pushed_to(receiver, store, "http/json") as push:
+        push(10)
+        assert receiver.endpoint is not None
+        (request,) = receiver.endpoint.requests
+    metric = json.loads(request.text)["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]
+    assert metric["sum"]["aggregationTemporality"] == 2, "enumerations are numbers"
+    assert metric["sum"]["dataPoints"][0]["asInt"] == "5", "64 bits do not fit into a number of JSON"
+
+
+# ── differences ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_differences_of_several_pushes_add_up_to_the_total(receiver: Receiver) -> None:
+    store = MetricStore()
+    with pushed_to(receiver, store) as push:
+        for rows in (3, 0, 4):
+            store.of("orders").count("output_rows", rows)
+            push(10)
+    assert [value for number in range(3) for _, value in receiver.points("streamling_output_rows", number)] == [3, 3, 7]
+    delta = "streamling_output_rows_delta"
+    assert receiver.pushes_of(delta) == [0, 2]
+    first, second = receiver.metric(delta, 0).sum, receiver.metric(delta, 2).sum
+    assert first.aggregation_temporality == otlp.AGGREGATION_TEMPORALITY_DELTA
+    assert [value_of(sum.data_points[0]) for sum in (first, second)] == [3, 4]
+    assert first.data_points[0].start_time_unix_nano == int(store.began * 1e9)
+    assert second.data_points[0].start_time_unix_nano >= first.data_points[0].time_unix_nano
+
+
+def test_a_difference_that_did_not_arrive_is_part_of_the_next_one(receiver: Receiver) -> None:
+    assert receiver.endpoint is not None
+    working, receiver.endpoint.answer = receiver.endpoint.answer, lambda request: Reply(503)
+    store = MetricStore()
+    with pushed_to(receiver, store) as push:
+        store.of("orders").count("output_rows", 3)
+        with pytest.raises(StreamlingError, match="the answer was 503"):
+            push(10)
+        receiver.endpoint.answer = working
+        store.of("orders").count("output_rows", 4)
+        push(10)
+    assert receiver.points("streamling_output_rows_delta") == [({}, 7)]
+
+
+def test_tags_that_come_late_do_not_count_rows_again(receiver: Receiver) -> None:
+    store = MetricStore()
+    with pushed_to(receiver, store) as push:
+        store.of("orders").count("output_rows", 3)
+        push(10)
+        store.describe("orders", {"topic": "a"})
+        store.of("orders").count("output_rows", 1)
+        push(10)
+    assert receiver.points("streamling_output_rows_delta") == [({"topic": "a"}, 1)]
+
+
+def test_differences_can_be_denied(receiver: Receiver) -> None:
+    config = config_of(receiver, metric_deny_list="output_rows_delta")
+    store = MetricStore()
+    store.of("orders").count("output_rows", 3)
+    with pushing(store, config, Endpoint.of(receiver.url, {})) as push:
+        push(10)
+    assert receiver.names() == {"streamling_output_rows"}
+
+
+# ── what can go wrong ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_points_that_the_receiver_refuses_are_told(protocol: str) -> None:
+    store = MetricStore()
+    store.of("orders").count("seen")
+    with receiving(protocol) as receiver, pushed_to(receiver, store, protocol) as push:
+        receiver.answer.partial_success.rejected_data_points = 1
+        receiver.answer.partial_success.error_message = "no room"
+        with pytest.raises(StreamlingError, match="1 data points were refused: no room"):
+            push(10)
+
+
+@pytest.mark.parametrize("text", [b"", b"OK", b"\xff\xfe"])
+@pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
+def test_an_answer_in_other_words_is_fine(text: bytes, protocol: str) -> None:
+    with receiving(protocol) as receiver, pushed_to(receiver, MetricStore(), protocol) as push:
+        assert receiver.endpoint is not None
+        receiver.endpoint.answer = lambda request: Reply(text=text)
+        push(10)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_receiver_that_is_away_is_told_in_a_few_words(protocol: str) -> None:
+    with receiving(protocol) as receiver:
+        pass
+    with pushed_to(receiver, MetricStore(), protocol) as push, pytest.raises(StreamlingError) as raised:
+        push(10)
+    assert "connection refused" in str(raised.value).lower()
+
+
+def test_a_receiver_that_does_not_answer_is_not_awaited(receiver: Receiver) -> None:
+    assert receiver.endpoint is not None
+    receiver.endpoint.answer = lambda request: Reply(seconds=1)
+    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match=r"no answer within 0\.1 s"):
+        push(0.1)
+
+
+def test_headers_are_not_given_to_whom_a_receiver_redirects(receiver: Receiver) -> None:
+    assert receiver.endpoint is not None
+    receiver.endpoint.answer = lambda request: Reply(307, headers={"Location": "/elsewhere"})
+    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match="the answer was 307"):
+        push(10)
+    assert len(receiver.endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(("protocol", "module"), [("http/json", "opentelemetry.proto"), ("grpc", "grpc")])
+def test_a_missing_package_comes_with_the_command_that_installs_it(
+    protocol: str, module: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("streamling.telemetry.otlp_t", module))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)  # what Python does for a module that is not there
+    with pytest.raises(StreamlingError) as raised, pushed_to(receiver, MetricStore(), protocol):
+        pass
+    assert "metrics are not pushed: the Python module" in str(raised.value)
+    assert raised.value.remedy == "pip install 'streamling[otlp]'"

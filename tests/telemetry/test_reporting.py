@@ -1,0 +1,142 @@
+"""Reports while a block runs: how often, what is said when they fail, and that nobody is held up."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from streamling.config import AppConfig
+from streamling.errors import StreamlingError
+from streamling.telemetry.metrics import MetricStore
+from streamling.telemetry.reporting import Reporter, Trouble, reported
+from tests.telemetry.receiver import receiving
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.INFO, logger="streamling"):
+        yield caplog
+
+
+def of(report: Callable[[float], None], interval: float = 60) -> Reporter:
+    return Reporter("push metrics", interval, lambda: nullcontext(report))
+
+
+def test_reports_come_while_the_block_runs_and_once_at_its_end() -> None:
+    reports, enough = [], threading.Event()
+
+    def report(seconds: float) -> None:
+        reports.append(seconds)
+        if len(reports) == 2:
+            enough.set()
+
+    with of(report, 0.01):
+        assert enough.wait(30)
+    assert reports[:2] == [10, 10]
+    assert reports[-1] == 2, "the last one is given less time"
+
+
+def test_a_block_that_fails_is_reported_too() -> None:
+    reports: list[float] = []
+    with pytest.raises(ZeroDivisionError), of(reports.append):
+        raise ZeroDivisionError
+    assert reports == [2]
+
+
+@pytest.mark.parametrize("error", [StreamlingError("nobody there"), RuntimeError("nobody there")])
+def test_a_failure_is_one_warning(error: Exception, logged: pytest.LogCaptureFixture) -> None:
+    reports, enough = [], threading.Event()
+
+    def report(seconds: float) -> None:
+        reports.append(seconds)
+        if len(reports) == 3:
+            enough.set()
+        raise error
+
+    with of(report, 0.01):
+        assert enough.wait(30)
+    (message,) = logged.messages
+    assert message.startswith("cannot push metrics: ")
+    assert message.endswith("nobody there; the pipeline goes on")
+
+
+def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged: pytest.LogCaptureFixture) -> None:
+    trouble = Trouble("push")
+    for now in (0, 300, 600, 700):
+        trouble.failed("away", now)
+    trouble.over()
+    trouble.over()
+    trouble.failed("away again", 800)
+    assert logged.messages == [
+        "cannot push: away; the pipeline goes on",
+        "still cannot push, in 3 attempts: away",
+        "can push again; failed attempts: 4",
+        "cannot push: away again; the pipeline goes on",
+    ]
+
+
+def test_a_report_that_hangs_is_left_behind(logged: pytest.LogCaptureFixture) -> None:
+    released = threading.Event()
+    with of(lambda seconds: released.wait(60) and None):
+        pass
+    assert logged.messages == ["cannot push metrics: the last ones took too long; the pipeline goes on"]
+    released.set()
+
+
+def test_what_is_not_installed_is_one_warning_with_the_remedy(logged: pytest.LogCaptureFixture) -> None:
+    @contextmanager
+    def missing() -> Iterator[Callable[[float], None]]:
+        raise StreamlingError.user("metrics are not pushed", remedy="pip install it")
+        yield
+
+    with Reporter("push metrics", 60, missing):
+        pass
+    assert logged.messages == ["metrics are not pushed (pip install it)"]
+
+
+# ── as configured ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_endpoint_and_file_nothing_starts_and_nothing_is_imported() -> None:
+    program = (
+        "import sys, threading\n"
+        "from streamling.config import AppConfig\n"
+        "from streamling.telemetry.metrics import MetricStore\n"
+        "from streamling.telemetry.reporting import reported\n"
+        "with reported(MetricStore(), AppConfig(), None, {}):\n"
+        "    assert threading.active_count() == 1\n"
+        "found = {'opentelemetry', 'grpc', 'google.protobuf', 'urllib.request'} & set(sys.modules)\n"
+        "assert not found, found\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_metrics_go_to_the_endpoint_and_into_the_file(tmp_path: Path, logged: pytest.LogCaptureFixture) -> None:
+    store = MetricStore()
+    path = tmp_path / "orders.prom"
+    with receiving("http/protobuf") as receiver:
+        config = AppConfig.model_validate({"open_telemetry_metrics": {"ingestion_endpoint": receiver.url}})
+        with reported(store, config, path, {}):
+            store.of("").count("seen", 5)
+    assert receiver.points("streamling_seen") == [({}, 5)]
+    assert path.read_text() == (
+        '# TYPE streamling_seen_total counter\nstreamling_seen_total{service_instance_id="local_app_v1"} 5\n'
+    )
+    assert [each.name for each in tmp_path.iterdir()] == ["orders.prom"]
+    assert logged.messages == []
+
+
+def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path, logged: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "orders.prom"
+    path.mkdir()
+    with reported(MetricStore(), AppConfig(), path, {}):
+        pass
+    assert logged.messages == [f"cannot write metrics to {path}: Is a directory; the pipeline goes on"]
+    assert [each.name for each in tmp_path.iterdir()] == ["orders.prom"]
