@@ -65,9 +65,11 @@ class App:
             else:
                 yield partial(_rewrite, id, kind, settings.preprocessor_options)
 
-    def run(self, pipeline: Pipeline, state: StateBackend) -> PipelineRun:
+    def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
         """One run of ``pipeline``; nothing has been asked of the outside yet."""
-        return PipelineRun(pipeline, config=self.config, registry=self.registry, state=state)
+        return PipelineRun(
+            pipeline, config=self.config, registry=self.registry, state=state, count_in_spark=count_in_spark
+        )
 
     def check_without_spark(self, run: PipelineRun) -> None:
         """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there."""

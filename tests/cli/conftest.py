@@ -78,9 +78,9 @@ def command_line(*args: str) -> list[str]:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what would configure a pipeline or a terminal."""
-    ours = ("STREAMLING", "RUST_LOG", "NO_COLOR", "COLUMNS", "PYTHON")
-    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    """The environment without what would configure a pipeline or a terminal; the code is that under test."""
+    ours = ("STREAMLING", "OTEL_", "RUST_LOG", "NO_COLOR", "COLUMNS", "PYTHON")
+    return {name: value for name, value in os.environ.items() if name == "PYTHONPATH" or not name.startswith(ours)}
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ def test_the_version_is_told(project):
         (("run", "--confg", "x"), "No such option '--confg'. Did you mean '--config'?"),
         (("pipeline.yaml", "--dryrun"), "Did you mean '--dry-run'?"),
         (("run", "a.yaml", "b.yaml"), "unexpected extra argument (b.yaml)"),
+        (("run", "a.yaml", "--metrics-file", "no/such.prom"), "the folder 'no' does not exist"),
         (("completion", "tcsh"), "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
         (("new",), "Missing argument 'DIR'"),
     ],

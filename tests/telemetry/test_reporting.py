@@ -64,7 +64,7 @@ def test_a_failure_is_one_warning(error: Exception, logged: pytest.LogCaptureFix
         assert enough.wait(30)
     (message,) = logged.messages
     assert message.startswith("cannot push metrics: ")
-    assert message.endswith("nobody there; the pipeline goes on")
+    assert message.endswith("nobody there (the pipeline is not affected)")
 
 
 def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged: pytest.LogCaptureFixture) -> None:
@@ -75,10 +75,10 @@ def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged
     trouble.over()
     trouble.failed("away again", 800)
     assert logged.messages == [
-        "cannot push: away; the pipeline goes on",
+        "cannot push: away (the pipeline is not affected)",
         "still cannot push, in 3 attempts: away",
         "can push again; failed attempts: 4",
-        "cannot push: away again; the pipeline goes on",
+        "cannot push: away again (the pipeline is not affected)",
     ]
 
 
@@ -86,8 +86,11 @@ def test_a_report_that_hangs_is_left_behind(logged: pytest.LogCaptureFixture) ->
     released = threading.Event()
     with of(lambda seconds: released.wait(60) and None):
         pass
-    assert logged.messages == ["cannot push metrics: the last ones took too long; the pipeline goes on"]
+    assert logged.messages == ["cannot push metrics: the last ones took too long (the pipeline is not affected)"]
     released.set()
+    for thread in threading.enumerate():
+        if thread.name == "metrics":
+            thread.join()
 
 
 def test_what_is_not_installed_is_one_warning_with_the_remedy(logged: pytest.LogCaptureFixture) -> None:
@@ -138,5 +141,5 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path, logged: pyte
     path.mkdir()
     with reported(MetricStore(), AppConfig(), path, {}):
         pass
-    assert logged.messages == [f"cannot write metrics to {path}: Is a directory; the pipeline goes on"]
+    assert logged.messages == [f"cannot write metrics to {path}: Is a directory (the pipeline is not affected)"]
     assert [each.name for each in tmp_path.iterdir()] == ["orders.prom"]

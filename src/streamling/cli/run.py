@@ -32,10 +32,23 @@ log = logging.getLogger(__name__)
 _ARCHIVE_AFTER_SECONDS = 30
 
 
+def _in_a_folder(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"the folder '{path.parent}' does not exist", ctx, param)
+    return path
+
+
 @click.command()
 @pipeline_argument
 @config_option
 @env_file_option
+@click.option(
+    "--metrics-file",
+    metavar="PATH",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_in_a_folder,
+    help="Write what the run measures here, every 5 seconds and at the end, as text for Prometheus.",
+)
 @click.option("--dry-run", is_flag=True, help="Build every plan, run nothing.")
 @click.option("--validate", "as_json", is_flag=True, help="Dry run with the verdict as JSON on stdout; exit 0 or 1.")
 @click.option("--timings", "show_timings", is_flag=True, help="Tell on stderr where the time of the start went.")
@@ -43,6 +56,7 @@ _ARCHIVE_AFTER_SECONDS = 30
 def run(
     pipeline_file: str | None,
     config_name: str | None,
+    metrics_file: Path | None,
     dry_run: bool,
     as_json: bool,
     show_timings: bool,
@@ -63,6 +77,8 @@ def run(
       streamling pipeline.yaml --validate
       streamling run pipeline.yaml | jq .total
       STREAMLING__JOB_MODE=true streamling run backfill.yaml --config production
+      streamling run pipeline.yaml --metrics-file pipeline.prom
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://localhost:4318/v1/metrics streamling run pipeline.yaml
 
     \b
     Logs:
@@ -83,7 +99,7 @@ def run(
     if as_json:
         return _validate_as_json(pipeline_file, config_name, debug)
     with _reported(timings, show_timings):
-        return _run(pipeline_file, config_name, dry_run=dry_run, debug=debug, timings=timings)
+        return _run(pipeline_file, config_name, metrics_file, dry_run=dry_run, debug=debug, timings=timings)
 
 
 @click.command()
@@ -125,9 +141,18 @@ def validate(pipeline_file: str | None, config_name: str | None, static: bool, a
 # ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _run(pipeline_file: str | None, config_name: str | None, *, dry_run: bool, debug: bool, timings: Timings) -> int:
+def _run(
+    pipeline_file: str | None,
+    config_name: str | None,
+    metrics_file: Path | None,
+    *,
+    dry_run: bool,
+    debug: bool,
+    timings: Timings,
+) -> int:
     from streamling.config import load_config
     from streamling.telemetry.logging import configure_logging
+    from streamling.telemetry.reporting import is_reported, reported
 
     with timings.phase("read the configuration"):
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
@@ -142,7 +167,8 @@ def _run(pipeline_file: str | None, config_name: str | None, *, dry_run: bool, d
 
             app = App.of(config)
             pipeline = app.pipeline(pipeline_file)
-        run = app.run(pipeline, resources.enter_context(app.state(dry_run=dry_run)))
+        state = resources.enter_context(app.state(dry_run=dry_run))
+        run = app.run(pipeline, state, count_in_spark=is_reported(config, metrics_file))
         resources.enter_context(_stopped_by_signals(run))
         if early is not None and not run.connectors <= early.connectors:
             early.stop()  # a plugin wants one without the file saying so
@@ -159,7 +185,8 @@ def _run(pipeline_file: str | None, config_name: str | None, *, dry_run: bool, d
         elif run.stop_reason:
             log.info("%s before the start: nothing was read", run.stop_reason)
         else:
-            _flow(run, runtime, timings, f"{pipeline.file} is running ({config.application_id})")
+            with reported(run.metrics, config, metrics_file, os.environ):
+                _flow(run, runtime, timings, f"{pipeline.file} is running ({config.application_id})")
     return ExitCode.OK
 
 

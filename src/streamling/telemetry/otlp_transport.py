@@ -119,9 +119,13 @@ def _grpc(endpoint: Endpoint) -> Iterator[Send]:
         try:
             answer: ExportMetricsServiceResponse = stub.Export(message, seconds, list(endpoint.headers.items()))
         except grpc.RpcError as error:
-            raise StreamlingError.transient(f"{error.code().name.lower()}: {error.details()}") from None
+            raise StreamlingError.transient(_status(error.code().name, error.details(), seconds)) from None
         return answer
 
     with channel:
         stub = MetricsServiceStub(channel)  # type: ignore[no-untyped-call]
         yield send
+
+
+def _status(code: str, details: str, seconds: float) -> str:
+    return f"no answer within {seconds:g} s" if code == "DEADLINE_EXCEEDED" else f"{code.lower()}: {details}"

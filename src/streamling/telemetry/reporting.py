@@ -106,7 +106,7 @@ class Trouble:
     def failed(self, why: str, now: float) -> None:
         self._times += 1
         if self._times == 1:
-            log.warning("cannot %s: %s; the pipeline goes on", self._doing, why)
+            log.warning("cannot %s: %s (the pipeline is not affected)", self._doing, why)
         elif now - self._told >= _REMINDER:
             log.warning("still cannot %s, in %d attempts: %s", self._doing, self._times, why)
         else:
