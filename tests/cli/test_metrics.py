@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
+from streamling.telemetry.catalogue import METRICS, PREFIX
 from tests.cli.conftest import PIPELINE, Project, Result
 from tests.telemetry.receiver import Receiver, receiving, tags_of, value_of
 
@@ -88,6 +89,11 @@ def test_denied_metrics_are_not_pushed(pushed):
     receiver, _ = pushed
     assert "streamling_checkpoint_epochs_succeeded" in receiver.names()
     assert "streamling_checkpoint_acks_received" not in receiver.names()
+
+
+def test_everything_a_run_measures_is_in_the_list_of_metrics(pushed):
+    receiver, _ = pushed
+    assert receiver.names() <= {PREFIX + name for name in METRICS}
 
 
 def test_the_user_sees_nothing_of_it(pushed):

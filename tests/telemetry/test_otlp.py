@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import runpy
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.server import HTTPServer
+from pathlib import Path
 
 import pytest
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
@@ -93,6 +97,26 @@ def test_json_is_that_of_otlp() -> None:
     metric = json.loads(request.text)["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]
     assert metric["sum"]["aggregationTemporality"] == 2, "enumerations are numbers"
     assert metric["sum"]["dataPoints"][0]["asInt"] == "5", "64 bits do not fit into a number of JSON"
+
+
+def test_the_receiver_of_the_example_prints_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "metrics" / "receiver.py"))
+    store = MetricStore()
+    store.describe("orders", {"id": "orders"})
+    store.of("orders").count("input_rows", 5)
+    store.of("").latency("checkpoint_epoch_duration", 1)
+    with HTTPServer(("127.0.0.1", 0), example["Handler"]) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        with pushed_to(Receiver(f"http://127.0.0.1:{server.server_port}"), store, "http/json") as push:
+            push(10)
+            store.of("orders").gauge("depth", 2.5)
+            push(10)
+        server.shutdown()
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["streamling_input_rows", "orders", "5"],
+        ["streamling_checkpoint_epoch_duration", "-", "1"],
+        ["streamling_depth", "orders", "2.5"],
+    ]
 
 
 # ── differences ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,6 +209,31 @@ def test_a_receiver_that_does_not_answer_is_not_awaited(receiver: Receiver) -> N
     receiver.endpoint.answer = lambda request: Reply(seconds=1)
     with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match=r"no answer within 0\.1 s"):
         push(0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        ("text/plain", b"invalid temporality\nfor metric x", ": invalid temporality for metric x"),
+        ("application/json", b'{"message": "no"}', ': {"message": "no"}'),
+        ("text/plain", b"unknown key hunter2", ""),
+        ("text/plain", b"unknown token hunter3", ""),
+        ("text/html", b"<html>", ""),
+        ("text/plain", b"", ""),
+    ],
+)
+def test_a_refusal_is_told_in_the_words_of_the_receiver_but_no_secret_is(
+    kind: str, text: bytes, told: str, receiver: Receiver
+) -> None:
+    assert receiver.endpoint is not None
+    receiver.endpoint.answer = lambda request: Reply(400, text, {"Content-Type": kind})
+    receiver.url += "?token=hunter3"
+    with (
+        pushed_to(receiver, MetricStore(), env={"OTEL_EXPORTER_OTLP_HEADERS": "key=Bearer hunter2"}) as push,
+        pytest.raises(StreamlingError) as raised,
+    ):
+        push(10)
+    assert str(raised.value) == f"the answer was 400 Bad Request{told}"
 
 
 def test_headers_are_not_given_to_whom_a_receiver_redirects(receiver: Receiver) -> None:

@@ -38,15 +38,29 @@ def meaning_of(name: str) -> str:
 
 
 METRICS: Final = {
-    "output_rows": Metric("counter", "Rows that left the node; of a sink: rows written."),
+    # every node
     "input_rows": Metric("counter", "Rows that came to the node."),
-    "http_requests": Metric("counter", "Requests that were answered, or failed.", ("outcome", "status_class")),
-    "http_retries": Metric("counter", "Requests that were sent once more.", ("status_class",)),
-    "http_request_latency": Metric("histogram", "Time from a request to its answer."),
+    "output_rows": Metric("counter", "Rows that left the node; of a sink: rows written."),
+    "output_rows_delta": Metric("counter", "The same since the last push; only pushed."),
+    "elapsed_compute": Metric("histogram", "Time that one batch took; of sources and transforms."),
+    "df_input_rows": Metric("counter", "`input_rows` of a SQL node once more, for dashboards made for DataFusion."),
+    "df_output_rows": Metric("counter", "`output_rows` of a SQL node once more."),
+    "df_elapsed_compute": Metric("histogram", "`elapsed_compute` of a SQL node once more."),
+    # Kafka sources
+    "kafka_consumer_messages_lag": Metric("gauge", "Messages of a partition that are not stored yet.", ("partition",)),
+    # handlers and webhooks
+    "http_requests": Metric("counter", "Requests that got an answer, or none.", ("outcome", "status_class")),
+    "http_retries": Metric("counter", "Requests that are sent again.", ("status_class",)),
+    "http_request_latency": Metric("histogram", "Time from a request to its answer, when that was success."),
+    # the pipeline as a whole
     "checkpoint_epochs_succeeded": Metric("counter", "Checkpoints that were stored."),
-    "checkpoint_epochs_failed": Metric("counter", "Checkpoints that were given up."),
-    "checkpoint_epoch_duration": Metric("histogram", "Time from the start of a checkpoint until it is stored."),
-    "checkpoint_acks_received": Metric("counter", "Sinks that told that everything before a marker is durable."),
-    "checkpoint_per_sink_ack_latency": Metric("histogram", "Time from the start of a checkpoint to a sink's answer."),
-    "kafka_consumer_messages_lag": Metric("gauge", "Messages of a partition that are not read yet.", ("partition",)),
+    "checkpoint_epochs_failed": Metric("counter", "Checkpoints that failed, which ends the pipeline."),
+    "checkpoint_epoch_duration": Metric("histogram", "Time from the beginning of a checkpoint until it is stored."),
+    "checkpoint_markers_sent": Metric("counter", "Markers asked for: one per checkpoint and flow."),
+    "checkpoint_acks_received": Metric("counter", "Answers of sinks: everything before the marker is durable."),
+    "checkpoint_per_sink_ack_latency": Metric(
+        "histogram", "Time from the beginning of a checkpoint to the answer of a sink.", ("sink",)
+    ),
+    "checkpoint_finalizers_sent": Metric("counter", "Checkpoints announced to sources, sinks and plugins."),
+    "checkpoint_terminal_finalizer_skipped": Metric("counter", "Last checkpoints that were not complete in time."),
 }

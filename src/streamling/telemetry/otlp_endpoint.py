@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from streamling.pipeline.scalars import redact_url
 
@@ -31,6 +31,12 @@ class Endpoint:
     secure: bool
     #: names in small letters
     headers: Mapping[str, str]
+
+    @property
+    def secrets(self) -> Iterator[str]:
+        """What must not be shown."""
+        yield from (word for value in self.headers.values() for word in value.split())
+        yield from (value for _, value in parse_qsl(urlsplit(self.url).query) if value)
 
     @classmethod
     def of(cls, address: str, env: Mapping[str, str]) -> Endpoint:

@@ -6,7 +6,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from streamling.errors import StreamlingError
 from streamling.telemetry.otlp_endpoint import Endpoint
 
 _MOST_BYTES = 64 * 1024
+_MOST_SHOWN = 200
 _AGENT = f"streamling/{__version__}"
 
 
@@ -68,8 +69,9 @@ class _Http:
             with self._opener.open(post, timeout=seconds) as answer:
                 return self._answer(answer.read(_MOST_BYTES))
         except urllib.error.HTTPError as error:
-            error.close()
-            raise StreamlingError.transient(f"the answer was {error.code} {error.reason}") from None
+            with error:
+                said = self._said(error)
+            raise StreamlingError.transient(f"the answer was {error.code} {error.reason}{said}") from None
         except (OSError, HTTPException) as error:
             raise StreamlingError.transient(_reason(error, seconds)) from None
 
@@ -78,6 +80,16 @@ class _Http:
             return bytes(message.SerializeToString())
         text: str = json_format.MessageToJson(message, indent=None, use_integers_for_enums=True)
         return text.encode()
+
+    def _said(self, error: urllib.error.HTTPError) -> str:
+        """Why a receiver refuses, in its own words, unless it repeats what only it should know."""
+        if error.headers.get_content_type() not in ("text/plain", "application/json"):
+            return ""
+        with suppress(OSError, HTTPException):
+            text = " ".join(error.read(_MOST_BYTES).decode(errors="replace").split())
+            if text and not any(secret in text for secret in self._endpoint.secrets):
+                return f": {text[:_MOST_SHOWN]}"
+        return ""
 
     def _answer(self, text: bytes) -> ExportMetricsServiceResponse:
         """Not every gateway answers with the message that the protocol asks for."""

@@ -1,0 +1,28 @@
+"""The list of metrics is true, and so is its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamling.telemetry.catalogue import METRICS, ROWS_DELTA
+from streamling.telemetry.prometheus import family
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_lists_every_metric() -> None:
+    expected = [
+        f"| `{name}` | `{family(name, metric.kind)}` | {metric.kind} | "
+        f"{', '.join(f'`{tag}`' for tag in metric.tags)} | {metric.meaning} |"
+        for name, metric in METRICS.items()
+    ]
+    page = (ROOT / "docs" / "metrics.md").read_text().splitlines()
+    start = page.index("|---|---|---|---|---|") + 1
+    assert page[start : start + len(expected)] == expected
+    assert page[start + len(expected)] == ""
+
+
+def test_nothing_is_listed_that_nobody_records() -> None:
+    code = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py") if path.name != "catalogue.py")
+    recorded = METRICS.keys() - {ROWS_DELTA}  # which the push makes of another one
+    assert not [name for name in recorded if f'{name.removeprefix("df_")}"' not in code]
