@@ -35,7 +35,9 @@ def rows(*ids: int, operation: str = "i") -> pa.RecordBatch:
 def printer(output: Any, config: AppConfig | None = None, **fields: Any) -> PrintSink:
     options = PrintSinkOptions.model_validate({"type": "print", "from": "given", **fields})
     context = NodeContext("out", options, config or AppConfig(), NoState("none"), NoMetrics())
-    return PrintSink(context, output)
+    sink = PrintSink(context, output)
+    sink.open()
+    return sink
 
 
 def printed(*batches: pa.RecordBatch, **fields: Any) -> list[str]:

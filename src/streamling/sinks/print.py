@@ -12,7 +12,6 @@ from pydantic import Field
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import OP_COLUMN, Sink
-from streamling.types.json import json_rows
 
 #: row kind before the row, on a terminal only: a pipe into jq must see nothing but JSON
 _KINDS = {"i": b"\x1b[32m+I\x1b[0m ", "u": b"\x1b[33m+U\x1b[0m ", "d": b"\x1b[31m-D\x1b[0m "}
@@ -43,10 +42,16 @@ class PrintSink(Sink[PrintSinkOptions]):
         self._kinds = _KINDS if self._output.isatty() and "NO_COLOR" not in os.environ else {}
         self._seen = 0
 
+    def open(self) -> None:
+        # brings pyarrow.compute, 30 ms that a wrong file need not wait for; a right one waits for Spark at this time
+        from streamling.types.json import json_rows
+
+        self._json_rows = json_rows
+
     def write(self, batch: pa.RecordBatch) -> None:
         lines = [
             self._prefix(batch, row) + text.encode() + b"\n"
-            for row, text in enumerate(json_rows(batch))
+            for row, text in enumerate(self._json_rows(batch))
             if (self._seen + row) % self._every == 0
         ]
         self._seen += batch.num_rows

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import IO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamling.errors import StreamlingError
 from streamling.sources import _file_text as text
 from streamling.sources._file_sample import Sample
 from streamling.sources._file_storage import decompressed
+from streamling.types import kernels
 
 #: stands for "nothing between the commas", so that "" stays an empty text; no file has this as a value
 _NOTHING = "\x00"
@@ -50,11 +50,11 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     columns = dict(zip(names, table.columns, strict=True))
     kinds, loose = {}, set()
     for name, column in columns.items():
-        values = column.drop_null()
-        trimmed = pc.utf8_trim_whitespace(values)
-        filled = trimmed.filter(pc.not_equal(trimmed, ""))
+        values = kernels.present(column)
+        trimmed = kernels.trimmed(values)
+        filled = kernels.chosen(trimmed, kernels.differ(trimmed, ""))
         kinds[name] = text.type_of_texts(filled)
-        has_blanks = len(filled) < len(values) or not pc.all(pc.equal(trimmed, values), min_count=0).as_py()
+        has_blanks = len(filled) < len(values) or kernels.any_true(kernels.differ(trimmed, values))
         if has_blanks and kinds[name] not in (text.STRING, text.NULL):
             loose.add(name)
         elif has_blanks:

@@ -6,7 +6,8 @@ import re
 from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from streamling.types import kernels
 
 INT = pa.int64()
 DOUBLE = pa.float64()
@@ -77,20 +78,20 @@ def fits(text: str, kind: pa.DataType) -> bool:
 
 
 def _all_match(values: pa.Array | pa.ChunkedArray, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
+    return kernels.all_true(kernels.matching(values, pattern))
 
 
 def _all_exist(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> bool:
     """Whether values of the right form also exist: no 31st of April, no integer beyond 64 bits."""
     if kind in (INT, DOUBLE):
         # An integer too large for its type stays text: a double would lose digits.
-        long = values.filter(pc.match_substring_regex(values, _LONG_INTEGER))
+        long = kernels.chosen(values, kernels.matching(values, _LONG_INTEGER))
         return all(int(text) in _INT_RANGE for text in long.to_pylist())
     if kind in (DATE, TIMESTAMP, INSTANT):
         # The fraction and the zone do not matter, and nanoseconds would end in the year 2262.
-        seconds = pc.replace_substring_regex(values, rf"(\.\d+)?{_ZONE}?$", "")
+        seconds = kernels.without(values, rf"(\.\d+)?{_ZONE}?$")
         try:
-            seconds.cast(DATE if kind == DATE else pa.timestamp("s"))
+            kernels.cast(seconds, DATE if kind == DATE else pa.timestamp("s"))
         except pa.ArrowInvalid:
             return False
     return True

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type, arrow_type_name
@@ -252,7 +251,7 @@ def _to_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_duration(column.type) or column.type == pa.time64("ns"):
         return column.cast(pa.int64()).cast(type_)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        return pc.cast(column, type_, safe=False)  # Spark ends at microseconds
+        return column.cast(type_, safe=False)  # Spark ends at microseconds
     return column.cast(type_)
 
 
@@ -283,5 +282,5 @@ def _from_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArra
     if layout is not None and pa.types.is_decimal(type_):
         return pa.chunked_array([to_decimals(chunk, layout, type_) for chunk in column.chunks], type_)
     if pa.types.is_time(column.type) and pa.types.is_time(type_) and column.type != type_:
-        return pc.cast(column, type_, safe=False)
+        return column.cast(type_, safe=False)
     return column if column.type == type_ else column.cast(type_)
