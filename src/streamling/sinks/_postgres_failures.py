@@ -27,7 +27,7 @@ _REMEDIES: Final = {
     "23502": "fill the column in a sql transform, or drop NOT NULL from it",
     "23503": "write the referenced rows first, or drop the constraint",
     "42501": "GRANT the user of this sink what it needs on the schema and the table",
-    "42703": "restart with `evolve: add_columns`, or restore the column",
+    "42703": "restore the column, or restart the pipeline to have the table looked at again",
     "42P01": "restart the pipeline to have the table created again",
     "28P01": "check user and password of the connection",
     "3D000": "create the database, or correct its name",

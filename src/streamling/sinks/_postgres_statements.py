@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from streamling.sinks._postgres_changes import Action
 from streamling.sinks._postgres_table import Column, TableName
@@ -59,14 +59,15 @@ class Appending:
 
 
 @dataclass(frozen=True)
-class Staged:
-    """Rows go into a temporary table and are upserted or deleted from there."""
+class Staging:
+    """Rows go into a temporary table, and step by step from there into the table itself."""
+
+    #: the temporary table's own column, which the table does not have
+    step: ClassVar[str] = STEP
 
     table: TableName
     columns: Sequence[Column]
     key: Sequence[str]
-    keep_existing: bool
-    update_where: Mapping[str, str]
     statement_timeout_ms: int
     #: whether the rows come with the number of their step, as last column. Not for free: 7 % of the server's time
     with_steps: bool
@@ -85,56 +86,18 @@ class Staged:
     def copy(self) -> bytes:
         return self._text("COPY {staging} ({columns}{step}) FROM STDIN (FORMAT csv)", step=self._step("{}, {}"))
 
-    def end(self, steps: Steps) -> bytes:
-        """All steps and the commit."""
-        statements = [self._upsert(number) if action == "write" else self._delete(number) for number, action in steps]
-        return b"; ".join([*statements, b"COMMIT"])
-
-    def _upsert(self, step: int) -> bytes:
+    def _where(self, step: int) -> sql.Composable:
+        """Rows of one step."""
         from psycopg import sql
 
-        where = sql.SQL("WHERE {} = {}").format(sql.Identifier(STEP), step) if self.with_steps else sql.SQL("")
-        return self._text(
-            "INSERT INTO {table} AS target ({columns}) "
-            "SELECT {columns} FROM {staging} {where} ON CONFLICT ({key}) {act}",
-            where=where,
-            key=names(self.key),
-            act=self._on_conflict,
-        )
-
-    @cached_property
-    def _on_conflict(self) -> sql.Composable:
-        from psycopg import sql
-
-        values = [column.name for column in self.columns if column.name not in self.key]
-        if self.keep_existing or not values:
-            return sql.SQL("DO NOTHING")
-        update = sql.SQL("DO UPDATE SET {}").format(
-            sql.SQL(", ").join([sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in values])
-        )
-        if not self.update_where:
-            return update
-        conditions = [
-            # operators come from a closed list
-            sql.SQL("excluded.{0} {1} target.{0}").format(sql.Identifier(name), sql.SQL(operator))
-            for name, operator in self.update_where.items()
-        ]
-        return sql.SQL("{} WHERE {}").format(update, sql.SQL(" AND ").join(conditions))
-
-    def _delete(self, step: int) -> bytes:
-        from psycopg import sql
-
-        same = [sql.SQL("target.{0} = staged.{0}").format(sql.Identifier(name)) for name in self.key]
-        if self.with_steps:
-            same.append(sql.SQL("staged.{} = {}").format(sql.Identifier(STEP), step))
-        return self._text(
-            "DELETE FROM {table} AS target USING {staging} AS staged WHERE {same}", same=sql.SQL(" AND ").join(same)
-        )
+        if not self.with_steps:
+            return sql.SQL("")
+        return sql.SQL("WHERE {} = {}").format(sql.Identifier(self.step), step)
 
     def _step(self, text: str) -> sql.Composable:
         from psycopg import sql
 
-        return sql.SQL(text).format(sql.SQL(""), sql.Identifier(STEP)) if self.with_steps else sql.SQL("")
+        return sql.SQL(text).format(sql.SQL(""), sql.Identifier(self.step)) if self.with_steps else sql.SQL("")
 
     def _text(self, text: str, **parts: Any) -> bytes:
         from psycopg import sql
@@ -149,8 +112,57 @@ class Staged:
     @cached_property
     def _staging(self) -> str:
         """Other sinks may have left theirs in the same server session: one name for one shape."""
-        shape = repr((self.table, [(column.name, column.type) for column in self.columns], self.with_steps))
+        shape = repr((self.table, [(column.name, column.type) for column in self.columns], self.with_steps, self.step))
         return f"streamling_{hashlib.sha256(shape.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True)
+class Staged(Staging):
+    """Rows are upserted or deleted."""
+
+    keep_existing: bool
+    update_where: Mapping[str, str]
+
+    def end(self, steps: Steps) -> bytes:
+        """All steps and the commit."""
+        statements = [self._upsert(number) if action == "write" else self._delete(number) for number, action in steps]
+        return b"; ".join([*statements, b"COMMIT"])
+
+    def _upsert(self, step: int) -> bytes:
+        return self._text(
+            "INSERT INTO {table} AS target ({columns}) "
+            "SELECT {columns} FROM {staging} {where} ON CONFLICT ({key}) {act}",
+            where=self._where(step),
+            key=names(self.key),
+            act=self._on_conflict,
+        )
+
+    @cached_property
+    def _on_conflict(self) -> sql.Composable:
+        from psycopg import sql
+
+        values = [column.name for column in self.columns if column.name not in self.key]
+        if self.keep_existing or not values:
+            return sql.SQL("DO NOTHING")
+        update = sql.SQL("DO UPDATE SET {}").format(replaced(values))
+        if not self.update_where:
+            return update
+        conditions = [
+            # operators come from a closed list
+            sql.SQL("excluded.{0} {1} target.{0}").format(sql.Identifier(name), sql.SQL(operator))
+            for name, operator in self.update_where.items()
+        ]
+        return sql.SQL("{} WHERE {}").format(update, sql.SQL(" AND ").join(conditions))
+
+    def _delete(self, step: int) -> bytes:
+        from psycopg import sql
+
+        same = [sql.SQL("target.{0} = staged.{0}").format(sql.Identifier(name)) for name in self.key]
+        if self.with_steps:
+            same.append(sql.SQL("staged.{} = {}").format(sql.Identifier(self.step), step))
+        return self._text(
+            "DELETE FROM {table} AS target USING {staging} AS staged WHERE {same}", same=sql.SQL(" AND ").join(same)
+        )
 
 
 def _beginning(statement_timeout_ms: int) -> bytes:
@@ -162,6 +174,13 @@ def names(of: Sequence[str]) -> sql.Composed:
     from psycopg import sql
 
     return sql.SQL(", ").join([sql.Identifier(name) for name in of])
+
+
+def replaced(columns: Sequence[str]) -> sql.Composed:
+    """Each with the value of the new row."""
+    from psycopg import sql
+
+    return sql.SQL(", ").join([sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in columns])
 
 
 def statement(text: str, **parts: Any) -> bytes:

@@ -70,9 +70,9 @@ class Column:
     category: str
 
 
-def check_names(name: TableName, fields: Sequence[pa.Field]) -> None:
+def check_names(name: TableName, columns: Sequence[str]) -> None:
     """Names that Postgres would cut off are refused: two of them could become one."""
-    for what, text in [("schema", name.schema), ("table", name.table), *(("column", field.name) for field in fields)]:
+    for what, text in [("schema", name.schema), ("table", name.table), *(("column", column) for column in columns)]:
         if (length := len(text.encode())) > _LONGEST_NAME:
             raise StreamlingError.user(
                 f"the name of {what} '{text}' has {length} bytes, and Postgres takes at most {_LONGEST_NAME}",
@@ -86,28 +86,29 @@ def prepare_table(
     fields: Sequence[pa.Field],
     key: Sequence[str],
     *,
-    add_columns: bool,
+    add_columns: bool | None,
     log: logging.Logger,
 ) -> dict[str, Column]:
-    """Make sure that rows of ``fields`` fit; the table's columns by name."""
-    found = _columns(connection, name)
+    """Make sure that rows of ``fields`` fit; the table's columns by name. ``add_columns`` is None for a sink that
+    never adds any."""
+    found = columns_of(connection, name)
     if not found:
-        _create(connection, name, fields, key, log)
-        found = _columns(connection, name)
+        create_table(connection, name, [_definition(field, log) for field in fields], key)
+        found = columns_of(connection, name)
     missing = [field for field in fields if field.name not in found]
     if missing and add_columns:
         _add(connection, name, missing, log)
-        found = _columns(connection, name)
+        found = columns_of(connection, name)
     elif missing:
-        raise _missing(name, missing)
+        raise _missing(name, missing, evolves=add_columns is not None)
     for field in fields:
         _check_type(name, field, found[field.name])
     if key:
-        _check_key(connection, name, key)
+        check_key(connection, name, key)
     return found
 
 
-def _columns(connection: psycopg.Connection, name: TableName) -> dict[str, Column]:
+def columns_of(connection: psycopg.Connection, name: TableName) -> dict[str, Column]:
     rows = connection.execute(_COLUMNS, (name.schema, name.table)).fetchall()
     return {row[0]: Column(*row) for row in rows}
 
@@ -115,17 +116,14 @@ def _columns(connection: psycopg.Connection, name: TableName) -> dict[str, Colum
 # ── making ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _create(
-    connection: psycopg.Connection,
-    name: TableName,
-    fields: Sequence[pa.Field],
-    key: Sequence[str],
-    log: logging.Logger,
+def create_table(
+    connection: psycopg.Connection, name: TableName, columns: Sequence[sql.Composable], key: Sequence[str]
 ) -> None:
+    """Make the table, and its schema when there is none; ``columns`` are definitions of them."""
     import psycopg
     from psycopg import sql
 
-    parts = [_definition(field, log) for field in fields]
+    parts = list(columns)
     if key:
         parts.append(sql.SQL("PRIMARY KEY ({})").format(sql.SQL(", ").join(map(sql.Identifier, key))))
     table = sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(name.identifier(), sql.SQL(", ").join(parts))
@@ -161,12 +159,13 @@ def _add(connection: psycopg.Connection, name: TableName, missing: Sequence[pa.F
 # ── comparing ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _missing(name: TableName, missing: Sequence[pa.Field]) -> StreamlingError:
+def _missing(name: TableName, missing: Sequence[pa.Field], *, evolves: bool) -> StreamlingError:
     names = ", ".join(f"'{field.name}' ({postgres_type(field) or 'TEXT'})" for field in missing)
     what = f"column {names}" if len(missing) == 1 else f"columns {names}"
     return StreamlingError.user(
         f"table {name} has no {what}",
-        remedy="set `evolve: add_columns`, alter the table, or leave the column out with a sql transform",
+        remedy=f"{'set `evolve: add_columns`, ' if evolves else ''}alter the table, or leave the column out with a sql"
+        " transform",
     )
 
 
@@ -180,7 +179,7 @@ def _check_type(name: TableName, field: pa.Field, column: Column) -> None:
         )
 
 
-def _check_key(connection: psycopg.Connection, name: TableName, key: Sequence[str]) -> None:
+def check_key(connection: psycopg.Connection, name: TableName, key: Sequence[str]) -> None:
     rows = connection.execute(_UNIQUE, (name.schema, name.table)).fetchall()
     if rows[0][0] in ("r", "p") and not any(set(columns or ()) == set(key) for _, columns in rows):
         columns = ", ".join(key)
