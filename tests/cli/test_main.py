@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamling import __version__
-from tests.cli.conftest import BROKEN, Project, clean_environment, command_line
+from tests.cli.conftest import BROKEN, PIPELINE, Project, clean_environment, command_line
 
 COMMANDS = ("run", "validate", "plan", "new", "schema", "state", "doctor", "plugins", "completion")
 PAGES = [
@@ -125,6 +125,37 @@ def test_validate_answers_a_static_mistake_with_the_original_json(project: Proje
     assert (verdict["success"], verdict["is_valid"], verdict["warnings"]) == (True, False, [])
     assert [error.split(":")[0] for error in verdict["errors"]] == ["pipeline.yaml"]
     assert result.out.startswith('{\n  "success": true,\n')
+
+
+AGGREGATE = (
+    PIPELINE.partition("transforms:")[0]
+    + """\
+transforms: {}
+sinks:
+  totals:
+    type: postgres_aggregate
+    from: orders
+    schema: shop
+    landing_table: order_log
+    agg_table: sales
+    group_by: {item: {}}
+    aggregate: {turnover: {from: price, fn: sum, type: "numeric(20,2)"}, orders: {fn: count}}
+"""
+)
+
+
+def test_an_aggregate_is_checked_without_postgres(project: Project, monkeypatch):
+    monkeypatch.setenv("STREAMLING__POSTGRES_SINK__PORT", "1")
+    project.write("pipeline.yaml", AGGREGATE)
+    assert project.call("run", "pipeline.yaml", "--validate").code == 0
+    project.write("pipeline.yaml", AGGREGATE.replace("from: price", "from: prize"))
+    result = project.call("run", "pipeline.yaml", "--validate")
+    assert result.code == 1
+    (error,) = json.loads(result.out)["errors"]
+    assert (
+        "postgres_aggregate sink 'totals': `aggregate.turnover` takes the column 'prize', which is not among" in error
+    )
+    assert "did you mean 'price'?" in error
 
 
 def test_a_bad_configuration_is_78_and_json_under_validate(project, monkeypatch):

@@ -36,6 +36,9 @@ class Recorder:
     def process(self, batch):
         self._note(batch.column("id").to_pylist())
 
+    def mark_ahead(self, epoch):
+        self._note(f"mark {epoch} ahead")
+
     def mark(self, epoch):
         self._note(f"mark {epoch}")
 
@@ -89,7 +92,7 @@ def test_a_marker_passes_only_when_every_feeder_has_sent_it():
     one.mark("b", 1)
     one.end()
     one.join(10)
-    assert work.seen == ["open", [1], "mark 1", "close"]
+    assert work.seen == ["open", "mark 1 ahead", [1], "mark 1", "close"]
 
 
 def test_a_marker_of_one_feeder_alone_is_never_passed_on():
@@ -99,7 +102,7 @@ def test_a_marker_of_one_feeder_alone_is_never_passed_on():
     one.mark("a", 2)
     one.end()
     one.join(10)
-    assert work.seen == ["open", "close"]
+    assert work.seen == ["open", "mark 1 ahead", "mark 2 ahead", "close"]
 
 
 def test_waiting_rows_go_when_their_interval_has_passed():
@@ -170,3 +173,17 @@ def test_finalized_comes_between_data_calls():
     one.join(10)
     assert "finalized 1" in work.seen
     assert work.seen.index("mark 1") < work.seen.index("finalized 1")
+
+
+def test_rows_that_may_belong_to_the_next_epoch_are_told_apart_from_those_that_cannot():
+    work = Recorder()
+    one = lane(work, "a", "b", "c")
+    one.put(rows(1))
+    one.mark("a", 1)
+    one.put(rows(2))
+    one.mark("b", 1)
+    one.mark("c", 1)
+    one.put(rows(3))
+    one.end()
+    assert one.join(10)
+    assert work.seen == ["open", [1], "mark 1 ahead", [2], "mark 1", [3], "close"]

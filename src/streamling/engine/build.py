@@ -16,11 +16,11 @@ from streamling.engine.instances import router_of
 from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
 from streamling.engine.meter import Meter
-from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, OnAck, Outlet, Step
+from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, Outlet, Step
 from streamling.engine.placement import Placement
 from streamling.engine.rebatch import Rebatcher
 from streamling.engine.rows import Rows
-from streamling.engine.side import OnStored, SideStep
+from streamling.engine.side import OnAck, SideStep
 from streamling.engine.sifting import SiftedSink, SiftedTransform
 from streamling.engine.streamed_flow import StreamedFlow
 from streamling.engine.work import SinkWork, TransformWork
@@ -38,8 +38,6 @@ class Callbacks:
     """What the parts tell the pipeline."""
 
     on_ack: OnAck
-    #: a side output has seen an epoch: its name, the epoch, what is to be stored with the positions
-    on_side_ack: OnStored
     on_marked: OnMarked
     on_end: Callable[[str], None]
     on_failure: Callable[[StreamlingError], None]
@@ -119,7 +117,7 @@ class Builder:
 
     def _add_side(self, built: Built, operator: SideOutput[Any]) -> None:
         node = built.node
-        self.parts.sides[node.name] = SideStep(node, operator, self.callbacks.on_side_ack, self.callbacks.on_failure)
+        self.parts.sides[node.name] = SideStep(node, operator, self.callbacks.on_ack, self.callbacks.on_failure)
         self.parts.operators[node.name] = [operator]
         if node.upstreams:
             self.parts.sinks.append(node.name)

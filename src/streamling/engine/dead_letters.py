@@ -115,6 +115,9 @@ class RejectingWork:
         self._work.proceed()
         self._letters.send()
 
+    def mark_ahead(self, epoch: int) -> None:
+        self._work.mark_ahead(epoch)
+
     def mark(self, epoch: int) -> None:
         self._work.mark(epoch)
         self._letters.mark(epoch)

@@ -38,6 +38,9 @@ class Work(Protocol):
     def proceed(self) -> None:
         """Pass on what has become ready meanwhile; called after each item that came through the lane."""
 
+    def mark_ahead(self, epoch: int) -> None:
+        """The first of several feeders has sent its marker of ``epoch``."""
+
     def mark(self, epoch: int) -> None:
         """Everything of ``epoch`` has been processed; flush, pass on, acknowledge."""
 
@@ -191,6 +194,8 @@ class Lane:
             self._arrived = {epoch: who for epoch, who in self._arrived.items() if epoch > mark.epoch}
             self._drain()
             self._work.mark(mark.epoch)
+        elif len(arrived) == 1:
+            self._work.mark_ahead(mark.epoch)
 
     def _tell_finalized(self) -> None:
         epoch, self._finalized = self._finalized, None

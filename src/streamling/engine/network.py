@@ -19,7 +19,7 @@ from streamling.engine.meter import Meter
 from streamling.engine.observed import Observed
 from streamling.engine.routing import Router
 from streamling.engine.rows import Rows
-from streamling.engine.side import SideStep
+from streamling.engine.side import OnAck, SideStep
 from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameSink, FrameTransform
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 T = TypeVar("T")
-
-#: called with the name of the acknowledging sink instance and the epoch
-OnAck = Callable[[str, int], None]
 
 
 class Port(Protocol):
@@ -236,7 +233,7 @@ class FrameSinkStep:
             if complete:
                 self._arrived = {later: who for later, who in self._arrived.items() if later > epoch}
         if complete:
-            self._on_ack(self.node.name, epoch)
+            self._on_ack(self.node.name, epoch, {})
 
     def notify_finalized(self, epoch: int) -> None:
         with self._lock:

@@ -150,8 +150,7 @@ class PipelineRun:
         """Open sinks and sources and let data flow; returns at once."""
         assert self.analysis is not None, "analyse first"
         callbacks = Callbacks(
-            on_ack=lambda sink, epoch: self._checkpoints.acked(sink, epoch),
-            on_side_ack=lambda side, epoch, entries: self._checkpoints.acked(side, epoch, entries),
+            on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
             on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
             on_end=self._on_end,
             on_failure=self._on_failure,

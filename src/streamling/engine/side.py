@@ -12,8 +12,9 @@ from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.model import Node
 from streamling.plugins.side_outputs import SideOutput
 
-#: called with the name of the node, the epoch and what is to be stored with its positions
-OnStored = Callable[[str, int, Mapping[str, Any]], None]
+#: called with the name of the sink instance or side output that acknowledges, the epoch, and what is to be stored with
+#: its positions
+OnAck = Callable[[str, int, Mapping[str, Any]], None]
 
 
 class SideStep:
@@ -23,7 +24,7 @@ class SideStep:
         self,
         node: Node,
         operator: SideOutput[Any],
-        on_ack: OnStored,
+        on_ack: OnAck,
         on_failure: Callable[[StreamlingError], None],
     ) -> None:
         self.node = node

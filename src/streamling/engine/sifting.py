@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import Calls, Sink, Transform
+from streamling.plugins.operators import Acknowledge, Calls, Sink, Transform
 from streamling.plugins.rejects import sift
 
 
@@ -63,7 +62,10 @@ class SiftedSink(Sink[Any]):
     def flush(self) -> None:
         self._sink.flush()
 
-    def marker(self, epoch: int, acknowledge: Callable[[], None]) -> None:
+    def marker_ahead(self, epoch: int) -> None:
+        self._sink.marker_ahead(epoch)
+
+    def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
         self._sink.marker(epoch, acknowledge)
 
     def finalized(self, epoch: int) -> None:

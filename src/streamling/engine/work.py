@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from streamling.engine.limit import RowLimit
 from streamling.engine.meter import Meter
-from streamling.engine.network import OnAck, Outlet
+from streamling.engine.network import Outlet
 from streamling.engine.results import Results
 from streamling.engine.rows import Rows, as_declared
+from streamling.engine.side import OnAck
 from streamling.plugins.operators import Calls, Sink, Transform
 
 
@@ -42,12 +44,15 @@ class SinkWork:
     def proceed(self) -> None:
         """A sink hands nothing on."""
 
-    def mark(self, epoch: int) -> None:
-        self._sink.marker(epoch, lambda: self._acknowledge(epoch))
+    def mark_ahead(self, epoch: int) -> None:
+        self._sink.marker_ahead(epoch)
 
-    def _acknowledge(self, epoch: int) -> None:
-        if not self._refused:  # a position behind rows that reached nobody must never be stored
-            self._on_ack(self._lane, epoch)
+    def mark(self, epoch: int) -> None:
+        def acknowledge(entries: Mapping[str, Any] = MappingProxyType({}), /) -> None:
+            if not self._refused:  # a position behind rows that reached nobody must never be stored
+                self._on_ack(self._lane, epoch, entries)
+
+        self._sink.marker(epoch, acknowledge)
 
     def finalized(self, epoch: int) -> None:
         self._sink.finalized(epoch)
@@ -87,6 +92,9 @@ class TransformWork:
 
     def proceed(self) -> None:
         self._emit(self._results.ready())
+
+    def mark_ahead(self, epoch: int) -> None:
+        """A transform keeps nothing from one row to the next."""
 
     def mark(self, epoch: int) -> None:
         self._emit(self._results.rest())

@@ -31,7 +31,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -311,6 +311,14 @@ class FrameTransform(Operator[OptionsT]):
 # ── sinks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Acknowledge(Protocol):
+    """Says that everything before a marker is durable."""
+
+    def __call__(self, entries: Mapping[str, Any] = ..., /) -> None:
+        """``entries``, state key → JSON value, are stored in the same transaction as the positions: they are there
+        exactly when the epoch is final. Keys begin with the node's name."""
+
+
 class Sink(Operator[OptionsT]):
     """Takes Arrow batches. After ``flush`` returns, everything written before is durable."""
 
@@ -328,7 +336,11 @@ class Sink(Operator[OptionsT]):
     def flush(self) -> None:
         """Make everything written so far durable, or raise. Called before each acknowledgement."""
 
-    def marker(self, epoch: int, acknowledge: Callable[[], None]) -> None:
+    def marker_ahead(self, epoch: int) -> None:
+        """One of several feeders (flows of a UNION ALL, instances of a transform) has sent its marker of ``epoch``,
+        others have not: rows from now on may belong to this epoch or to the next one."""
+
+    def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
         """All rows of ``epoch`` have been written. Call ``acknowledge`` once they are durable: now, as the default
         does after `flush`, or later and from any thread. An epoch that is never acknowledged fails the pipeline
         after `checkpoint_timeout_sec`."""

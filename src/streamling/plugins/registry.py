@@ -37,7 +37,7 @@ _SINKS = {
     "kafka": "streamling.sinks.kafka:KafkaSink",
     "memory": "streamling.sinks.memory:MemorySink",
     "postgres": "streamling.sinks.postgres:PostgresSink",
-    "postgres_aggregate": "streamling.sinks.postgres_aggregate:PostgresAggregateSinkOptions",
+    "postgres_aggregate": "streamling.sinks.postgres_aggregate:PostgresAggregateSink",
     "print": "streamling.sinks.print:PrintSink",
     "webhook": "streamling.sinks.webhook:WebhookSink",
 }

@@ -179,11 +179,17 @@ def _check_type(name: TableName, field: pa.Field, column: Column) -> None:
         )
 
 
-def check_key(connection: psycopg.Connection, name: TableName, key: Sequence[str]) -> None:
+def check_key(
+    connection: psycopg.Connection,
+    name: TableName,
+    key: Sequence[str],
+    meaning: str = "the primary key of this sink",
+    or_else: str = "set `primary_key` to the table's own key",
+) -> None:
     rows = connection.execute(_UNIQUE, (name.schema, name.table)).fetchall()
     if rows[0][0] in ("r", "p") and not any(set(columns or ()) == set(key) for _, columns in rows):
         columns = ", ".join(key)
         raise StreamlingError.user(
-            f"table {name} has no primary key or unique index on ({columns}), the primary key of this sink",
-            remedy=f"create a unique index on ({columns}), or set `primary_key` to the table's own key",
+            f"table {name} has no primary key or unique index on ({columns}), {meaning}",
+            remedy=f"create a unique index on ({columns}), or {or_else}",
         )

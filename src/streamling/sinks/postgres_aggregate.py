@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Final, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
-from streamling.pipeline.options import Options, Parallel, Rebatched, SinkOptions
+from streamling.errors import StreamlingError
+from streamling.pipeline.options import Options, Parallel, Rebatched, Rejecting, SinkOptions
 from streamling.pipeline.scalars import BadValueError
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import Acknowledge, Sink
+from streamling.sinks._postgres_aggregates import resolved
+from streamling.sinks._postgres_changes import Plan, first_wins, in_rounds
+from streamling.sinks._postgres_incoming import Incoming
+from streamling.sinks._postgres_landing import Landing, Run, removal, settled
+from streamling.sinks._postgres_table import Column, TableName, check_names, prepare_table
+from streamling.sinks._postgres_trigger import EPOCH_COLUMN, Objects
+from streamling.sinks._postgres_writer import Writer, batching
+from streamling.types.row_kind import OP_COLUMN
+
+_OPERATION: Final = pa.field(OP_COLUMN, pa.string())
 
 
 class GroupColumn(Options):
@@ -23,7 +39,7 @@ class AggregateColumn(GroupColumn):
     fn: Literal["sum", "count", "avg", "min", "max"] = Field(description="Aggregate function.")
 
 
-class PostgresAggregateSinkOptions(Parallel, Rebatched, SinkOptions):
+class PostgresAggregateSinkOptions(Parallel, Rebatched, Rejecting, SinkOptions):
     """Sums, counts, averages and extremes, kept up to date inside Postgres."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
@@ -36,7 +52,10 @@ class PostgresAggregateSinkOptions(Parallel, Rebatched, SinkOptions):
         default={}, description="Columns to group by; without any there is one row for everything."
     )
     aggregate: dict[str, AggregateColumn] = Field(description="Aggregated columns, at least one.")
-    deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")
+    deduplicate: bool = Field(
+        default=True,
+        description="Write only the first row per key and operation of a batch, which is the one that counts.",
+    )
 
     @field_validator("group_by", mode="before")
     @classmethod
@@ -52,3 +71,182 @@ class PostgresAggregateSinkOptions(Parallel, Rebatched, SinkOptions):
         if not value:
             raise BadValueError("is empty", "name at least one aggregated column, such as total: {fn: count}")
         return value
+
+
+class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
+    """Each batch is one transaction: rows are copied into a staging table and upserted into the landing table, whose
+    trigger adds those that are new to the aggregate. `_postgres_landing` tells why nothing counts twice."""
+
+    Options = PostgresAggregateSinkOptions
+
+    def __init__(self, context: NodeContext[PostgresAggregateSinkOptions]) -> None:
+        super().__init__(context)
+        options = self.options
+        self._landing = TableName(options.schema_, options.landing_table)
+        self._aggregate = TableName(options.schema_, options.agg_table)
+        self._incoming = Incoming(context.input_schema)
+        self._resolve()
+        self._writer = Writer(context, self._landing)
+        self._columns: dict[str, Column] = {}
+        self._run = Run(context.name)
+        self._told_of_updates = False
+
+    def labels(self) -> Mapping[str, str]:
+        return {"table": self.options.agg_table}
+
+    def batching(self) -> tuple[int | None, float | None]:
+        return batching(self.context)
+
+    def open(self) -> None:
+        try:
+            self._prepare()
+            self._remove_settled()
+        except BaseException:
+            self._writer.close()
+            raise
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._incoming.changes(batch.schema):
+            self._resolve()
+            self._prepare()
+        operations = _operations(batch)
+        good, rejected = self._divided(batch, operations)
+        if self.context.rejects is not None or not rejected:
+            self._put(batch.filter(good), operations.filter(good))
+        # at the end: when the others fail, all are asked for again, in smaller parts
+        for rows, reason in rejected:
+            self.context.reject(rows, reason)
+
+    def marker_ahead(self, epoch: int) -> None:
+        self._run.passes(epoch)
+
+    def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
+        self._run.passes(epoch)
+        acknowledge(self._run.final_with(epoch))
+
+    def finalized(self, epoch: int) -> None:
+        marks = self._run.finalized(epoch)
+        if marks is None:
+            return
+        try:
+            self._writer.once(lambda: self._remove(marks))
+            self._run.removed(epoch)
+        except StreamlingError as error:  # nothing depends on it: the next epoch or the next start removes them
+            self.context.log.debug("rows of table %s stay for now: %s", self._landing, error)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _resolve(self) -> None:
+        """Find out what the options mean for the columns that arrive."""
+        if EPOCH_COLUMN in self._incoming.names:
+            raise StreamlingError.user(
+                f"the column '{EPOCH_COLUMN}' arrives, which is the landing table's own",
+                remedy="leave it out, or rename it with a sql transform",
+            )
+        if missing := [name for name in self.context.primary_key if name not in self._incoming.names]:
+            raise StreamlingError.user(f"column '{missing[0]}' of the primary key does not arrive")
+        self._aggregates = resolved(self._incoming.fields, self.options.group_by, self.options.aggregate)
+        check_names(self._landing, self._incoming.names)
+        check_names(self._aggregate, self._aggregates.names)
+
+    def _prepare(self) -> None:
+        """Make what is missing in the database, and the trigger anew."""
+        self._key = [*self.context.primary_key, OP_COLUMN]
+        fields = [*self._incoming.fields, _OPERATION]
+        objects = Objects(self._landing, self._aggregate, self._aggregates)
+
+        def prepare() -> dict[str, Column]:
+            with self._writer.answering() as connection:
+                columns = prepare_table(
+                    connection, self._landing, fields, self._key, add_columns=None, log=self.context.log
+                )
+                objects.make(connection)
+                return columns
+
+        columns = self._writer.durably(prepare)
+        self._columns = {field.name: columns[field.name] for field in fields}
+
+    def _remove_settled(self) -> None:
+        """Rows of earlier runs whose positions are stored do not come again."""
+        for key, marks in settled(self.context.name, self.context.state):
+            self._writer.durably(lambda marks=marks: self._remove(marks))  # type: ignore[misc]
+            self.context.state.remove(key)
+
+    def _remove(self, marks: tuple[int, int]) -> None:
+        with self._writer.answering() as connection:
+            connection.execute(removal(self._landing, marks))
+
+    # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _put(self, batch: pa.RecordBatch, operations: pa.Array) -> None:
+        if not batch.num_rows:
+            return
+        plan = self._plan(batch, operations)
+        rows = self._incoming.rows(batch, self._columns).append_column(_OPERATION, operations)
+        rows = rows if plan.rows is None else rows.take(plan.rows)
+        if plan.steps_of_rows is not None:
+            rows = rows.append_column(EPOCH_COLUMN, plan.steps_of_rows)
+        transaction = Landing(
+            self._landing,
+            list(self._columns.values()),
+            self._key,
+            self._writer.statement_timeout_ms,
+            with_steps=plan.steps_of_rows is not None,
+            mark=self._run.mark,
+        )
+        self._run.writes()
+        self._writer.durably(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
+
+    def _plan(self, batch: pa.RecordBatch, operations: pa.Array) -> Plan:
+        """The first row of a key and operation counts, in whichever batches they come; rows that follow only change
+        the landing table."""
+        keys = self._incoming.keys(batch, self.context.primary_key, self._columns)
+        keys = keys.append_column("operation", operations)
+        return first_wins(keys, None) if self.options.deduplicate else in_rounds(keys, None)
+
+    def _divided(
+        self, batch: pa.RecordBatch, operations: pa.Array
+    ) -> tuple[pa.Array, list[tuple[pa.RecordBatch, str]]]:
+        """Which rows can be aggregated, and the others with what is wrong about them."""
+        good, rejected = pa.repeat(True, batch.num_rows), []
+        for mask, reason in self._unusable(batch, operations):
+            rejected.append((batch.filter(pc.and_(good, mask)), reason))
+            good = pc.and_not(good, mask)
+        return good, [(rows, reason) for rows, reason in rejected if rows.num_rows]
+
+    def _unusable(self, batch: pa.RecordBatch, operations: pa.Array) -> Iterator[tuple[pa.Array, str]]:
+        """Which rows cannot be aggregated, and why."""
+        for name in self.context.primary_key:
+            if batch.column(name).null_count:
+                yield batch.column(name).is_null(), f"column '{name}' of the primary key is NULL"
+        for group in self._aggregates.groups:
+            if batch.column(group.source).null_count:
+                reason = f"column '{group.source}', which `group_by.{group.name}` groups by, is NULL"
+                yield batch.column(group.source).is_null(), reason
+        changed = pc.not_equal(operations, "i")
+        if not pc.any(changed).as_py():
+            return
+        if self._aggregates.extremes:
+            extreme = self._aggregates.extremes[0]
+            yield (
+                changed,
+                f"it is an update or delete, and `aggregate.{extreme.asked}` ({extreme.fn}) cannot take a value back",
+            )
+        elif self._aggregates.sums and not self._told_of_updates and pc.any(pc.equal(operations, "u")).as_py():
+            self._told_of_updates = True
+            self.context.log.warning(
+                "an update does not tell the value before it: `aggregate.%s` adds the new value to the old one; deletes"
+                " and inserts are exact",
+                self._aggregates.sums[0].asked,
+            )
+
+
+def _operations(batch: pa.RecordBatch) -> pa.Array:
+    """``i``, ``u`` or ``d`` for each row; whatever is neither update nor delete is an insert."""
+    if OP_COLUMN not in batch.schema.names:
+        return pa.repeat("i", batch.num_rows)
+    given = batch.column(OP_COLUMN)
+    return pc.if_else(pc.is_in(given, pa.array(["u", "d"], given.type)), given, "i")
