@@ -10,6 +10,7 @@ import streamling.plugins.testing
 def test_the_public_names():
     assert streamling.plugins.__all__ == [
         "END",
+        "Acknowledge",
         "BadRow",
         "ByColumns",
         "ByPrimaryKey",

@@ -117,7 +117,7 @@ def test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink(place: Aggreg
 
 
 def test_a_delete_that_max_cannot_take_ends_the_pipeline(place: Aggregate) -> None:
-    with pytest.raises(StreamlingError, match=r"postgres_aggregate sink 'out': it is an update or delete") as raised:
+    with pytest.raises(StreamlingError, match=r"postgres_aggregate sink 'out': an update or delete has come") as raised:
         run(place, [transfers(("d", 1, "a", 1))], aggregate={"amount": {"fn": "max"}})
     assert not raised.value.internal
     assert place.state.items() == {}
@@ -127,5 +127,7 @@ def test_a_pipeline_that_is_run_again_counts_only_what_is_new(place: Aggregate) 
     batches = [transfers(("i", n, "a", 1)) for n in range(8)]
     run(place, batches[:5])
     assert place.totals() == [("a", 5)]
+    (kept,) = (key for key in place.state.items() if key != "given")
+    assert kept.startswith("out:landing:")
     run(place, batches)
     assert place.totals() == [("a", 8)]

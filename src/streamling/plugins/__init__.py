@@ -20,6 +20,7 @@ from streamling.plugins.functions import SqlFunction
 from streamling.plugins.loader import plugin
 from streamling.plugins.operators import (
     END,
+    Acknowledge,
     Calls,
     End,
     FrameSink,
@@ -40,6 +41,7 @@ from streamling.plugins.side_outputs import LookupTable, SideOutput
 
 __all__ = [
     "END",
+    "Acknowledge",
     "BadRow",
     "ByColumns",
     "ByPrimaryKey",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
-from streamling.errors import StreamlingError
+from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.options import Options, Parallel, Rebatched, Rejecting, SinkOptions
 from streamling.pipeline.scalars import BadValueError
 from streamling.plugins.context import NodeContext
@@ -24,6 +24,8 @@ from streamling.sinks._postgres_writer import Writer, batching
 from streamling.types.row_kind import OP_COLUMN
 
 _OPERATION: Final = pa.field(OP_COLUMN, pa.string())
+#: for rows that cannot be aggregated
+_REMEDY: Final = "leave such rows out in a sql transform, or name a dead-letter sink with `errors: {to: …}`"
 
 
 class GroupColumn(Options):
@@ -111,8 +113,9 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
             self._prepare()
         operations = _operations(batch)
         good, rejected = self._divided(batch, operations)
-        if self.context.rejects is not None or not rejected:
-            self._put(batch.filter(good), operations.filter(good))
+        if rejected and self.context.rejects is None:
+            raise BadRow.user(rejected[0][1], remedy=_REMEDY)
+        self._put(batch.filter(good), operations.filter(good))
         # at the end: when the others fail, all are asked for again, in smaller parts
         for rows, reason in rejected:
             self.context.reject(rows, reason)
@@ -231,10 +234,8 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
             return
         if self._aggregates.extremes:
             extreme = self._aggregates.extremes[0]
-            yield (
-                changed,
-                f"it is an update or delete, and `aggregate.{extreme.asked}` ({extreme.fn}) cannot take a value back",
-            )
+            asked = f"`aggregate.{extreme.asked}` ({extreme.fn})"
+            yield changed, f"an update or delete has come, and {asked} cannot take a value back"
         elif self._aggregates.sums and not self._told_of_updates and pc.any(pc.equal(operations, "u")).as_py():
             self._told_of_updates = True
             self.context.log.warning(
