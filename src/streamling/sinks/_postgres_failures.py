@@ -14,6 +14,7 @@ from streamling.postgres.errors import first_line, is_transient
 from streamling.sinks._postgres_table import TableName
 
 _PLACE_IN_COPY: Final = re.compile(r"COPY \S+, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
+_FUNCTION: Final = re.compile(r"PL/pgSQL function (.+?)\(\) line")
 _BAD_BYTES: Final = frozenset({"22021", "22P05"})
 #: class of errors whose detail speaks of one value; others may show whole rows
 _VALUE: Final = "22"
@@ -67,6 +68,8 @@ class Failures:
         diagnosis = error.diag
         column = diagnosis.column_name or _copied_column(diagnosis.context)
         where = f"table {self._table} at {self._server}" + (f", column '{column}'" if column else "")
+        if function := _FUNCTION.search(diagnosis.context or ""):
+            where += f", trigger function {function[1]}"
         text = diagnosis.message_primary or first_line(error)
         if diagnosis.message_detail and (error.sqlstate or "").startswith(_VALUE):
             text = f"{text}: {diagnosis.message_detail}"

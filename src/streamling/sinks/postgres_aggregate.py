@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import ClassVar, Final, Literal
 
 import pyarrow as pa
@@ -86,6 +87,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         options = self.options
         self._landing = TableName(options.schema_, options.landing_table)
         self._aggregate = TableName(options.schema_, options.agg_table)
+        self._key = [*context.primary_key, OP_COLUMN]
         self._incoming = Incoming(context.input_schema)
         self._resolve()
         self._writer = Writer(context, self._landing)
@@ -132,7 +134,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         if marks is None:
             return
         try:
-            self._writer.once(lambda: self._remove(marks))
+            self._writer.once(partial(self._remove, marks))
             self._run.removed(epoch)
         except StreamlingError as error:  # nothing depends on it: the next epoch or the next start removes them
             self.context.log.debug("rows of table %s stay for now: %s", self._landing, error)
@@ -157,7 +159,6 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
 
     def _prepare(self) -> None:
         """Make what is missing in the database, and the trigger anew."""
-        self._key = [*self.context.primary_key, OP_COLUMN]
         fields = [*self._incoming.fields, _OPERATION]
         objects = Objects(self._landing, self._aggregate, self._aggregates)
 
@@ -175,7 +176,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
     def _remove_settled(self) -> None:
         """Rows of earlier runs whose positions are stored do not come again."""
         for key, marks in settled(self.context.name, self.context.state):
-            self._writer.durably(lambda marks=marks: self._remove(marks))  # type: ignore[misc]
+            self._writer.durably(partial(self._remove, marks))
             self.context.state.remove(key)
 
     def _remove(self, marks: tuple[int, int]) -> None:
