@@ -148,7 +148,7 @@ def test_rows_without_key_or_group_are_refused_each_for_one_reason(place: Aggreg
 def test_a_sum_that_outgrows_its_column_is_an_error_and_changes_nothing(place: Aggregate) -> None:
     types = {"id": pa.int64(), "account": pa.string(), "amount": pa.int32()}
     place.write(transfers(("i", 1, "a", 2**31 - 1), types=types))
-    with pytest.raises(BadRow, match="trigger function .*log_to_totals_fn: integer out of range") as raised:
+    with pytest.raises(BadRow, match=r"trigger function .*log_to_totals_fn: integer out of range") as raised:
         place.write(transfers(("i", 2, "a", 1), types=types))
 
     assert "type" in (raised.value.remedy or "")
