@@ -1,15 +1,21 @@
 """Wide numbers in scripts: bigint in and out, decimals with all their digits."""
 
+import os
 import random
+from decimal import Decimal, localcontext
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type_name
-from streamling.types.spark import LOGICAL
+from streamling.types.spark import LOGICAL, carrier
 from streamling.types.wide import I256, U256, WideDecimal, from_integers, layout_of, to_integers
 from tests.types.wide_numbers import edges, some
+
+SEED = int(os.environ.get("SCRIPT_SEED", "3"))
+ROWS = int(os.environ.get("SCRIPT_ROWS", "100"))
 
 
 def _batch(type_: pa.DataType, numbers: list[int | None]) -> pa.RecordBatch:
@@ -23,7 +29,8 @@ def _numbers(column: pa.Array, type_: pa.DataType) -> list[int | None]:
 
 @pytest.mark.parametrize("type_", [U256, I256, WideDecimal(100, 20), pa.decimal256(76, 10)], ids=str)
 def test_numbers_come_back_as_they_went_in(scripts, type_):
-    numbers = [*edges(type_), *some(type_, 100, random.Random(3)), None]
+    print(f"seed {SEED}")
+    numbers = [*edges(type_), *some(type_, ROWS, random.Random(SEED)), None]
     found = scripts.batch("function process(row) { return row }", _batch(type_, numbers))
     assert _numbers(found.column("x"), type_) == numbers
 
@@ -47,3 +54,107 @@ def test_decimals_are_rounded_to_their_scale(scripts):
     script = "function process(row) { return {x: '123456789012345678901234567890123456789012345.125'} }"
     found = scripts.batch(script, _batch(decimal, [1]), pa.schema([pa.field("x", decimal)]))
     assert _numbers(found.column("x"), decimal) == [12345678901234567890123456789012345678901234513]
+
+
+# ── inside lists, structs and maps ───────────────────────────────────────────────────────────────────────────
+
+WIDE = [U256, I256, WideDecimal(100, 20), pa.decimal256(76, 10), pa.decimal256(76, 76), pa.decimal256(39, 0)]
+
+
+def _around(wide: pa.DataType) -> dict[str, pa.DataType]:
+    member = pa.struct([("x", wide), ("n", pa.int64())])
+    return {"l": pa.list_(wide), "s": member, "m": pa.map_(pa.string(), wide), "d": pa.list_(pa.map_(wide, member))}
+
+
+def _held_rows(wide: pa.DataType, chance: random.Random) -> list[dict[str, Any]]:
+    """Rows for the columns of `_around`, wide numbers as Spark holds them; nulls at every depth."""
+    layout, numbers = layout_of(wide), [*edges(wide), *some(wide, ROWS, chance)]
+    assert layout is not None
+    rows: list[dict[str, Any]] = [{"l": None, "s": None, "m": None, "d": None}]
+    for number in numbers:
+        x, n = layout.encode(number), chance.choice((None, 2**62))
+        member = {"x": chance.choice((x, None)), "n": n}
+        rows.append({"l": [x, None], "s": member, "m": [("k", x), ("", None)], "d": [None, [(x, member)], []]})
+    return rows
+
+
+@pytest.mark.parametrize("wide", WIDE, ids=str)
+def test_numbers_inside_others_come_back_as_they_went_in(scripts, wide):
+    print(f"seed {SEED}")
+    rows = _held_rows(wide, random.Random(SEED))
+    fields = [
+        pa.field(name, carrier(type_), metadata={LOGICAL: arrow_type_name(type_)})
+        for name, type_ in _around(wide).items()
+    ]
+    found = scripts.batch("({l, s, m, d}) => ({l, s, m, d})", pa.RecordBatch.from_pylist(rows, pa.schema(fields)))
+    assert found.to_pylist() == rows
+
+
+@pytest.mark.parametrize("wide", [U256, WideDecimal(100, 20), pa.decimal256(76, 10)], ids=str)
+def test_numbers_inside_others_that_have_not_been_in_spark(scripts, wide):
+    rows = _held_rows(wide, random.Random(SEED))
+    columns = []
+    for name, type_ in _around(wide).items():
+        held = [row[name] for row in rows]
+        if pa.types.is_decimal(wide):
+            columns.append(pa.array([_decimals(value, wide) for value in held], type_))
+        else:
+            columns.append(pa.array(held, carrier(type_)).cast(type_))
+    batch = pa.record_batch(columns, names=list("lsmd"))
+    found = scripts.batch("({l, s, m, d}) => ({l, s, m, d})", batch)
+    assert found.schema == batch.schema
+    assert found.to_pylist() == batch.to_pylist()
+
+
+def _decimals(value: Any, wide: pa.DataType) -> Any:
+    """``value`` with decimals in place of what Spark holds for them."""
+    match value:
+        case bytes():
+            with localcontext(prec=100):
+                return Decimal(layout_of(wide).decode(value)).scaleb(-wide.scale)
+        case dict():
+            return {name: _decimals(part, wide) for name, part in value.items()}
+        case list():
+            return [_decimals(part, wide) for part in value]
+        case tuple():
+            return tuple(_decimals(part, wide) for part in value)
+    return value
+
+
+def _list_batch(wide: pa.DataType, numbers: list[int]) -> pa.RecordBatch:
+    type_, layout = pa.list_(wide), layout_of(wide)
+    assert layout is not None
+    field = pa.field("l", carrier(type_), metadata={LOGICAL: arrow_type_name(type_)})
+    return pa.RecordBatch.from_pylist([{"l": [layout.encode(n) for n in numbers]}], pa.schema([field]))
+
+
+def test_a_script_sees_bigint_inside_a_list_and_computes_with_it(scripts):
+    batch = _list_batch(U256, [2**255, 5])
+    kinds = scripts.batch("row => ({t: row.l.map(x => typeof x).join()})", batch, pa.schema([("t", pa.string())]))
+    assert kinds.to_pylist() == [{"t": "bigint,number"}]
+    made = scripts.batch("row => ({l: [...row.l.map(x => BigInt(x) + 1n), '0017', 2 ** 69]})", batch)
+    expected = [2**255 + 1, 6, 17, 2**69]
+    assert [layout_of(U256).decode(held) for held in made.to_pylist()[0]["l"]] == expected
+
+
+@pytest.mark.parametrize(
+    ("wide", "value", "told"),
+    [
+        (U256, "-1n", "-1 does not fit into u256"),
+        (I256, "2n ** 255n", "does not fit into i256"),
+        (U256, "'much'", "'much' is no whole number"),
+        (U256, "'1e999999999'", "a whole number is expected"),
+        (U256, "[1]", "a whole number is expected"),
+        (pa.decimal256(76, 10), "10n ** 66n", "66 digits before the point"),
+        (pa.decimal256(76, 10), "true", "a number is expected"),
+    ],
+    ids=str,
+)
+def test_a_number_inside_a_list_without_a_place_is_told(scripts, wide, value, told):
+    with pytest.raises(StreamlingError) as failure:
+        scripts.batch(f"() => ({{l: [{value}]}})", _list_batch(wide, [1]))
+    message = str(failure.value)
+    assert message.startswith(f"row 1 of the batch: column 'l' is list<{wide}> and cannot take ")
+    assert told in message
+    assert message.endswith('input: {"l":[' + layout_of(wide).text(1) + "]}")
+    assert not failure.value.internal

@@ -55,6 +55,8 @@ def codec_for(field: pa.Field) -> Codec:
     layout = layout_of(meant)
     if layout is not None:
         return _wide(layout, meant)
+    if _is_nested(meant):
+        return Codec(_is_nested, "json", "json", partial(_nested, meant), partial(_values, meant))
     for codec in _CODECS:
         if codec.fits(field.type):
             return codec
@@ -108,8 +110,8 @@ def _texts(encode: Callable[[Any], str]) -> Callable[[pa.Array], Crossing]:
     return crossing
 
 
-def _nested(column: pa.Array) -> Crossing:
-    return joined(pa.array(nested.texts(column), pa.string()))
+def _nested(meant: pa.DataType, column: pa.Array) -> Crossing:
+    return joined(pa.array(nested.texts(column, meant), pa.string()))
 
 
 def _duration(column: pa.Array) -> Crossing:
@@ -156,10 +158,11 @@ def _nothing(cells: Cells, type_: pa.DataType) -> pa.Array:
     return pa.nulls(cells.rows, type_)
 
 
-def _values(cells: Cells, type_: pa.DataType) -> pa.Array:
-    values = each(cells, lambda text: nested.value(json.loads(text), type_))
+def _values(meant: pa.DataType, cells: Cells, type_: pa.DataType) -> pa.Array:
+    read = nested.reader(meant, type_)
+    values = each(cells, lambda text: read(json.loads(text)))
     try:
-        return pa.array(values, type_)
+        return nested.array(values, type_)
     except (pa.ArrowException, OverflowError) as error:
         raise Unfit(_first_refused(values, type_), "a value", str(error)) from error
 
@@ -167,7 +170,7 @@ def _values(cells: Cells, type_: pa.DataType) -> pa.Array:
 def _first_refused(values: Sequence[Any], type_: pa.DataType) -> int:
     for number, value in enumerate(values):
         try:
-            pa.array([value], type_)
+            nested.array([value], type_)
         except (pa.ArrowException, OverflowError):
             return number
     return 0
@@ -202,5 +205,4 @@ _CODECS = (
     Codec(types.is_time, "string", "time", moments.times, moments.read_times),
     Codec(types.is_duration, "int", "int", _duration, _durations),
     Codec(_is_binary, "string", "binary", _texts(bytes.hex), _binaries),
-    Codec(_is_nested, "json", "json", _nested, _values),
 )

@@ -7,6 +7,8 @@ import pyarrow as pa
 from streamling.errors import BadRow, StreamlingError
 from streamling.script.engine import Cause, Limits, ScriptFailed
 from streamling.script.program import COMPLAINT, line_of, user_frames
+from streamling.types.names import readable
+from streamling.types.spark import sql_type
 
 #: of the stack that are shown
 _FRAMES = 8
@@ -45,7 +47,8 @@ def failed(failure: ScriptFailed, limits: Limits, shown: str = "") -> Streamling
 def refused(field: pa.Field, found: str, why: str, shown: str) -> StreamlingError:
     """A value that its column cannot take."""
     reason = f" ({why})" if why else ""
-    return BadRow.user(f"column '{field.name}' is {field.type} and cannot take {found}{reason}").showing(shown)
+    kind = readable(sql_type(field))
+    return BadRow.user(f"column '{field.name}' is {kind} and cannot take {found}{reason}").showing(shown)
 
 
 def _reason(failure: ScriptFailed, limits: Limits) -> str:

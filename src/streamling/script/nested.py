@@ -1,16 +1,16 @@
 """Lists, structs, maps and intervals: JSON in which a text that begins with U+0001 says what it stands for.
 
 ``\\x01i9007199254740993`` is an integer, ``\\x01d0.10`` a decimal, ``\\x01fNaN`` a float, ``\\x01s`` a text that begins
-with that character itself.
+with that character itself. Keys of objects are plain text.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -18,21 +18,29 @@ from pyarrow import types
 
 from streamling.script.moments import READERS, timestamp_text
 from streamling.script.numbers import rounded
+from streamling.types.wide import MOST_DIGITS, Layout, WideInteger, contains_wide, layout_of
 
 _MARK = "\x01"
 _SAFE = 2**53 - 1
 
 
-def texts(column: pa.Array) -> list[str]:
-    """JSON text of every value; empty where there is nothing."""
-    convert = _writer(column.type)
+#: a value of Arrow's as JSON, or what JSON gave as a value of Arrow's
+_Convert = Callable[[Any], Any]
+
+
+def texts(column: pa.Array, meant: pa.DataType) -> list[str]:
+    """JSON text of every value of a column that stands for ``meant``; empty where there is nothing."""
+    convert = _writer(meant)
     return ["" if value is None else json.dumps(convert(value)) for value in column.to_pylist()]
 
 
-def _writer(type_: pa.DataType) -> Callable[[Any], Any]:
+def _writer(type_: pa.DataType) -> _Convert:
+    layout = layout_of(type_)
+    if layout is not None:
+        return _wide_writer(layout, type_)
     if types.is_map(type_):
-        item = _writer(type_.item_type)
-        return lambda entries: {_key(key): _or_none(item, value) for key, value in entries}
+        key, item = _writer(type_.key_type), _writer(type_.item_type)
+        return lambda entries: {_key(key(name)): _or_none(item, value) for name, value in entries}
     if types.is_struct(type_):
         fields = {field.name: _writer(field.type) for field in type_}
         return lambda value: {name: _or_none(write, value[name]) for name, write in fields.items()}
@@ -42,13 +50,19 @@ def _writer(type_: pa.DataType) -> Callable[[Any], Any]:
     return _leaf
 
 
+def _wide_writer(layout: Layout, type_: pa.DataType) -> _Convert:
+    """Of bytes as Spark holds them; what has not been in Spark has decimals."""
+    if isinstance(type_, WideInteger):
+        return lambda held: _leaf(layout.decode(held))
+    return lambda held: f"{_MARK}d{layout.text(layout.decode(held))}" if isinstance(held, bytes) else _leaf(held)
+
+
 def _or_none(write: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else write(value)
 
 
-def _key(value: Any) -> str:
-    written = _leaf(value)
-    return written if isinstance(value, str) else str(written).lstrip(_MARK)
+def _key(written: Any) -> str:
+    return written[2:] if isinstance(written, str) and written.startswith(_MARK) else str(written)
 
 
 def _leaf(value: Any) -> Any:
@@ -83,21 +97,61 @@ def _javascript(value: float) -> str:
 # ── back ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def value(found: Any, type_: pa.DataType) -> Any:
-    """What pyarrow takes for a value of ``type_``; raises `ValueError`."""
-    if found is None:
-        return None
-    if types.is_interval(type_):
-        return _interval(_expected(found, dict, "an object"))
+def reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
+    """A function that makes of what JSON gave what pyarrow takes for a column of ``held`` that stands for ``meant``; it
+    raises `ValueError`."""
+    read = _reader(meant, held)
+    return lambda found: None if found is None else read(found)
+
+
+def _reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
+    layout = layout_of(meant)
+    if layout is not None:
+        return _wide_reader(layout, meant, held)
+    if types.is_interval(meant):
+        return lambda found: _interval(_expected(found, dict, "an object"))
+    if types.is_map(meant):
+        key, item = _key_reader(meant.key_type, held.key_type), reader(meant.item_type, held.item_type)
+        return lambda found: [(key(k), item(v)) for k, v in _expected(found, dict, "an object").items()]
+    if types.is_struct(meant):
+        members = {field.name: reader(field.type, held.field(number).type) for number, field in enumerate(meant)}
+        return lambda found: _members(_expected(found, dict, "an object"), members)
+    if types.is_nested(meant):
+        inner = reader(meant.value_type, held.value_type)
+        return lambda found: [inner(value) for value in _expected(found, list, "an array")]
+    return lambda found: _scalar(_unmarked(found), meant)
+
+
+def _key_reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
+    layout = layout_of(meant)
+    return (lambda text: _scalar(text, meant)) if layout is None else _wide_reader(layout, meant, held)
+
+
+def _wide_reader(layout: Layout, meant: pa.DataType, held: pa.DataType) -> _Convert:
+    if isinstance(meant, WideInteger):
+        return lambda found: layout.encode(_whole(_unmarked(found)))
+    if types.is_decimal(held):
+        return lambda found: _decimal(_unmarked(found), meant)
+    return lambda found: layout.encode(layout.parse(f"{_decimal(_unmarked(found), meant):f}"))
+
+
+def _members(found: dict[str, Any], members: dict[str, _Convert]) -> dict[str, Any]:
+    return {name: read(found.get(name)) for name, read in members.items()}
+
+
+def array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """A column of what a `reader` made; pyarrow builds no types of our own inside others."""
+    return pa.array(values, _stored(type_)).cast(type_) if contains_wide(type_) else pa.array(values, type_)
+
+
+def _stored(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return type_.storage_type
     if types.is_map(type_):
-        entries = _expected(found, dict, "an object")
-        return [(value(key, type_.key_type), value(item, type_.item_type)) for key, item in entries.items()]
+        return pa.map_(_stored(type_.key_type), _stored(type_.item_type))
     if types.is_struct(type_):
-        entries = _expected(found, dict, "an object")
-        return {field.name: value(entries.get(field.name), field.type) for field in type_}
-    if types.is_nested(type_):
-        return [value(item, type_.value_type) for item in _expected(found, list, "an array")]
-    return _scalar(_unmarked(found), type_)
+        return pa.struct([field.with_type(_stored(field.type)) for field in type_])
+    return pa.list_(_stored(type_.value_type)) if types.is_nested(type_) else type_
 
 
 def _expected(found: Any, kind: type, name: str) -> Any:
@@ -115,7 +169,7 @@ def _unmarked(found: Any) -> Any:
     if not isinstance(found, str) or not found.startswith(_MARK):
         return found
     kind, rest = found[1], found[2:]
-    readers: dict[str, Callable[[str], Any]] = {"i": int, "d": Decimal, "f": float, "s": str}
+    readers: dict[str, Callable[[str], Any]] = {"i": Decimal, "d": Decimal, "f": float, "s": str}
     return readers[kind](rest)
 
 
@@ -126,13 +180,34 @@ def _scalar(found: Any, type_: pa.DataType) -> Any:
     if types.is_boolean(type_):
         return _expected(found, bool, "a boolean")
     if types.is_integer(type_):
-        return int(found)
+        return _whole(found)
     if types.is_floating(type_):
         return float(found)
     if types.is_decimal(type_):
-        return rounded(found if isinstance(found, Decimal) else Decimal(str(found)), type_)
+        return _decimal(found, type_)
     if types.is_duration(type_):
         return timedelta(microseconds=int(found))
     if types.is_binary(type_) or types.is_large_binary(type_) or types.is_fixed_size_binary(type_):
         return bytes.fromhex(found)
-    return found if isinstance(found, str) else json.dumps(found)
+    return str(found) if isinstance(found, str | Decimal) else json.dumps(found)
+
+
+def _whole(found: Any) -> int:
+    """Fractions are cut off. A bigint comes marked: what is large and is not, is a number, of which JavaScript writes
+    zeros in place of its last digits."""
+    if isinstance(found, int | float):
+        return found if isinstance(found, int) and abs(found) <= _SAFE else int(float(found))
+    if isinstance(found, str | Decimal):
+        try:
+            exact = Decimal(found)
+        except InvalidOperation:
+            raise ValueError(f"'{found}' is no whole number") from None
+        if exact.is_finite() and exact.adjusted() <= MOST_DIGITS:  # of 1e999999999 the digits would fill the memory
+            return int(exact)
+    raise ValueError("a whole number is expected")
+
+
+def _decimal(found: Any, type_: pa.DataType) -> Decimal:
+    if not isinstance(found, int | float | str | Decimal) or isinstance(found, bool):
+        raise ValueError("a number is expected")
+    return rounded(found if isinstance(found, Decimal) else Decimal(str(found)), type_)

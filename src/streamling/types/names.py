@@ -60,6 +60,17 @@ def arrow_type(name: str, held: pa.DataType | None = None) -> pa.DataType | None
     return _BY_NAME.get(name)
 
 
+def readable(type_: pa.DataType) -> str:
+    """For messages: ``u256``, ``list<u256>``, ``struct<a: decimal256(76, 6)>``; pyarrow's own word where it is one."""
+    if is_wide(type_) or not contains_wide(type_):
+        return str(type_)
+    if _is_list(type_):
+        return f"list<{readable(type_.value_type)}>"
+    if pa.types.is_map(type_):
+        return f"map<{readable(type_.key_type)}, {readable(type_.item_type)}>"
+    return f"struct<{', '.join(f'{field.name}: {readable(field.type)}' for field in type_)}>"
+
+
 def _is_list(type_: pa.DataType) -> bool:
     return any(test(type_) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
