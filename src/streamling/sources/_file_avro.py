@@ -13,6 +13,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.sources._file_parquet import check_readable, find_type_misfit
 from streamling.sources._file_sample import Sample
+from streamling.types.avro import decimal_of, is_decimal
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -60,9 +61,13 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise StreamlingError.user(f"'{path}' holds Avro values that are no records", remedy="write records")
     types = _Types()
-    fields = [pa.field(field["name"], types.arrow(field["type"])) for field in schema["fields"]]
-    for field in fields:
-        check_readable(field, path)
+    fields = []
+    for field in schema["fields"]:
+        try:
+            fields.append(pa.field(field["name"], types.arrow(field["type"])))
+        except StreamlingError as error:
+            raise error.context(f"column '{field['name']}' of '{path}'") from None
+        check_readable(fields[-1], path)
     return Sample(fields)
 
 
@@ -175,9 +180,8 @@ class _Types:
             return self._remember(schema, pa.struct(fields))
         if isinstance(kind, dict | list) or kind not in _PRIMITIVES:
             return self.arrow(kind)
-        if schema.get("logicalType") == "decimal" and kind in ("bytes", "fixed"):
-            decimal = pa.decimal128 if schema["precision"] <= 38 else pa.decimal256
-            return self._remember(schema, decimal(schema["precision"], schema.get("scale", 0)))
+        if is_decimal(schema):
+            return self._remember(schema, decimal_of(schema))
         return self._remember(schema, _LOGICAL.get((kind, schema.get("logicalType", "")), _PRIMITIVES[kind]))
 
     def _union(self, branches: list[pa.DataType]) -> pa.DataType:

@@ -6,7 +6,7 @@ The driver's staging folder is out of their reach, and Spark's own clients are n
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,8 +18,9 @@ from streamling.sources._file_frames import output_column, quoted
 from streamling.sources._file_pieces import cut
 from streamling.sources._file_schema import FileSchema
 from streamling.sources._file_storage import File, Storage, decompressed
+from streamling.sources._file_wide import told_misfit
 from streamling.spark.arrow_map import map_in_arrow
-from streamling.types.spark import carrier, to_spark_schema
+from streamling.types.spark import carrier, held_value, to_spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -60,7 +61,7 @@ class ExecutorReading:
         types = self._raw_schema
         with self.storage.open(path) as stream:
             for batch in self._parsed(stream, path):
-                columns = [_column(batch, field) for field in types][: len(types) - len(partitions)]
+                columns = [self._column(batch, field, path) for field in types][: len(types) - len(partitions)]
                 constants = [pa.repeat(pa.scalar(value, pa.string()), batch.num_rows) for value in partitions]
                 yield pa.RecordBatch.from_arrays([*columns, *constants], schema=types)
 
@@ -75,7 +76,16 @@ class ExecutorReading:
 
             yield from parquet.ParquetFile(stream).iter_batches(_BATCH_ROWS)
         else:
-            yield from _avro_batches(stream, self._raw_schema)
+            yield from _avro_batches(stream, path, self._raw_schema, self.schema.wide)
+
+    def _column(self, batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
+            return pa.nulls(batch.num_rows, field.type)
+        column, wide = batch.column(index), self.schema.wide.get(field.name)
+        if wide is None or column.type == field.type:
+            return column.cast(field.type, safe=False)
+        return pa.array([_held(value, wide, path, field.name) for value in column.to_pylist()], field.type)
 
     # ── in the plan ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -111,11 +121,11 @@ class ExecutorReading:
         return self.format == "csv" and bool(self.schema.types[name] != pa.string())
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field) -> Any:
-    index = batch.schema.get_field_index(field.name)
-    if index < 0:
-        return pa.nulls(batch.num_rows, field.type)
-    return batch.column(index).cast(field.type, safe=False)
+def _held(value: Any, wide: pa.DataType, path: str, column: str) -> Any:
+    try:
+        return held_value(value, wide)
+    except OverflowError as error:
+        raise ValueError(told_misfit(path, column, error)) from None
 
 
 def _line_batches(stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
@@ -129,7 +139,9 @@ def _line_batches(stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({_LINE: lines})
 
 
-def _avro_batches(stream: IO[bytes], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _avro_batches(
+    stream: IO[bytes], path: str, schema: pa.Schema, wide: Mapping[str, pa.DataType]
+) -> Iterator[pa.RecordBatch]:
     try:
         import fastavro
     except ImportError:
@@ -137,8 +149,9 @@ def _avro_batches(stream: IO[bytes], schema: pa.Schema) -> Iterator[pa.RecordBat
             "reading Avro files from a bucket on a cluster needs fastavro", remedy="pip install fastavro"
         ) from None
     rows: list[Any] = []
+    row: Any
     for row in fastavro.reader(stream):
-        rows.append(row)
+        rows.append({**row, **{name: _held(row.get(name), kind, path, name) for name, kind in wide.items()}})
         if len(rows) == _BATCH_ROWS:
             yield pa.RecordBatch.from_pylist(rows, schema)
             rows = []

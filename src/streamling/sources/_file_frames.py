@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from streamling.plugins.operators import OP_COLUMN
 from streamling.sources import _file_csv, _file_json
 from streamling.sources._file_schema import FileSchema
+from streamling.sources._file_wide import value_sql
 from streamling.types.spark import to_spark_schema
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Group:
 
     paths: Sequence[str]
     columns: Sequence[str]
+    #: for Spark's reader, beside those of the format
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,8 @@ class Reading:
         return frame if self.parallelism is None else frame.coalesce(self.parallelism)
 
     def _group(self, spark: SparkSession, group: Group, ordered: bool) -> DataFrame:
-        reader = spark.read.schema(self._read_schema(group.columns)).options(**_OPTIONS.get(self.format, {}))
+        options = {**_OPTIONS.get(self.format, {}), **group.options}
+        reader = spark.read.schema(self._read_schema(group.columns)).options(**options)
         if len(self.schema.partitions):
             reader = reader.option("basePath", _spark_path(self.root))
         frame = reader.format(self.format).load([_spark_path(path) for path in group.paths])
@@ -86,18 +90,22 @@ class Reading:
         return pa.int64() if name in self.schema.nanoseconds else kind
 
     def _columns(self, present: Iterable[str]) -> list[Column]:
-        from pyspark.sql import functions as f
-
-        there = {*present, *self.schema.partitions.names}
+        there, wide = {*present, *self.schema.partitions.names}, self.schema.wide
         return [
             output_column(
                 field,
-                f.col(quoted(field.name)) if field.name in there else None,
+                _read_column(field.name, wide.get(field.name)) if field.name in there else None,
                 as_text=field.name in self.schema.loose,
                 as_nanoseconds=field.name in self.schema.nanoseconds,
             )
             for field in to_spark_schema(self.schema.columns)
         ]
+
+
+def _read_column(name: str, wide: pa.DataType | None) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.col(quoted(name)) if wide is None else f.expr(value_sql(quoted(name), name, wide))
 
 
 def output_column(

@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sources._file_sample import Sample
+from streamling.types.names import readable
 from streamling.types.spark import carrier
+from streamling.types.wide import contains_wide, decimal_type
 
 
 def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
@@ -47,7 +49,7 @@ def find_type_misfit(fields: Iterable[pa.Field], types: Mapping[str, pa.DataType
     for field in fields:
         expected = types.get(field.name, field.type)
         if common_type(expected, field.type) != expected:
-            return f"column '{field.name}' is {field.type} where {expected} is expected"
+            return f"column '{field.name}' is {readable(field.type)} where {readable(expected)} is expected"
     return None
 
 
@@ -61,6 +63,8 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return one if one.bit_width > other.bit_width else other
     if pa.types.is_floating(one) and pa.types.is_floating(other):
         return pa.float64()
+    if pa.types.is_decimal256(one) and pa.types.is_decimal256(other) and one.scale == other.scale:
+        return one if one.precision > other.precision else other
     return None
 
 
@@ -98,6 +102,23 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     """``kind`` without what only concerns Arrow's memory, with timestamps as Spark counts them."""
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
-    if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+    if pa.types.is_decimal(kind):
+        return decimal_type(kind.precision, kind.scale)
+    if contains_wide(kind):
+        return _plain_parts(kind)
+    if pa.types.is_integer(kind) or pa.types.is_null(kind):
         return kind
     return carrier(kind)
+
+
+def _plain_parts(kind: pa.DataType) -> pa.DataType:
+    """Of a type with wide decimals inside, which are no carriers yet."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _part(field.type), field.nullable) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_part(kind.key_type), _part(kind.item_type))
+    return pa.list_(_part(kind.value_type))
+
+
+def _part(kind: pa.DataType) -> pa.DataType:
+    return _plain(kind) if contains_wide(kind) else carrier(kind)

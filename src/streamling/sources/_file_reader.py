@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import SparkRead
-from streamling.sources import _file_csv
+from streamling.sources import _file_avro, _file_csv
 from streamling.sources._file_executors import ExecutorReading
 from streamling.sources._file_frames import NO_OPERATION, Group, Reading
 from streamling.sources._file_pieces import PIECE_BYTES, lines_before
 from streamling.sources._file_schema import FORMATS, FileSchema, check_partitions
 from streamling.sources._file_staging import Staged, Staging, gone
 from streamling.sources._file_storage import File, Storage, is_hidden
+from streamling.sources._file_wide import avro_with_bytes, find_misfit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,6 +99,7 @@ class FileReader:
         in_place = [Staged(file.path, file) for file in files]
         if self._staging is None and not (self._storage.is_local and all(map(_is_readable, files))):
             self._current = in_place
+            self._check_wide()
             return ExecutorReading(self._storage, self._format, self._schema, self._parallelism).frame(spark, files)
         if self._staging is None or (self._storage.is_local and all(map(_is_readable, files))):
             return self._frame(spark, in_place)
@@ -106,12 +108,21 @@ class FileReader:
 
     def _frame(self, spark: SparkSession, staged: Sequence[Staged]) -> DataFrame:
         self._current = staged
+        self._check_wide()
         is_staged = staged[0].path != staged[0].origin.path
         root = self._staging.root if is_staged and self._staging else self._storage.root
         reading = Reading(self._format, self._schema, root, self._parallelism, self._by_age)
         return reading.frame(spark, self._groups(staged))
 
+    def _check_wide(self) -> None:
+        """Look into every file when a column is read as bytes: whatever they stand for, Spark would take them."""
+        for one in self._current if self._schema.wide else ():
+            if misfit := self._misfit(one):
+                raise misfit
+
     def _groups(self, staged: Sequence[Staged]) -> list[Group]:
+        if self._format == "avro" and self._schema.wide:
+            return self._avro_groups(staged)
         if self._format != "csv":
             return [Group([one.path for one in staged], self._schema.data.names)]
         # Spark takes CSV columns by position: files are read together only when their headers agree.
@@ -123,6 +134,16 @@ class FileReader:
                 by_header.setdefault(header, []).append(one.path)
                 self._warn_of_new(header, one)
         return [Group(paths, header) for header, paths in by_header.items()]
+
+    def _avro_groups(self, staged: Sequence[Staged]) -> list[Group]:
+        """Spark is told how to read wide decimals by a schema, which has to be that of the files."""
+        by_schema: dict[str, tuple[list[str], list[str]]] = {}
+        for one in staged:
+            with open(one.path, "rb") as stream:
+                schema = _file_avro.read_header(stream, one.path).schema
+            names = [field["name"] for field in schema["fields"] if field["name"] in self._schema.types]
+            by_schema.setdefault(avro_with_bytes(schema), (names, []))[1].append(one.path)
+        return [Group(paths, names, {"avroSchema": schema}) for schema, (names, paths) in by_schema.items()]
 
     def _warn_of_new(self, header: Sequence[str], one: Staged) -> None:
         new = set(header) - set(self._schema.data.names) - self._ignored
@@ -141,17 +162,23 @@ class FileReader:
         message = str(error)
         if NO_OPERATION in message:
             return StreamlingError.user(NO_OPERATION, remedy="write i, u or d in every row")
+        if misfit := find_misfit(message):
+            path = self._suspects(message)[0].origin.path
+            return StreamlingError.user(f"'{path}': {misfit}", remedy="correct the file, or declare more digits in it")
         in_file = any(word in message for word in _READ_FAILURES)
         # A failing cast may be one of ours or one of the user's: only the files can tell.
         casts = self._schema.loose or self._staging is None
         if not in_file and not (casts and any(word in message for word in _CAST_FAILURES)):
             return None
-        # Spark names the file; where it does not, it is one of the batch.
-        suspects = sorted(self._current, key=lambda one: os.path.basename(one.path) not in message)
+        suspects = self._suspects(message)
         for one in suspects:
             if explained := self._misfit(one):
                 return explained
         return self._unexplained(suspects, message) if in_file else None
+
+    def _suspects(self, message: str) -> list[Staged]:
+        """Spark names the file; where it does not, it is one of the batch."""
+        return sorted(self._current, key=lambda one: os.path.basename(one.path) not in message)
 
     def _misfit(self, one: Staged) -> StreamlingError | None:
         try:

@@ -15,6 +15,8 @@ from streamling.sources import _file_avro, _file_csv, _file_json, _file_parquet
 from streamling.sources import _file_text as text
 from streamling.sources._file_sample import Sample
 from streamling.sources._file_storage import File, Storage
+from streamling.types.names import readable
+from streamling.types.wide import contains_wide
 
 #: how much is looked at: all of a small data set, the beginnings of spread-out files of a large one
 SAMPLE_FILES = 64
@@ -49,6 +51,11 @@ class FileSchema:
     @property
     def types(self) -> dict[str, pa.DataType]:
         return {field.name: field.type for field in self.data}
+
+    @property
+    def wide(self) -> dict[str, pa.DataType]:
+        """Columns with numbers that Spark reads as bytes."""
+        return {name: kind for name, kind in self.types.items() if contains_wide(kind)}
 
 
 def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
@@ -148,7 +155,8 @@ def _together(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]
             common = _file_parquet.common_type(before, field.type)
             if common is None:
                 raise StreamlingError.user(
-                    f"column '{field.name}' is {field.type} in '{file.path}' and {before} in another file",
+                    f"column '{field.name}' is {readable(field.type)} in '{file.path}'"
+                    f" and {readable(before)} in another file",
                     remedy="write the column in one type",
                 )
             types[field.name] = common

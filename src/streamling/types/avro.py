@@ -23,6 +23,7 @@ from streamling.types.wide_sql import from_twos_complement
 MISFIT = "{misfit}"
 #: digits of whole numbers that are unsigned ones of 256 bits, unless the schema says otherwise
 _U256_DIGITS = (77, 78)
+_DECIMAL_KEYS = ("logicalType", "precision", "scale", LOGICAL)
 _WIDE_NAMES = {str(type_): type_ for type_ in (U256, I256)}
 
 
@@ -164,7 +165,7 @@ class _Understanding:
         }
         if kind in build:
             return build[kind](schema, namespace)
-        return _decimal(schema) if _is_decimal(schema) else self._primitive(schema, namespace)
+        return _decimal(schema) if is_decimal(schema) else self._primitive(schema, namespace)
 
     def _primitive(self, schema: dict[str, Any], namespace: str) -> _Type:
         kind = schema["type"]
@@ -216,7 +217,7 @@ class _Understanding:
         return self._remember(schema, namespace, _Type(schema, pa.string()))
 
     def _fixed(self, schema: dict[str, Any], namespace: str) -> _Type:
-        if _is_decimal(schema):
+        if is_decimal(schema):
             return self._remember(schema, namespace, _decimal(schema))
         plain = {key: value for key, value in schema.items() if key != "logicalType"}
         return self._remember(schema, namespace, _Type(plain, pa.binary(schema["size"])))
@@ -261,31 +262,37 @@ def _member(name: str, type_: _Type) -> str:
     return f"'{name}', {(type_.value or '{0}').replace('{0}', place)}"
 
 
-_DECIMAL_KEYS = ("logicalType", "precision", "scale", LOGICAL)
-
-
-def _is_decimal(schema: Mapping[str, Any]) -> bool:
+def is_decimal(schema: Mapping[str, Any]) -> bool:
     return schema.get("logicalType") == "decimal" and schema["type"] in ("bytes", "fixed")
 
 
-def _decimal(schema: dict[str, Any]) -> _Type:
-    """Those that Spark does not have are decoded as bytes."""
+def decimal_of(schema: Mapping[str, Any]) -> pa.DataType:
+    """The Arrow type of a decimal; raises a user's error when it has too many digits."""
     precision, scale = schema["precision"], schema.get("scale", 0)
     if precision > MOST_DIGITS:
         raise StreamlingError.user(
             f"is a decimal of {precision} digits, and at most {MOST_DIGITS} can be read",
             remedy="write it as a string, or with fewer digits",
         )
-    if precision <= SPARK_DIGITS:
-        return _Type(schema, pa.decimal128(precision, scale))
-    arrow = _WIDE_NAMES.get(schema.get(LOGICAL, "")) or (
-        U256 if precision in _U256_DIGITS and scale == 0 else decimal_type(precision, scale)
-    )
-    layout = layout_of(arrow)
-    assert layout is not None, arrow
+    named = _WIDE_NAMES.get(schema.get(LOGICAL, "")) if precision > SPARK_DIGITS else None
+    if named is None and precision in _U256_DIGITS and scale == 0:
+        return U256
+    return named or decimal_type(precision, scale)
+
+
+def bytes_of_decimal(schema: Mapping[str, Any]) -> Any:
+    """The schema of a decimal without what makes it one."""
     plain = {key: value for key, value in schema.items() if key not in _DECIMAL_KEYS}
-    decoded = plain if schema["type"] == "fixed" else "bytes"
-    return _Type(decoded, arrow, from_twos_complement("{0}", layout, MISFIT))
+    return plain if schema["type"] == "fixed" else "bytes"
+
+
+def _decimal(schema: dict[str, Any]) -> _Type:
+    """Those that Spark does not have are decoded as bytes."""
+    arrow = decimal_of(schema)
+    layout = layout_of(arrow)
+    if layout is None:
+        return _Type(schema, arrow)
+    return _Type(bytes_of_decimal(schema), arrow, from_twos_complement("{0}", layout, MISFIT))
 
 
 def _full_name(schema: Mapping[str, Any], namespace: str) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type, arrow_type_name
-from streamling.types.wide import Layout, contains_wide, from_decimals, is_wide, layout_of, to_decimals
+from streamling.types.wide import contains_wide, from_decimals, is_wide, layout_of, to_decimals, without_point
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -258,22 +259,24 @@ def _to_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
 def _held(column: pa.Array, type_: pa.DataType) -> pa.Array:
     layout = layout_of(type_)
     if layout is None:
-        return pa.array([_held_part(value, type_) for value in column.to_pylist()], carrier(type_))
+        return pa.array([held_value(value, type_) for value in column.to_pylist()], carrier(type_))
     return from_decimals(column, layout) if pa.types.is_decimal(type_) else column.storage
 
 
-def _held_part(value: Any, type_: pa.DataType) -> Any:
-    """A value with the wide numbers inside as Spark holds them."""
+def held_value(value: Any, type_: pa.DataType) -> Any:
+    """A value with the wide numbers in it as Spark holds them; raises `OverflowError` for one that has no place."""
     if value is None or not contains_wide(type_):
         return value
-    if pa.types.is_decimal(type_):
-        return from_decimals(pa.array([value], type_), cast(Layout, layout_of(type_)))[0].as_py()
+    layout = layout_of(type_)
+    if layout is not None:
+        return layout.encode(without_point(value, layout)) if isinstance(value, Decimal) else value
     if _is_list(type_):
-        return [_held_part(item, type_.value_type) for item in value]
+        return [held_value(item, type_.value_type) for item in value]
     if pa.types.is_map(type_):
-        return [(_held_part(key, type_.key_type), _held_part(item, type_.item_type)) for key, item in value]
+        entries = value.items() if isinstance(value, dict) else value
+        return [(held_value(key, type_.key_type), held_value(item, type_.item_type)) for key, item in entries]
     if pa.types.is_struct(type_):
-        return {field.name: _held_part(value[field.name], field.type) for field in type_}
+        return {field.name: held_value(value[field.name], field.type) for field in type_}
     return value
 
 

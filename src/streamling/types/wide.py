@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from functools import cache
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ _TEXT: Final = re.compile(
 )
 #: longer ones are no numbers of ours, and Python would refuse to read them
 _LONGEST_TEXT: Final = 2 * MOST_DIGITS
+
+_EXACT: Final = Context(prec=MOST_DIGITS)
 
 
 class _WideType(pa.ExtensionType):  # type: ignore[misc]
@@ -219,11 +221,14 @@ def to_texts(column: pa.Array, layout: Layout) -> pa.Array:
     return pa.array([None if n is None else text(n) for n in to_integers(column, layout)], pa.string())
 
 
+def without_point(number: Decimal, layout: Layout) -> int:
+    """A number of the layout's scale as the whole number that is held for it."""
+    return int(number.scaleb(layout.scale, _EXACT))
+
+
 def from_decimals(column: pa.Array, layout: Layout) -> pa.Array:
     """Held values of an array of Arrow decimals of the layout's scale."""
-    with localcontext(prec=MOST_DIGITS):
-        move = Decimal(10) ** layout.scale
-        return from_integers((None if d is None else int(d * move) for d in column.to_pylist()), layout)
+    return from_integers((None if d is None else without_point(d, layout) for d in column.to_pylist()), layout)
 
 
 def to_decimals(column: pa.Array, layout: Layout, type_: pa.DataType) -> pa.Array:

@@ -6,7 +6,11 @@ none of the type, and only runs then.
 
 from __future__ import annotations
 
-from streamling.types.wide import Layout
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from streamling.types.wide import Layout, contains_wide, layout_of
 
 _DIGITS, _FLIPPED = "0123456789ABCDEF", "89ABCDEF01234567"
 
@@ -38,6 +42,37 @@ def from_twos_complement(place: str, layout: Layout, misfit: str) -> str:
         f" WHEN hex({place}) RLIKE '^((00)*[0-7]|(FF)*[89A-F]).{{{rest}}}$' THEN unhex({_flipped(f'hex({last})')})"
         f" ELSE {misfit} END"
     )
+
+
+def from_twos_complements(place: str, type_: pa.DataType, misfit: Callable[[str, Layout], str], depth: int = 0) -> str:
+    """The same for all wide numbers in a value of ``type_``. ``misfit`` makes the SQL of the place of one."""
+    layout = layout_of(type_)
+    if layout is not None:
+        return from_twos_complement(place, layout, misfit(place, layout))
+    if not contains_wide(type_):
+        return place
+    key, item = f"_key{depth}", f"_item{depth}"
+    if pa.types.is_struct(type_):
+        members = (
+            f"{_text(field.name)}, {from_twos_complements(f'{place}.{_name(field.name)}', field.type, misfit, depth)}"
+            for field in type_
+        )
+        return f"IF({place} IS NULL, NULL, named_struct({', '.join(members)}))"
+    if pa.types.is_map(type_):
+        keys = from_twos_complements(key, type_.key_type, misfit, depth + 1)
+        items = from_twos_complements(item, type_.item_type, misfit, depth + 1)
+        values = f"transform_values({place}, ({key}, {item}) -> {items})" if items != item else place
+        return f"transform_keys({values}, ({key}, {item}) -> {keys})" if keys != key else values
+    return f"transform({place}, {item} -> {from_twos_complements(item, type_.value_type, misfit, depth + 1)})"
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _name(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def to_twos_complement(place: str, layout: Layout, size: int | None = None) -> str:
