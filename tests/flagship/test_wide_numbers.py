@@ -1,15 +1,20 @@
-"""Wide numbers through whole pipelines: Kafka (Avro, JSON) → SQL → Postgres, Kafka (Avro, JSON), print."""
+"""Wide numbers through whole pipelines: Kafka (Avro, JSON), files → SQL → Postgres, Kafka (Avro, JSON), print."""
 
 from __future__ import annotations
 
 import json
 from decimal import Decimal, localcontext
+from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume
+from tests.engine.harness import finish
 from tests.flagship.bench import Flagship
 from tests.sources.kafka_driver import framed, record
 
@@ -95,3 +100,50 @@ def test_a_number_in_json_that_does_not_fit_names_the_message(flagship: Flagship
     declared = {"id": "int64", "u": "u256"}
     failure = flagship.failure(topic, {"out": {"type": "memory"}}, source={"data_format": "json", "schema": declared})
     assert "partition 0, offset 1 has a value that does not fit its column's type: u = -5" in str(failure)
+
+
+def test_numbers_of_files_arrive_everywhere_with_all_their_digits(
+    flagship: Flagship, tmp_path: Path, capfd: Any
+) -> None:
+    """Parquet and Avro files → SQL, a script → Postgres, Kafka (Avro, JSON), print."""
+    most = Decimal("9" * 56 + "." + "9" * 20)
+    rows = [
+        {"id": number, "e": value, "l": None if value is None else [value, None]}
+        for number, value in enumerate([most, most.copy_negate(), Decimal("1E-20"), Decimal(0), None])
+    ]
+    e = pa.decimal256(76, 20)
+    table = pa.Table.from_pylist(rows, pa.schema([("id", pa.int64()), ("e", e), ("l", pa.list_(e))]))
+    pq.write_table(table, tmp_path / "a.parquet")
+    fixed = {**_decimal(76, 20), "type": "fixed", "name": "E", "size": 32}
+    schema = record(("id", "long"), ("e", ["null", fixed]), ("l", ["null", {"type": "array", "items": ["null", "E"]}]))
+    with open(tmp_path / "a.avro", "wb") as out:
+        fastavro.writer(out, schema, rows)
+
+    avro, texts = flagship.topic(), flagship.topic()
+    nodes: dict[str, dict[str, Any]] = {"sources": {}, "transforms": {}, "sinks": {}}
+    for format in ("parquet", "avro"):
+        place = {"path": str(tmp_path), "format": format, "mode": {"type": "bounded"}, "primary_key": "id"}
+        nodes["sources"][format] = {"type": "file", **place}
+        select = {"type": "sql", "sql": f"SELECT id, e, l, -e AS minus, e > 0 AS more FROM {format}"}
+        script = {"type": "script", "language": "javascript", "script": "row => ({...row, l: row.l && [...row.l]})"}
+        nodes["transforms"][f"{format}_sql"] = {"primary_key": "id", **select}
+        nodes["transforms"][f"{format}_js"] = {"primary_key": "id", "from": f"{format}_sql", **script}
+        sink = {"type": "postgres", "schema": flagship.pg.schema, "from": f"{format}_js"}
+        nodes["sinks"][f"{format}_rows"] = {**sink, "table": format}
+    nodes["sinks"]["avro_topic"] = {"type": "kafka", "topic": avro.name, "data_format": "avro", "from": "parquet"}
+    nodes["sinks"]["texts_topic"] = {"type": "kafka", "topic": texts.name, "data_format": "json", "from": "avro"}
+    nodes["sinks"]["shown"] = {"type": "print", "from": "avro_js"}
+    finish(flagship.start(json.dumps(nodes), **flagship._config()))
+
+    expected = [
+        (r["id"], r["e"], r["e"] and r["e"].copy_negate(), None if r["e"] is None else r["e"] > 0) for r in rows
+    ]
+    for name in ("parquet", "avro"):
+        assert flagship.table(name, "id, e, minus, more") == expected
+        assert flagship.table(name, "id, l::text")[1][1] == f"[-{most}, null]"
+    brokers = flagship._kafka.brokers
+    assert [decode(avro.registry, message.value) for message in consume(brokers, avro.name)] == rows
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("{")]
+    for found in (lines, [message.value for message in consume(brokers, texts.name)]):
+        values = [json.loads(text, parse_float=Decimal) for text in found]
+        assert [{name: row[name] for name in ("id", "e", "l")} for row in values] == rows

@@ -53,6 +53,14 @@ def test_misspelt_type_is_recognised() -> None:
     assert raised.value.remedy == "did you mean 'float64'?"
 
 
+@pytest.mark.parametrize("name", ["list<u256>", "Struct<a: i256>", "map<string, decimal256(76, 1)>", "array"])
+def test_nested_types_have_no_names(name: str) -> None:
+    with pytest.raises(BadValueError) as raised:
+        parse_type(name)
+    assert raised.value.remedy is not None
+    assert raised.value.remedy.startswith("lists, structs and maps have no names")
+
+
 @pytest.mark.parametrize(
     "name", ["decimal(", "decimal(a,b)", "decimal()", "decimal(1,2,3)", "decimal64(5)", "decimal(-1)"]
 )

@@ -86,8 +86,13 @@ def test_numbers_inside_others_come_back_as_they_went_in(scripts, wide):
         pa.field(name, carrier(type_), metadata={LOGICAL: arrow_type_name(type_)})
         for name, type_ in _around(wide).items()
     ]
-    found = scripts.batch("({l, s, m, d}) => ({l, s, m, d})", pa.RecordBatch.from_pylist(rows, pa.schema(fields)))
-    assert found.to_pylist() == rows
+    batch = pa.RecordBatch.from_pylist(rows, pa.schema(fields))
+    seen = pa.schema([*fields, pa.field("t", pa.string())])
+    found = scripts.batch("({l, s, m, d}) => ({l, s, m, d, t: l && String(l[0])})", batch, seen)
+    assert found.drop_columns("t").to_pylist() == rows
+    layout = layout_of(wide)
+    expected = [row["l"] and Decimal(layout.text(layout.decode(row["l"][0]))) for row in rows]
+    assert [text and Decimal(text) for text in found.column("t").to_pylist()] == expected
 
 
 @pytest.mark.parametrize("wide", [U256, WideDecimal(100, 20), pa.decimal256(76, 10)], ids=str)
@@ -140,7 +145,7 @@ def test_a_script_sees_bigint_inside_a_list_and_computes_with_it(scripts):
 @pytest.mark.parametrize(
     ("wide", "value", "told"),
     [
-        (U256, "-1n", "-1 does not fit into u256"),
+        (U256, "-1n", "'[-1]' (-1 does not fit into u256)"),
         (I256, "2n ** 255n", "does not fit into i256"),
         (U256, "'much'", "'much' is no whole number"),
         (U256, "'1e999999999'", "a whole number is expected"),

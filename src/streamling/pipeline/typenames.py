@@ -47,6 +47,7 @@ _DECIMALS = {
 }
 #: whole numbers of 256 bits, ours
 _WIDE = ("u256", "i256")
+_NESTED = ("list", "array", "struct", "map", "[", "{")
 _BARE_DECIMAL = (38, 9)
 _DECIMAL = re.compile(r"(decimal(?:128|256)?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.ASCII)
 
@@ -72,11 +73,14 @@ def parse_type(name: str) -> pa.DataType:
         from streamling.types.wide import WideInteger
 
         return WideInteger(folded)
+    raise BadValueError(f"is '{name}', which is no type; supported types: {', '.join(SUPPORTED)}", _hint(folded))
+
+
+def _hint(folded: str) -> str | None:
+    if folded.startswith(_NESTED):
+        return "lists, structs and maps have no names; a script without 'schema' passes them on as they are"
     match = closest(folded, [*_FACTORIES, *_WIDE, *_DECIMALS])
-    raise BadValueError(
-        f"is '{name}', which is no type; supported types: {', '.join(SUPPORTED)}",
-        f"did you mean '{match}'?" if match else None,
-    )
+    return f"did you mean '{match}'?" if match else None
 
 
 def _decimal(name: str, folded: str) -> tuple[str, int, int]:

@@ -160,7 +160,10 @@ def _nothing(cells: Cells, type_: pa.DataType) -> pa.Array:
 
 def _values(meant: pa.DataType, cells: Cells, type_: pa.DataType) -> pa.Array:
     read = nested.reader(meant, type_)
-    values = each(cells, lambda text: read(json.loads(text)))
+    try:
+        values = each(cells, lambda text: read(json.loads(text)))
+    except Unfit as unfit:
+        raise Unfit(unfit.index, nested.shown(unfit.shown), unfit.why) from unfit
     try:
         return nested.array(values, type_)
     except (pa.ArrowException, OverflowError) as error:

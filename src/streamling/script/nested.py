@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
@@ -21,6 +22,8 @@ from streamling.script.numbers import rounded
 from streamling.types.wide import MOST_DIGITS, Layout, WideInteger, contains_wide, layout_of
 
 _MARK = "\x01"
+#: as JSON writes it
+_MARKED = re.compile(r'"\\u0001[idf]([^"]*)"')
 _SAFE = 2**53 - 1
 
 
@@ -152,6 +155,11 @@ def _stored(type_: pa.DataType) -> pa.DataType:
     if types.is_struct(type_):
         return pa.struct([field.with_type(_stored(field.type)) for field in type_])
     return pa.list_(_stored(type_.value_type)) if types.is_nested(type_) else type_
+
+
+def shown(text: str) -> str:
+    """JSON of a sandbox as a script's author knows it."""
+    return _MARKED.sub(r"\1", text).replace(r"\u0001s", "")
 
 
 def _expected(found: Any, kind: type, name: str) -> Any:

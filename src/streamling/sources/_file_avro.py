@@ -49,10 +49,18 @@ class Header:
     schema: Any
     #: the header's bytes; the last ones separate all blocks of the file
     content: bytes
+    #: what the file says about itself, the schema as text among it
+    entries: Mapping[bytes, bytes]
 
     @property
     def sync(self) -> bytes:
         return self.content[-_SYNC_BYTES:]
+
+    def with_schema(self, schema: str) -> bytes:
+        """The header's bytes with another schema, which has to say the same of the data."""
+        entries = {**self.entries, b"avro.schema": schema.encode()}
+        texts = b"".join(_long(len(text)) + text for entry in entries.items() for text in entry)
+        return _MAGIC + _long(len(entries)) + texts + _long(0) + self.sync
 
 
 def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
@@ -91,7 +99,7 @@ def read_header(stream: IO[bytes], path: str) -> Header:
                 key = copy.take(copy.long())
                 entries[key] = copy.take(copy.long())
         copy.take(_SYNC_BYTES)
-        return Header(json.loads(entries[b"avro.schema"]), copy.content)
+        return Header(json.loads(entries[b"avro.schema"]), copy.content, entries)
     except (EOFError, ValueError, KeyError) as error:
         raise StreamlingError.user(
             f"'{path}' is no Avro file",
@@ -126,6 +134,14 @@ def _block(stream: IO[bytes], path: str) -> bytes:
     except EOFError as error:
         raise StreamlingError.user(f"'{path}' ends in the middle of a block", remedy="write the file again") from error
     return copy.content
+
+
+def _long(value: int) -> bytes:
+    """A length as Avro writes it: seven bits per byte, the lowest first, and a sign bit before them."""
+    left, content = value << 1, b""
+    while left > 0x7F:
+        left, content = left >> 7, content + bytes([left & 0x7F | 0x80])
+    return content + bytes([left])
 
 
 class _Copying:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,9 +19,10 @@ from streamling.sources._file_frames import output_column, quoted
 from streamling.sources._file_pieces import cut
 from streamling.sources._file_schema import FileSchema
 from streamling.sources._file_storage import File, Storage, decompressed
-from streamling.sources._file_wide import told_misfit
+from streamling.sources._file_wide import avro_contents, told_misfit
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.types.spark import carrier, held_value, to_spark_schema
+from streamling.types.wide import Layout, without_point
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -123,9 +125,15 @@ class ExecutorReading:
 
 def _held(value: Any, wide: pa.DataType, path: str, column: str) -> Any:
     try:
-        return held_value(value, wide)
+        return held_value(value, wide, _held_number)
     except OverflowError as error:
         raise ValueError(told_misfit(path, column, error)) from None
+
+
+def _held_number(number: Decimal | bytes, layout: Layout) -> bytes:
+    """Of a number of Arrow's or of the bytes that Avro writes."""
+    exact = int.from_bytes(number, "big", signed=True) if isinstance(number, bytes) else without_point(number, layout)
+    return layout.encode(exact)
 
 
 def _line_batches(stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
@@ -149,11 +157,14 @@ def _avro_batches(
             "reading Avro files from a bucket on a cluster needs fastavro", remedy="pip install fastavro"
         ) from None
     rows: list[Any] = []
-    row: Any
-    for row in fastavro.reader(stream):
-        rows.append({**row, **{name: _held(row.get(name), kind, path, name) for name, kind in wide.items()}})
-        if len(rows) == _BATCH_ROWS:
-            yield pa.RecordBatch.from_pylist(rows, schema)
-            rows = []
+    for content in avro_contents(stream, path) if wide else (stream,):
+        row: Any
+        for row in fastavro.reader(content):
+            for name, kind in wide.items():
+                row[name] = _held(row.get(name), kind, path, name)
+            rows.append(row)
+            if len(rows) == _BATCH_ROWS:
+                yield pa.RecordBatch.from_pylist(rows, schema)
+                rows = []
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import pyarrow as pa
 
@@ -11,7 +12,10 @@ from streamling.errors import StreamlingError
 from streamling.sources._file_sample import Sample
 from streamling.types.names import readable
 from streamling.types.spark import carrier
-from streamling.types.wide import contains_wide, decimal_type
+from streamling.types.wide import ARROW_DIGITS, contains_wide, decimal_type
+
+#: what pyarrow says of a file that it does not open for that; it does not say which column it is
+_TOO_MANY_DIGITS: Final = re.compile(r"Decimal precision out of range .*: (\d+)")
 
 
 def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
@@ -21,6 +25,11 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     try:
         footer = parquet.ParquetFile(stream)
     except pa.ArrowInvalid as error:
+        if match := _TOO_MANY_DIGITS.search(str(error)):
+            raise StreamlingError.user(
+                f"'{path}' has a decimal of {match[1]} digits, and of Parquet files at most {ARROW_DIGITS} can be read",
+                remedy="write the column as text, or with fewer digits",
+            ) from None
         raise StreamlingError.user(
             f"'{path}' is no Parquet file",
             cause=error,

@@ -162,7 +162,7 @@ class FileReader:
         message = str(error)
         if NO_OPERATION in message:
             return StreamlingError.user(NO_OPERATION, remedy="write i, u or d in every row")
-        if misfit := find_misfit(message):
+        if self._schema.wide and (misfit := find_misfit(message)):
             path = self._suspects(message)[0].origin.path
             return StreamlingError.user(f"'{path}': {misfit}", remedy="correct the file, or declare more digits in it")
         in_file = any(word in message for word in _READ_FAILURES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 
 import pyarrow as pa
@@ -52,7 +53,7 @@ class FileSchema:
     def types(self) -> dict[str, pa.DataType]:
         return {field.name: field.type for field in self.data}
 
-    @property
+    @cached_property
     def wide(self) -> dict[str, pa.DataType]:
         """Columns with numbers that Spark reads as bytes."""
         return {name: kind for name, kind in self.types.items() if contains_wide(kind)}

@@ -6,12 +6,15 @@ the plan.
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import IO, Any, Final
 
 import pyarrow as pa
 
+from streamling.sources._file_avro import blocks, read_header
 from streamling.types.avro import bytes_of_decimal, decimal_of, is_decimal
 from streamling.types.names import arrow_type
 from streamling.types.wide import Layout, is_wide, layout_of
@@ -20,7 +23,9 @@ from streamling.types.wide_sql import from_twos_complements
 #: what stops the plan at a number that is none of its type: its bytes, the type, the bytes of the column's name
 _BYTES: Final = re.compile(r"no place for 0x([0-9A-F]+) as (\w+|decimal\(\d+, \d+\)) in 0x([0-9A-F]+)")
 #: what stops a worker there
-_TOLD: Final = re.compile(r"column '.+': -?[\d.]+ does not fit into (\w+|decimal\(\d+, \d+\))")
+_TOLD: Final = re.compile(r"ValueError: '.+': (column '.+': -?[\d.]+ does not fit into (?:\w+|decimal\(\d+, \d+\)))")
+
+_PART_BYTES: Final = 8 << 20
 
 
 def value_sql(place: str, column: str, type_: pa.DataType) -> str:
@@ -48,12 +53,22 @@ def find_misfit(failure: str) -> str | None:
             number = int.from_bytes(bytes.fromhex(match[1]), "big", signed=True)
             return f"column '{column}': {layout.text(number)} does not fit into {layout.name}"
     match = _TOLD.search(failure)
-    return match[0] if match else None
+    return match[1] if match else None
 
 
 def avro_with_bytes(schema: Any) -> str:
     """An Avro schema, as text, with plain bytes in place of wide decimals: of data it says the same."""
     return json.dumps(_with_bytes(schema))
+
+
+def avro_contents(stream: IO[bytes], path: str) -> Iterator[IO[bytes]]:
+    """An Avro file in parts, each a file with plain bytes in place of wide decimals. fastavro would round those of more
+    digits than are declared, and every number of 256 bits is one of 77 digits here."""
+    header = read_header(stream, path)
+    plain = header.with_schema(avro_with_bytes(header.schema))
+    stream.seek(0)
+    for content, _ in blocks(stream, path, 0, _PART_BYTES):
+        yield io.BytesIO(plain + content[len(header.content) :])
 
 
 def _with_bytes(schema: Any) -> Any:

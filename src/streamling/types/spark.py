@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type, arrow_type_name
-from streamling.types.wide import contains_wide, from_decimals, is_wide, layout_of, to_decimals, without_point
+from streamling.types.wide import Layout, contains_wide, from_decimals, is_wide, layout_of, to_decimals, without_point
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -263,20 +263,26 @@ def _held(column: pa.Array, type_: pa.DataType) -> pa.Array:
     return from_decimals(column, layout) if pa.types.is_decimal(type_) else column.storage
 
 
-def held_value(value: Any, type_: pa.DataType) -> Any:
+def _held_number(number: Any, layout: Layout) -> Any:
+    return layout.encode(without_point(number, layout)) if isinstance(number, Decimal) else number
+
+
+def held_value(value: Any, type_: pa.DataType, held: Callable[[Any, Layout], Any] = _held_number) -> Any:
     """A value with the wide numbers in it as Spark holds them; raises `OverflowError` for one that has no place."""
     if value is None or not contains_wide(type_):
         return value
     layout = layout_of(type_)
     if layout is not None:
-        return layout.encode(without_point(value, layout)) if isinstance(value, Decimal) else value
+        return held(value, layout)
     if _is_list(type_):
-        return [held_value(item, type_.value_type) for item in value]
+        return [held_value(item, type_.value_type, held) for item in value]
     if pa.types.is_map(type_):
         entries = value.items() if isinstance(value, dict) else value
-        return [(held_value(key, type_.key_type), held_value(item, type_.item_type)) for key, item in entries]
+        return [
+            (held_value(key, type_.key_type, held), held_value(item, type_.item_type, held)) for key, item in entries
+        ]
     if pa.types.is_struct(type_):
-        return {field.name: held_value(value[field.name], field.type) for field in type_}
+        return {field.name: held_value(value[field.name], field.type, held) for field in type_}
     return value
 
 
