@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: command → module that defines it under the same name, and the line `--help` shows without importing it
 _COMMANDS = {
     "run": ("streamling.cli.run", "Run a pipeline file (the default command)."),
-    "validate": ("streamling.cli.run", "Check a pipeline file without running it."),
+    "validate": ("streamling.cli.validate", "Check a pipeline file without running it."),
     "plan": ("streamling.cli.plan", "Show what would run: flows, segments, placement, Spark plan."),
     "new": ("streamling.cli.new", "Write a first pipeline with data into a new folder."),
     "schema": ("streamling.cli.schema", "Print the JSON Schema of the pipeline file."),

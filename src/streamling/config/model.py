@@ -40,9 +40,13 @@ class AppConfig(sections.Section):
         validate_default=True,
         description="Pipeline file, when none is named.",
     )
-    record_batch_interval_ms: int = Field(default=100, ge=1, description="Longest wait for a full source batch.")
-    record_batch_size: int = Field(default=1000, ge=1, description="Rows per source batch.")
-    internal_buffer_size: int = Field(default=10, ge=1, description="Batches waiting in front of a node.")
+    record_batch_interval_ms: int = Field(
+        default=100, ge=1, description="Accepted; a batch holds what is there when Spark asks."
+    )
+    record_batch_size: int = Field(
+        default=1000, ge=1, description="Accepted; each source has a size of its own, or `batch_size`."
+    )
+    internal_buffer_size: int = Field(default=10, ge=1, description="Accepted; two batches wait in front of a node.")
     num_records_before_stop: int | None = Field(default=None, ge=1, description="Stop after that many rows.")
     checkpoint_interval_sec: float = Field(default=5, gt=0, description="Time between two checkpoints.")
     checkpoint_timeout_sec: float = Field(
@@ -52,7 +56,9 @@ class AppConfig(sections.Section):
     job_mode: bool = Field(default=False, description="End after the bounded sources.")
     drain_policy: values.DrainPolicy = Field(default="auto", description="What a stop does with rows under way.")
     shutdown_budget_secs: float = Field(default=25, gt=0, description="Longest time from signal to exit.")
-    plugin_drain_budget_secs: float = Field(default=60, gt=0, description="Longest time for plugins to drain.")
+    plugin_drain_budget_secs: float = Field(
+        default=60, gt=0, description="Accepted; plugins have `shutdown_budget_secs` as well."
+    )
     backpressure_event_threshold_ms: int = Field(
         default=100, ge=0, description="A wait for a slower node counts as back-pressure from here on."
     )

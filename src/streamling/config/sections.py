@@ -152,7 +152,9 @@ class Plugin(Section):
     """Plugins, and the secrets meant for them: ``plugin.<name>.<key>``."""
 
     path: values.LocalPath | None = Field(default=None, description="Plugin file, or a folder of them.")
-    channel_capacity: int = Field(default=50, ge=1, description="Batches waiting in front of a plugin.")
+    channel_capacity: int = Field(
+        default=50, ge=1, description="Accepted; two batches wait in front of a node, plugins included."
+    )
     preprocessor_ids: values.Names = Field(default=(), description="Preprocessors to run, in order.")
     preprocessor_options: values.AnyMap = Field(default={}, description="Options given to the preprocessors.")
     side_output_ids: values.Names = Field(default=(), description="Side outputs to attach to the sources.")
@@ -200,7 +202,9 @@ class KafkaSource(Kafka):
     )
     lag_report_interval_ms: int = Field(default=60000, ge=1, description="Time between two lag reports.")
     consumer_fetch_timeout_sec: float = Field(default=60, gt=0, description="Longest wait for one fetch.")
-    stall_watchdog_timeout_sec: float = Field(default=60, gt=0, description="A source silent that long has failed.")
+    stall_watchdog_timeout_sec: float = Field(
+        default=60, gt=0, description="Accepted; a broker that does not answer is told in the log."
+    )
 
 
 class KafkaSink(Kafka):
