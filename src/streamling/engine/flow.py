@@ -213,7 +213,8 @@ class PulledFlow(Flow):
     def _rows(self, batch: SourceBatch) -> Rows:
         lineage = ((self._node, self._source),)
         if isinstance(batch.rows, SparkRead):
-            frame = self._with_operation(batch.rows.frame(self._session))
+            read = batch.rows
+            frame = self._with_operation(self._ask(lambda: read.frame(self._session)))
             return Rows(self._session, frame=frame, lineage=lineage, producer=self.name)
         rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
         if OP_COLUMN not in rows.schema.names:

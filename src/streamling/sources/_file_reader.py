@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
@@ -117,7 +117,7 @@ class FileReader:
     def _check_wide(self) -> None:
         """Look into every file when a column is read as bytes: whatever they stand for, Spark would take them."""
         for one in self._current if self._schema.wide else ():
-            if misfit := self._misfit(one):
+            if misfit := self._misfit(one, self._schema.wide):
                 raise misfit
 
     def _groups(self, staged: Sequence[Staged]) -> list[Group]:
@@ -172,7 +172,7 @@ class FileReader:
             return None
         suspects = self._suspects(message)
         for one in suspects:
-            if explained := self._misfit(one):
+            if explained := self._misfit(one, self._schema.types):
                 return explained
         return self._unexplained(suspects, message) if in_file else None
 
@@ -180,11 +180,11 @@ class FileReader:
         """Spark names the file; where it does not, it is one of the batch."""
         return sorted(self._current, key=lambda one: os.path.basename(one.path) not in message)
 
-    def _misfit(self, one: Staged) -> StreamlingError | None:
+    def _misfit(self, one: Staged, types: Mapping[str, pa.DataType]) -> StreamlingError | None:
         try:
             with self._open(one) as stream:
                 find_misfit = FORMATS[self._format].find_misfit
-                problem = find_misfit(stream, one.path, self._schema.types, self._lines_before(one))
+                problem = find_misfit(stream, one.path, types, self._lines_before(one))
         except FileNotFoundError:
             return gone(one.origin)
         except StreamlingError as unreadable:
