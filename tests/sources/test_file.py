@@ -88,6 +88,19 @@ def test_parquet_with_differing_columns(spark: Any, tmp_path: Path) -> None:
     assert rows == [{"id": 1, "at": at, "n": None}, {"id": 2, "at": None, "n": "x"}]
 
 
+def test_parquet_columns_of_nothing_but_nulls(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "t": pa.nulls(1), "n": pa.nulls(1)}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [2], "t": ["x"], "n": pa.nulls(1)}), tmp_path / "b.parquet")
+    run = Run(spark, make_source(tmp_path, format="parquet", parallelism=1))
+    assert run.rows() == [{"id": 1, "t": None, "n": None}, {"id": 2, "t": "x", "n": None}]
+    pq.write_table(pa.table({"id": [3], "t": pa.nulls(1), "n": ["y"]}), tmp_path / "c.parquet")
+    run.source._at = None
+    assert run.rows() == [{"id": 3, "t": None, "n": "y"}]
+    only = tmp_path / "only.parquet"
+    pq.write_table(pa.table({"n": pa.nulls(2)}), only)
+    assert read_all(spark, only, format="parquet") == [{"n": None}, {"n": None}]
+
+
 def test_rerunning_a_finished_bounded_job_reads_nothing_until_its_state_is_cleared(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "b.csv", "id\n1\n")
     write(tmp_path / "d.csv", "id\n2\n")

@@ -18,7 +18,7 @@ from streamling.types.wide import ARROW_DIGITS, contains_wide, decimal_type
 _TOO_MANY_DIGITS: Final = re.compile(r"Decimal precision out of range .*: (\d+)")
 
 
-def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
+def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample:
     """Columns of the footer; ``limit`` does not matter."""
     from pyarrow import parquet
 
@@ -44,13 +44,13 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns" and field.name not in wide
     )
     fields = [_spark_field(field, path, wide) for field in schema]
-    return Sample(fields, with_nulls=_with_nulls(footer), nanoseconds=nanoseconds)
+    untyped = frozenset(field.name for field in schema if pa.types.is_null(field.type))
+    return Sample(fields, with_nulls=_with_nulls(footer), untyped=untyped, nanoseconds=nanoseconds)
 
 
 def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
     """Which column has another type than the source's schema says; None when all fit. There are no lines."""
-    sample = take_sample(stream, path, 0)
-    return find_type_misfit(sample.fields if sample else [], types)
+    return find_type_misfit(take_sample(stream, path, 0).fields, types)
 
 
 def find_type_misfit(fields: Iterable[pa.Field], types: Mapping[str, pa.DataType]) -> str | None:

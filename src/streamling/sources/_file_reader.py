@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import SparkRead
-from streamling.sources import _file_avro, _file_csv
+from streamling.sources import _file_avro, _file_csv, _file_parquet
 from streamling.sources._file_executors import ExecutorReading
 from streamling.sources._file_frames import NO_OPERATION, Group, Reading
 from streamling.sources._file_pieces import PIECE_BYTES, lines_before
@@ -123,6 +123,8 @@ class FileReader:
     def _groups(self, staged: Sequence[Staged]) -> list[Group]:
         if self._format == "avro" and self._schema.wide:
             return self._avro_groups(staged)
+        if self._schema.untyped:
+            return self._typed_groups(staged)
         if self._format != "csv":
             return [Group([one.path for one in staged], self._schema.data.names)]
         # Spark takes CSV columns by position: files are read together only when their headers agree.
@@ -144,6 +146,16 @@ class FileReader:
             names = [field["name"] for field in schema["fields"] if field["name"] in self._schema.types]
             by_schema.setdefault(avro_with_bytes(schema), (names, []))[1].append(one.path)
         return [Group(paths, names, {"avroSchema": schema}) for schema, (names, paths) in by_schema.items()]
+
+    def _typed_groups(self, staged: Sequence[Staged]) -> list[Group]:
+        """Parquet files by the columns that have a type in them: the others are null, and not read."""
+        by_columns: dict[tuple[str, ...], list[str]] = {}
+        for one in staged:
+            with open(one.path, "rb") as stream:
+                sample = _file_parquet.take_sample(stream, one.path, 0)
+            columns = tuple(name for name in self._schema.data.names if name not in sample.untyped)
+            by_columns.setdefault(columns, []).append(one.path)
+        return [Group(paths, columns) for columns, paths in by_columns.items()]
 
     def _warn_of_new(self, header: Sequence[str], one: Staged) -> None:
         new = set(header) - set(self._schema.data.names) - self._ignored

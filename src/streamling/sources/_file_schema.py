@@ -44,6 +44,7 @@ class FileSchema:
     partitions: pa.Schema
     loose: frozenset[str] = frozenset()
     nanoseconds: frozenset[str] = frozenset()
+    untyped: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> pa.Schema:
@@ -77,6 +78,7 @@ def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
         partitions,
         frozenset().union(*(sample.loose for _, sample in samples)) & _typed(data),
         frozenset().union(*(sample.nanoseconds for _, sample in samples)),
+        frozenset().union(*(sample.untyped for _, sample in samples)),
     )
 
 
