@@ -13,6 +13,8 @@ from streamling.bench.workbench import Scenario
 
 #: at most: a sink that keeps them holds them in memory
 _ROWS = 1_000_000
+#: a run takes a second, and one is often a fifth faster or slower than the next
+_TIMES = 4
 _GOAL = Goal(ratio=0.9)
 PLUGINS = Path(__file__).parent / "user_plugin.py"
 
@@ -36,7 +38,7 @@ class UserNodes(Scenario):
 
     @staticmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
-        return 1 + 2 * 2 * sizes.rounds
+        return 1 + 2 * 2 * (sizes.warm_ups + _TIMES * sizes.repetitions)
 
     @property
     def _rows(self) -> int:
@@ -69,7 +71,9 @@ class UserNodes(Scenario):
             self._bench.step(f"plugins: {what}")
             return self._rows / float(process.do(side="ours", job="with_plugins", text=text, path=str(PLUGINS))) / 1e6
 
-        found = self._bench.alternate(ours=partial(measured, name, ours), other=partial(measured, beside, other))
+        found = self._bench.alternate(
+            _TIMES, ours=partial(measured, name, ours), other=partial(measured, beside, other)
+        )
         return Figure(
             self.title, f"parquet, {name}", Unit.MILLION_ROWS, found["ours"], found["other"], beside=beside, goal=_GOAL
         )

@@ -86,11 +86,12 @@ class Workbench:
         file.write_text(text, encoding="utf-8")
         return str(file.relative_to(place))
 
-    def alternate(self, **measures: Callable[[], T]) -> dict[str, list[T]]:
+    def alternate(self, times: int = 1, /, **measures: Callable[[], T]) -> dict[str, list[T]]:
         """Take all measures in turns, every second round backwards, so that a change of the machine hits all alike.
-        Rounds that only warm up are left out of what is returned."""
+        Rounds that only warm up are left out of what is returned. ``times`` as many rounds count for measures that
+        are over so soon that one more or less tells little."""
         found: dict[str, list[T]] = {name: [] for name in measures}
-        for number in range(self.sizes.rounds):
+        for number in range(self.sizes.warm_ups + times * self.sizes.repetitions):
             for name in list(measures)[:: 1 if number % 2 == 0 else -1]:
                 found[name].append(measures[name]())
         return {name: values[self.sizes.warm_ups :] for name, values in found.items()}
