@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from streamling.bench.chart import chart
 from streamling.bench.figures import Figure, Goal, Machine, Results, Unit
-from streamling.bench.report import HEADINGS, as_json, page, rows, write_page
+from streamling.bench.report import HEADINGS, as_json, from_json, page, rows, write_page
 from streamling.bench.sizes import QUICK
 from streamling.engine.timings import Phase
 
@@ -49,6 +50,24 @@ def test_json_holds_every_sample(results):
     assert content["figures"][0]["verdict"] == "met"
     assert content["figures"][2]["unit"] == "M rows/s"
     assert content["phases"]["a start"][0] == {"name": "import PySpark", "start": 0.5, "end": 1.0}
+
+
+def test_json_can_be_read_again(results):
+    again = from_json(as_json(results))
+    assert json.loads(as_json(again)) == json.loads(as_json(results))
+    assert rows(again) == rows(results)
+
+
+def test_scenarios_that_are_measured_anew_take_their_old_places_and_are_named(results):
+    figures = [
+        Figure("validate", "file with a mistake", Unit.SECONDS, [0.4]),
+        Figure("idle", "quickstart", Unit.CORE, [1]),
+    ]
+    renewed = results.renewed(replace(results, date="2024-05-07", figures=figures, phases={}, notes=[]))
+    assert [figure.scenario for figure in renewed.figures] == ["start-up", "validate", "throughput", "idle"]
+    assert renewed.figures[1].ours == [0.4]
+    assert (renewed.date, list(renewed.phases)) == ("2024-05-07", ["a start"])
+    assert renewed.notes == ["Measured in a run of their own, after the others: validate, idle."]
 
 
 def test_the_page_has_table_phases_machine_and_remarks(results):

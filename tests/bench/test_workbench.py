@@ -28,6 +28,11 @@ def test_warm_up_rounds_do_not_count(bench):
     assert bench.alternate(only=lambda: next(numbers)) == {"only": [1, 2]}
 
 
+def test_short_measures_can_be_taken_more_often(bench):
+    numbers = iter(range(10))
+    assert bench.alternate(2, only=lambda: next(numbers)) == {"only": [1, 2, 3, 4]}
+
+
 def test_the_share_done_grows_from_step_to_step(bench):
     told = []
     bench.tell = lambda doing, done: told.append((doing, done))

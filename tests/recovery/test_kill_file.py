@@ -19,7 +19,7 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 #: enough for every run of the suite; STREAMLING_TEST_KILLS=20 for a longer look
-KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "5"))
+KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "3"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 PLUGIN = Path(__file__).with_name("journal_plugin.py")
 

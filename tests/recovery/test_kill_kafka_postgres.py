@@ -17,7 +17,7 @@ from tests.sources.kafka_driver import Topic
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 #: enough for every run of the suite; STREAMLING_TEST_KILLS=30 for a longer look
-KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "5"))
+KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "3"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 
 

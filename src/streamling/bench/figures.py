@@ -126,6 +126,21 @@ class Results:
     #: what could not be measured here, and why
     notes: Sequence[str] = field(default_factory=tuple)
 
+    def renewed(self, newer: Results) -> Results:
+        """These results with the scenarios of ``newer`` in place of their own; a note tells them."""
+        measured = list(dict.fromkeys(figure.scenario for figure in newer.figures))
+        order = list(dict.fromkeys(figure.scenario for figure in (*self.figures, *newer.figures)))
+        both = [*(figure for figure in self.figures if figure.scenario not in measured), *newer.figures]
+        note = f"Measured in a run of their own, after the others: {', '.join(measured)}."
+        return Results(
+            newer.date,
+            newer.machine,
+            newer.sizes,
+            sorted(both, key=lambda figure: order.index(figure.scenario)),
+            {**self.phases, **newer.phases},
+            [*newer.notes, note],
+        )
+
 
 def _within(unit: Unit, value: float, bound: float) -> bool:
     return value >= bound if unit.more_is_better else value <= bound

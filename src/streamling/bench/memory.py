@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from streamling.bench.changes import BATCH
@@ -46,13 +46,19 @@ class Memory(Scenario):
         self._bench.step(f"memory: {name}")
         with self._bench.kafka_worker("ours", "memory") as process:
             held = _sampled(process, lambda: process.do(side="ours", topic=topic, count=count, **job))
-        steady = held[int(len(held) * _WARM_UP) :]
+        steady = _smooth(held[int(len(held) * _WARM_UP) :])
         middle = median(steady)
         swing = max(abs(one - middle) for one in steady) / middle * 100
         return [
             Figure(self.title, f"{name}, JVM + Python", Unit.MEGABYTES, [middle]),
             Figure(self.title, f"{name}, away from it", Unit.PERCENT, [swing], goal=_GOAL),
         ]
+
+
+def _smooth(held: Sequence[float]) -> list[float]:
+    """Each sample as the median of itself and its neighbours: a process that has just been forked is counted with all
+    of its parent's memory until it becomes another program, which one sample in a minute sees."""
+    return [median(held[max(0, at - 1) : at + 2]) for at in range(len(held))]
 
 
 def _sampled(process: Worker, work: Callable[[], object]) -> list[float]:

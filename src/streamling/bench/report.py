@@ -9,6 +9,8 @@ from enum import Enum
 from pathlib import Path
 from statistics import median
 
+from pydantic import TypeAdapter
+
 from streamling.bench.chart import chart
 from streamling.bench.figures import Figure, Machine, Results
 from streamling.engine.timings import Phase
@@ -73,8 +75,8 @@ does not need it.
 - **memory**: resident memory of all processes while {memory_records:,} records pass, and while a sink takes
   {slow_seconds:g} s for each of {slow_batches} batches; the largest distance from the median after warm-up.
 
-{repetitions} runs each after {warm_ups} to warm up, ours and theirs in turns, every second round backwards; idle
-and memory figures are taken once. Twins: `src/streamling/bench/twins/`.
+{repetitions} runs each after {warm_ups} to warm up, ours and theirs in turns, every second round backwards; four times
+as many of plugins, as one takes a second; idle and memory figures are taken once. Twins: `src/streamling/bench/twins/`.
 
 `make bench` measures anew; `streamling bench --quick` is a smoke run.
 """
@@ -89,6 +91,11 @@ def as_json(results: Results) -> str:
     """Everything, each single sample included."""
     content = asdict(results) | {"figures": [_figure_as_json(figure) for figure in results.figures]}
     return json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n"
+
+
+def from_json(text: str) -> Results:
+    """What `as_json` was made of."""
+    return TypeAdapter(Results).validate_json(text)
 
 
 def write_page(results: Results, path: Path) -> None:

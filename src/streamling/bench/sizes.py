@@ -53,7 +53,7 @@ FULL = Sizes(
     upserts=1_000_000,
     memory_records=10_000_000,
     slow_seconds=2,
-    slow_batches=25,
+    slow_batches=40,
     requests=20_000,
     upsert_warm_ups=4,
 )

@@ -29,6 +29,12 @@ _COLOURS = {"met": "green", "missed": "red"}
 @click.option("--quick", is_flag=True, help="A smoke run with small sizes; its figures say little.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all samples here.")
 @click.option(
+    "--renew",
+    "earlier",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Figures of the other scenarios: what --json of an earlier run wrote.",
+)
+@click.option(
     "--write",
     "page",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -37,7 +43,13 @@ _COLOURS = {"met": "green", "missed": "red"}
 @config_option
 @debug_option
 def bench(
-    names: tuple[str, ...], quick: bool, json_file: Path | None, page: Path | None, config_name: str | None, debug: bool
+    names: tuple[str, ...],
+    quick: bool,
+    json_file: Path | None,
+    earlier: Path | None,
+    page: Path | None,
+    config_name: str | None,
+    debug: bool,
 ) -> int:
     """Measure start-up, validation, trigger floor, idle cost, throughput and memory, beside the same jobs written by
     hand in plain PySpark. Figures with Kafka and Postgres use local services (`streamling dev`), started for it. Takes
@@ -49,6 +61,7 @@ def bench(
       streamling bench --only start-up --only idle
       streamling bench --only kafka --only postgres --only "kafka start-up" --only memory
       streamling bench --write docs/benchmarks.md --json figures.json
+      streamling bench --only memory --renew figures.json --write docs/benchmarks.md
 
     \b
     Exit codes:
@@ -57,7 +70,7 @@ def bench(
       2   wrong usage
       78  the configuration is wrong
     """
-    from streamling.bench.report import as_json, write_page
+    from streamling.bench.report import as_json, from_json, write_page
     from streamling.bench.runner import measure_all
     from streamling.bench.sizes import FULL, QUICK
     from streamling.config import load_config
@@ -69,6 +82,8 @@ def bench(
         results = measure_all(
             names or _NAMES, sizes=QUICK if quick else FULL, cache_dir=cache_dir, environ=os.environ, tell=tell
         )
+    if earlier:
+        results = from_json(earlier.read_text(encoding="utf-8")).renewed(results)
     _show(results)
     if json_file:
         json_file.write_text(as_json(results), encoding="utf-8")
