@@ -37,7 +37,11 @@ class Sizes:
 
     @property
     def rounds(self) -> int:
-        return self.warm_ups + self.repetitions
+        return self.rounds_for(1)
+
+    def rounds_for(self, times: int) -> int:
+        """When ``times`` as many count."""
+        return self.warm_ups + times * self.repetitions
 
 
 FULL = Sizes(

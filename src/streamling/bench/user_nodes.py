@@ -38,7 +38,7 @@ class UserNodes(Scenario):
 
     @staticmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
-        return 1 + 2 * 2 * (sizes.warm_ups + _TIMES * sizes.repetitions)
+        return 1 + 2 * 2 * sizes.rounds_for(_TIMES)
 
     @property
     def _rows(self) -> int:

@@ -91,7 +91,7 @@ class Workbench:
         Rounds that only warm up are left out of what is returned. ``times`` as many rounds count for measures that
         are over so soon that one more or less tells little."""
         found: dict[str, list[T]] = {name: [] for name in measures}
-        for number in range(self.sizes.warm_ups + times * self.sizes.repetitions):
+        for number in range(self.sizes.rounds_for(times)):
             for name in list(measures)[:: 1 if number % 2 == 0 else -1]:
                 found[name].append(measures[name]())
         return {name: values[self.sizes.warm_ups :] for name, values in found.items()}

@@ -64,7 +64,8 @@ class Outlet:
         self.steps = steps
         self.sides = sides
         self._meter = meter
-        self._observing = observing and meter is not None and all(step.wants_frame for step in steps)
+        # rows that somebody brings into Python are counted there
+        self._observing = observing and all(step.wants_frame for step in steps)
 
     @property
     def only_step(self) -> Step | None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Seconds to wait for a count after its job is over: Spark tells it on a thread of its own, within milliseconds.
-_WAIT = 0.5
+#: Seconds to wait for a count after its job is over. Spark tells it on a thread of its own, within milliseconds, unless
+#: it is so far behind that it drops what it has to tell.
+_WAIT = 30.0
 _POLL = 0.001
 
 

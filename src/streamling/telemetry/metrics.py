@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from streamling.errors import StreamlingError
 
@@ -93,24 +94,17 @@ class MetricStore:
             return
         key = (node, name, _sorted(tags))
         with self._lock:
-            found = self._series.get(key)
-            if found is None:
-                found = self._series[key] = self._new(kind, name)
-            elif self._kinds[name] != kind:
-                self._check(kind, name)
-            found.add(value)
+            if (known := self._kinds.setdefault(name, kind)) != kind:
+                raise StreamlingError.user(
+                    f"metric '{name}' is a {known} and cannot be a {kind} as well: use another name"
+                )
+            if key not in self._series:
+                self._series[key] = _VALUES[kind]()
+            self._series[key].add(value)
 
     def forget(self, node: str, name: str, tags: Mapping[str, str] | None) -> None:
         with self._lock:
             self._series.pop((node, name, _sorted(tags)), None)
-
-    def _new(self, kind: Kind, name: str) -> _Value:
-        self._check(kind, name)
-        return {"counter": _Counter, "gauge": _Gauge, "histogram": _Histogram}[kind]()
-
-    def _check(self, kind: Kind, name: str) -> None:
-        if (known := self._kinds.setdefault(name, kind)) != kind:
-            raise StreamlingError.user(f"metric '{name}' is a {known} and cannot be a {kind} as well: use another name")
 
 
 class NodeMetrics:
@@ -139,12 +133,12 @@ def _sorted(tags: Mapping[str, str] | None) -> Tags:
     return tuple(sorted(tags.items())) if tags else ()
 
 
-class _Value:
+class _Value(ABC):
     def __init__(self) -> None:
         self.total: float = 0
 
-    def add(self, value: float) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def add(self, value: float) -> None: ...
 
     def read(self) -> float | Distribution:
         return self.total
@@ -171,3 +165,6 @@ class _Histogram(_Value):
 
     def read(self) -> Distribution:
         return Distribution(sum(self._buckets), self.total, tuple(self._buckets))
+
+
+_VALUES: Final[Mapping[Kind, type[_Value]]] = {"counter": _Counter, "gauge": _Gauge, "histogram": _Histogram}
