@@ -4,10 +4,12 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 # bytecode is compiled here: without it every start would compile PySpark, sqlglot and pydantic anew
+# how long each fuzz test of `make soak` runs
+SOAK_SECONDS ?= 600
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint format bench wheel requirements clean
+.PHONY: help demo test test-fast soak lint format bench wheel requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +31,10 @@ test: .venv/dev ## Set up, then check format, lint and types and run every test
 
 test-fast: .venv/dev ## The tests that need no service and no JVM (well under 3 minutes)
 	$(BIN)/pytest -q -m "not spark and not services and not slow"
+
+soak: .venv/dev ## The randomised tests for as long as SOAK_SECONDS says, with the kill counts of a release
+	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
+		$(BIN)/pytest -q tests/fuzz tests/recovery
 
 lint: .venv/dev ## Formatter, linter and strict type checker
 	$(BIN)/ruff format --check --quiet .

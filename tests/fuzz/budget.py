@@ -1,0 +1,25 @@
+"""How long a fuzz test runs, and how to repeat one of its rounds.
+
+Every fuzz test runs for ``STREAMLING_TEST_FUZZ_SECONDS`` (a few seconds in `make test`, as long as wanted in
+`make soak`). A round is reproduced by its seed alone, which is printed when the test fails.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+
+SECONDS = float(os.environ.get("STREAMLING_TEST_FUZZ_SECONDS", "10"))
+FIRST_SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261116"))
+
+
+def rounds(seconds: float = SECONDS) -> Iterator[random.Random]:
+    """One seeded generator per round until the time is up, at least one."""
+    end = time.monotonic() + seconds
+    seed = FIRST_SEED
+    while seed == FIRST_SEED or time.monotonic() < end:
+        print(f"STREAMLING_TEST_SEED={seed}")
+        yield random.Random(seed)
+        seed += 1
