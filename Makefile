@@ -3,9 +3,9 @@
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
-# bytecode is compiled here: without it every start would compile PySpark, sqlglot and pydantic anew
 # how long each fuzz test of `make soak` runs
 SOAK_SECONDS ?= 600
+# bytecode is compiled here: without it every start would compile PySpark, sqlglot and pydantic anew
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 
 .DEFAULT_GOAL := help
