@@ -63,6 +63,15 @@ def test_schema_is_valid(schema: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
+@pytest.mark.parametrize("transforms", [{}, {"transforms": None}, {"transforms": {}}])
+def test_transforms_are_optional(schema: dict[str, Any], transforms: dict[str, Any]) -> None:
+    nodes = {
+        "sources": {"s": {"type": "kafka", "topic": "t"}},
+        "sinks": {"out": {"type": "blackhole", "from": "s"}},
+    }
+    assert list(jsonschema.Draft202012Validator(schema).iter_errors({**nodes, **transforms})) == []
+
+
 @pytest.mark.parametrize("path", sorted((TESTS / "seeds").glob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_conform(schema: dict[str, Any], path: Path) -> None:
     assert mistakes(schema, path) == []

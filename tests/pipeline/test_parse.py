@@ -48,6 +48,13 @@ def test_nodes_know_their_kind_options_upstreams_and_place() -> None:
     assert dump(source.options) == {"type": "kafka", "topic": "t", "primary_key": "id"}
 
 
+@pytest.mark.parametrize("section", ["", "transforms:\n", "transforms: {}\n"], ids=["missing", "null", "empty"])
+def test_transforms_are_optional(section: str) -> None:
+    pipeline = parse(MINIMAL.replace("transforms: {}\n", section))
+    assert [node.name for node in pipeline] == ["s", "out"]
+    assert pipeline.transforms == ()
+
+
 def test_file_is_named_in_places(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(MINIMAL)

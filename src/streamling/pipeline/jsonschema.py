@@ -13,7 +13,7 @@ from streamling.plugins.registry import NodeType, Registry
 
 _SECTIONS: Mapping[NodeKind, str] = {
     NodeKind.SOURCE: "Where rows come from, by name.",
-    NodeKind.TRANSFORM: "What happens to rows, by name; `{}` when nothing does.",
+    NodeKind.TRANSFORM: "What happens to rows, by name; may be left out.",
     NodeKind.SINK: "Where rows go, by name.",
 }
 
@@ -33,7 +33,7 @@ def pipeline_schema(registry: Registry) -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Streamling pipeline",
         "type": "object",
-        "required": [kind.section for kind in NodeKind],
+        "required": [kind.section for kind in NodeKind if not kind.optional],
         "properties": {kind.section: _section(kind) for kind in NodeKind},
         "$defs": defs,
     }
@@ -47,10 +47,10 @@ def _types(registry: Registry, kind: NodeKind) -> list[NodeType]:
 def _section(kind: NodeKind) -> dict[str, Any]:
     section = {
         "description": _SECTIONS[kind],
-        "type": "object",
+        "type": ["object", "null"] if kind.optional else "object",
         "additionalProperties": {"$ref": f"#/$defs/{kind}"},
     }
-    return section if kind is NodeKind.TRANSFORM else {**section, "minProperties": 1}
+    return section if kind.optional else {**section, "minProperties": 1}
 
 
 def _node(kind: NodeKind, types: list[NodeType], refs: Mapping[str, Any], defs: dict[str, Any]) -> dict[str, Any]:

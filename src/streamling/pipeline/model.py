@@ -21,6 +21,11 @@ class NodeKind(StrEnum):
         """Name of the part of the file that holds nodes of this kind."""
         return f"{self.value}s"
 
+    @property
+    def optional(self) -> bool:
+        """Whether a pipeline may do without nodes of this kind."""
+        return self is NodeKind.TRANSFORM
+
 
 @dataclass(frozen=True)
 class Place:

@@ -130,7 +130,7 @@ def _drafts(document: Document, problems: list[Problem]) -> list[Draft]:
     data = document.data
     if not isinstance(data, dict):
         what = "is empty" if data is None else "holds no mapping"
-        remedy = "a pipeline has the sections sources, transforms and sinks"
+        remedy = "a pipeline has the sections sources, transforms and sinks; transforms is optional"
         problems.append(Problem(f"the file {what}", document.file, remedy=remedy))
         return []
     _warn_about_typos(data, document)
@@ -140,23 +140,21 @@ def _drafts(document: Document, problems: list[Problem]) -> list[Draft]:
 def _section(kind: NodeKind, data: dict[str, Any], document: Document, problems: list[Problem]) -> list[Draft]:
     entries = data.get(kind.section)
     place = document.spot((kind.section,)).key
-    empty = f"write '{kind.section}: {{}}' when there are none" if kind is NodeKind.TRANSFORM else None
+    add_one = f"add at least one {kind} below it"
     if kind.section not in data:
         typo = closest(kind.section, data.keys() - {k.section for k in NodeKind} - _HOSTED_KEYS)
-        remedy = f"rename '{typo}' to '{kind.section}'" if typo else empty or f"add at least one {kind}"
-        message = f"the section '{kind.section}' is missing"
-        problems.append(place_problem(message, document.spot((typo,) if typo else ()).key, remedy))
-    elif entries is None:
-        remedy = empty or f"add at least one {kind} below it"
-        problems.append(place_problem(f"the section '{kind.section}' is empty", place, remedy))
-    elif not isinstance(entries, dict):
+        if typo or not kind.optional:
+            remedy = f"rename '{typo}' to '{kind.section}'" if typo else f"add at least one {kind}"
+            message = f"the section '{kind.section}' is missing"
+            problems.append(place_problem(message, document.spot((typo,) if typo else ()).key, remedy))
+    elif isinstance(entries, dict) and (entries or kind.optional):
+        return [Draft(str(name), kind, raw, document) for name, raw in entries.items()]
+    elif not entries and isinstance(entries, dict | None):
+        if not kind.optional:
+            problems.append(place_problem(f"the section '{kind.section}' is empty", place, add_one))
+    else:
         remedy = f"write one name per {kind}, with its fields indented below"
         problems.append(place_problem(f"the section '{kind.section}' must be a mapping", place, remedy))
-    elif not entries and kind is not NodeKind.TRANSFORM:
-        remedy = f"add at least one {kind} below it"
-        problems.append(place_problem(f"the section '{kind.section}' is empty", place, remedy))
-    else:
-        return [Draft(str(name), kind, raw, document) for name, raw in entries.items()]
     return []
 
 

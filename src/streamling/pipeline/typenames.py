@@ -42,14 +42,49 @@ _FACTORIES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 _DECIMALS = {
     "decimal": ("decimal128", 38),
+    "numeric": ("decimal128", 38),
     "decimal128": ("decimal128", 38),
     "decimal256": ("decimal256", 76),
+}
+#: SQL spellings → the documented name. Postgres' int8 is missing on purpose: int8 has 8 bits here.
+_SQL_SPELLINGS = {
+    "tinyint": "int8",
+    "smallint": "int16",
+    "int2": "int16",
+    "int": "int32",
+    "integer": "int32",
+    "int4": "int32",
+    "bigint": "int64",
+    "long": "int64",
+    "real": "float32",
+    "float4": "float32",
+    "double": "float64",
+    "double precision": "float64",
+    "float8": "float64",
+    "text": "string",
+    "varchar": "string",
+    "char": "string",
+    "character varying": "string",
+    "uuid": "string",
+    "bytea": "binary",
+    "bytes": "binary",
+    "blob": "binary",
+    "varbinary": "binary",
+    "bool": "boolean",
+    "date": "date32",
+    "time": "time64",
+    "datetime": "timestamp",
+    # a zone in the value counts: what is kept is the moment in UTC
+    "timestamptz": "timestamp",
+    "timestamp with time zone": "timestamp",
+    "timestamp without time zone": "timestamp",
 }
 #: whole numbers of 256 bits, ours
 _WIDE = ("u256", "i256")
 _NESTED = ("list", "array", "struct", "map", "[", "{")
 _BARE_DECIMAL = (38, 9)
-_DECIMAL = re.compile(r"(decimal(?:128|256)?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.ASCII)
+_DECIMAL_NAMES = ("decimal", "numeric")
+_DECIMAL = re.compile(r"(decimal(?:128|256)?|numeric)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.ASCII)
 
 SUPPORTED = (*_FACTORIES, *_WIDE, "decimal(p,s)", "decimal128(p,s)", "decimal256(p,s)")
 
@@ -62,36 +97,44 @@ def parse_type(name: str) -> pa.DataType:
     """
     import pyarrow as pa
 
-    folded = name.strip().lower()
+    folded = " ".join(name.lower().split())
+    folded = _SQL_SPELLINGS.get(folded, folded)
     if folded in _FACTORIES:
         factory, arguments = _FACTORIES[folded]
         return getattr(pa, factory)(*arguments)
-    if folded.startswith("decimal"):
+    if folded.startswith(_DECIMAL_NAMES):
         factory, precision, scale = _decimal(name, folded)
         return getattr(pa, factory)(precision, scale)
     if folded in _WIDE:
         from streamling.types.wide import WideInteger
 
         return WideInteger(folded)
-    raise BadValueError(f"is '{name}', which is no type; supported types: {', '.join(SUPPORTED)}", _hint(folded))
+    raise BadValueError(
+        f"is '{name}', which is not a supported type; supported types: {', '.join(SUPPORTED)}", _hint(folded)
+    )
 
 
 def _hint(folded: str) -> str | None:
     if folded.startswith(_NESTED):
         return "lists, structs and maps have no names; a script without 'schema' passes them on as they are"
-    match = closest(folded, [*_FACTORIES, *_WIDE, *_DECIMALS])
+    if folded == "float":
+        return "databases disagree on its width: write float32 (real) or float64 (double)"
+    bare, length, _ = folded.partition("(")
+    if length and bare.strip() in _SQL_SPELLINGS:
+        return f"write '{bare.strip()}' without a length: lengths are not checked"
+    match = closest(folded, [*_FACTORIES, *_SQL_SPELLINGS, *_WIDE, *_DECIMALS])
     return f"did you mean '{match}'?" if match else None
 
 
 def _decimal(name: str, folded: str) -> tuple[str, int, int]:
     match = _DECIMAL.fullmatch(folded)
     if match is None:
-        raise BadValueError(f"is '{name}', which is no decimal type", "write it as decimal(38, 9)")
+        raise BadValueError(f"is '{name}', which is not a decimal type", "write it as decimal(38, 9)")
     factory, most = _DECIMALS[match[1]]
     precision, scale = (int(match[2]), int(match[3] or 0)) if match[2] else _BARE_DECIMAL
     if not 1 <= precision <= most or scale > precision:
         raise BadValueError(
-            f"is '{name}', which is no possible {factory}",
+            f"is '{name}', which is not a possible {factory}",
             f"the precision is between 1 and {most}, the scale at most the precision",
         )
     return factory, precision, scale
