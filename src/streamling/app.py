@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from streamling.errors import told_as
 from streamling.pipeline.attached import with_side_outputs
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
+from streamling.pipeline.variables import Variables
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
@@ -33,24 +34,30 @@ class App:
 
     config: AppConfig
     registry: Registry
+    #: where the variables of pipeline files come from
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @classmethod
     def load(
         cls, config_name: str | None = None, *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
     ) -> App:
         """Read the configuration, then the plugins it names."""
-        return cls.of(load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env))
+        return cls.of(load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env), env=env)
 
     @classmethod
-    def of(cls, config: AppConfig) -> App:
+    def of(cls, config: AppConfig, *, env: Mapping[str, str] = os.environ) -> App:
         """The node types that ``config`` makes available."""
-        return cls(config, load_plugins(Registry.builtin(), config.plugin.path))
+        return cls(config, load_plugins(Registry.builtin(), config.plugin.path), env)
 
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the one that the configuration names."""
         path = file or self.config.pipeline_definition_location
         pipeline = load_pipeline(
-            path, registry=self.registry, config=self.config, preprocessors=list(self._preprocessors())
+            path,
+            registry=self.registry,
+            config=self.config,
+            preprocessors=list(self._preprocessors()),
+            variables=Variables(self.env, self.config.secrets),
         )
         plugins = self.config.plugin
         return with_side_outputs(pipeline, plugins.side_output_ids, plugins.side_output_options, self.registry)

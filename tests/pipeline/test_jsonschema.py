@@ -72,6 +72,24 @@ def test_transforms_are_optional(schema: dict[str, Any], transforms: dict[str, A
     assert list(jsonschema.Draft202012Validator(schema).iter_errors({**nodes, **transforms})) == []
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "valid"),
+    [
+        ("batch_size", "${SIZE}", True),
+        ("batch_size", "many", False),
+        ("data_format", "${FORMAT:-json}", True),
+        ("data_format", "xml", False),
+        ("batch_flush_interval", "${WAIT}", True),
+        ("include_metadata", "${METADATA}", True),
+        ("topic", "raw.${TOPIC}", True),
+    ],
+)
+def test_variables_stand_for_values(schema: dict[str, Any], field: str, value: str, valid: bool) -> None:
+    source = {"type": "kafka", "topic": "t", field: value}
+    data = {"sources": {"s": source}, "sinks": {"out": {"type": "blackhole", "from": "s"}}}
+    assert jsonschema.Draft202012Validator(schema).is_valid(data) is valid
+
+
 @pytest.mark.parametrize("path", sorted((TESTS / "seeds").glob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_conform(schema: dict[str, Any], path: Path) -> None:
     assert mistakes(schema, path) == []

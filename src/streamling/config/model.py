@@ -77,6 +77,9 @@ class AppConfig(sections.Section):
 
     http_secret_header: dict[str, str] = Field(default={}, description="Header name by `secret_name`.")
     http_secret_value: dict[str, SecretStr] = Field(default={}, description="Header value by `secret_name`.")
+    secrets: dict[str, SecretStr] = Field(
+        default={}, description="Value of `${secret:NAME}` in pipeline files, by name."
+    )
     network: sections.Network = Field(default=sections.Network())
 
     spark: sections.Spark = Field(default=sections.Spark())

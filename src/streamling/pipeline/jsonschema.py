@@ -16,6 +16,10 @@ _SECTIONS: Mapping[NodeKind, str] = {
     NodeKind.TRANSFORM: "What happens to rows, by name; may be left out.",
     NodeKind.SINK: "Where rows go, by name.",
 }
+#: text with a variable in it, whatever it stands for
+_VARIABLE = {"type": "string", "pattern": r"\$\{.*\}"}
+#: what restricts the text of a field, or leaves room for other types
+_CHOOSY = frozenset({"enum", "const", "pattern", "anyOf"})
 
 
 def pipeline_schema(registry: Registry) -> dict[str, Any]:
@@ -26,7 +30,10 @@ def pipeline_schema(registry: Registry) -> dict[str, Any]:
     refs, definitions = models_json_schema(
         [(node_type.options, "validation") for node_type in everything], by_alias=True
     )
-    defs: dict[str, Any] = definitions.get("$defs", {})
+    defs: dict[str, Any] = {
+        name: _with_variables(model) if "properties" in model else model
+        for name, model in definitions.get("$defs", {}).items()
+    }
     for kind, of_kind in types.items():
         defs[kind.value] = _node(kind, of_kind, {t.id: refs[t.options, "validation"] for t in of_kind}, defs)
     return {
@@ -97,6 +104,19 @@ def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]
         "properties": {**properties, **own, "options": options},
         "additionalProperties": node_type.has_free_fields,
     }
+
+
+def _with_variables(model: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of ``model`` may hold a variable such as ``${SIZE}`` instead of a number or one of a few words."""
+    fields = {name: field if name == "type" else _or_variable(field) for name, field in model["properties"].items()}
+    return {**model, "properties": fields}
+
+
+def _or_variable(field: Mapping[str, Any]) -> dict[str, Any]:
+    if field.get("type") in ("integer", "number", "boolean") or not field.keys().isdisjoint(_CHOOSY):
+        about = {key: value for key, value in field.items() if key in ("title", "description", "default")}
+        return {**about, "anyOf": [{k: v for k, v in field.items() if k not in about}, _VARIABLE]}
+    return dict(field)
 
 
 def _or_text(field: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from streamling.pipeline.model import NodeKind, Pipeline
 from streamling.pipeline.nodes import Draft, read_node
 from streamling.pipeline.references import link
 from streamling.pipeline.suggest import closest
+from streamling.pipeline.variables import Variables, expand_variables
 from streamling.pipeline.yaml import Document, load_yaml
 from streamling.plugins.registry import Registry
 
@@ -65,6 +66,7 @@ def load_pipeline(
     registry: Registry,
     config: Rules | None = None,
     preprocessors: Sequence[Preprocessor] = (),
+    variables: Variables | None = None,
 ) -> Pipeline:
     """Read and check the pipeline file at ``path``; raises `InvalidPipeline` with every mistake in it."""
     file = os.fspath(path)
@@ -73,7 +75,9 @@ def load_pipeline(
     except OSError as error:
         message = f"the pipeline file cannot be read: {error.strerror or error}"
         raise InvalidPipeline([Problem(message, file, remedy="check the path")]) from None
-    return parse_pipeline(text, file=file, registry=registry, config=config, preprocessors=preprocessors)
+    return parse_pipeline(
+        text, file=file, registry=registry, config=config, preprocessors=preprocessors, variables=variables
+    )
 
 
 def parse_pipeline(
@@ -83,13 +87,14 @@ def parse_pipeline(
     registry: Registry,
     config: Rules | None = None,
     preprocessors: Sequence[Preprocessor] = (),
+    variables: Variables | None = None,
 ) -> Pipeline:
     """Check the text of a pipeline file; raises `InvalidPipeline` with every mistake in it."""
-    rules = config or DefaultRules()
-    document = load_yaml(text, file)
+    rules, variables = config or DefaultRules(), variables or Variables()
+    document = expand_variables(load_yaml(text, file), registry, variables)
     orphans = orphan_problems(document, registry)
     if preprocessors:
-        document = _preprocess(text, preprocessors, file)
+        document = expand_variables(_preprocess(text, preprocessors, file), registry, variables)
     broken_sections: list[Problem] = []
     drafts = _drafts(document, broken_sections)
     problems = [*document.problems, *broken_sections]

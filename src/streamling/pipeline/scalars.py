@@ -26,6 +26,11 @@ def folded(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+#: marks fields whose text is a program, in which ``${…}`` is not a variable of the pipeline file
+PROGRAM = "program"
+ProgramText = Annotated[str, PROGRAM]
+
+
 # ── durations ─────────────────────────────────────────────────────────────────────────────────────────────
 
 _DAY = 86_400.0

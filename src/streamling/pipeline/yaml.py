@@ -252,8 +252,11 @@ _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 def _scalar(event: Event) -> Any:
     text: str = event.value
-    if event.style or event.tag is not None:
-        return text
+    return text if event.style or event.tag is not None else plain_scalar(text)
+
+
+def plain_scalar(text: str) -> Any:
+    """What ``text`` means without quotes."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _INTEGER.fullmatch(text):

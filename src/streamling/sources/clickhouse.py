@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from streamling.pipeline.options import Options, SourceOptions
-from streamling.pipeline.scalars import Columns
+from streamling.pipeline.scalars import Columns, ProgramText
 
 
 def _start_at(value: object) -> object:
@@ -21,7 +21,7 @@ class TableRead(Options):
     """Fields on what is read of a table, shared by the ClickHouse and hybrid sources."""
 
     table_name: str = Field(min_length=1, description="Table to read.")
-    filter: str | None = Field(default=None, description="Condition in ClickHouse SQL, added to the query.")
+    filter: ProgramText | None = Field(default=None, description="Condition in ClickHouse SQL, added to the query.")
     start_at: StartAt | None = Field(
         default=None,
         description="First value of the first sorting key to read; a stored position is ignored.",

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from streamling.pipeline.options import Options, SourceOptions
+from streamling.pipeline.scalars import ProgramText
 from streamling.sources.clickhouse import TableRead
 from streamling.sources.kafka import AvroDecoding
 
@@ -22,7 +23,7 @@ class UnboundedPhase(AvroDecoding):
 
     source_type: Literal["kafka"] = Field(description="Kind of unbounded source.")
     topic: str = Field(min_length=1, description="Topic to read.")
-    filter: str | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
+    filter: ProgramText | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
     start_at: Literal["earliest", "latest"] = Field(
         default="earliest", description="Where to start without stored offsets."
     )

@@ -15,7 +15,7 @@ from streamling.kafka.errors import error_text
 from streamling.kafka.registry import SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Options, Parallel, Rejecting, SourceOptions
-from streamling.pipeline.scalars import BadValueError, Duration, folded
+from streamling.pipeline.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.pipeline.typenames import TypeName
 from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
 from streamling.plugins.rejects import REJECT
@@ -116,7 +116,7 @@ class KafkaSourceOptions(AvroDecoding, Parallel, Rejecting, SourceOptions):
         default=False,
         description="Add the columns `__kafka_partition`, `__kafka_offset` and `__kafka_timestamp`.",
     )
-    filter: str | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
+    filter: ProgramText | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
     batch_size: int | None = Field(
         default=None,
         ge=1,

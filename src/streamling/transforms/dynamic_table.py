@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import TransformOptions
-from streamling.pipeline.scalars import BadValueError
+from streamling.pipeline.scalars import BadValueError, ProgramText
 from streamling.plugins.operators import OP_COLUMN
 from streamling.plugins.side_outputs import LookupTable
 from streamling.sql.compiler import compile_sql
@@ -64,7 +64,7 @@ class DynamicTableTransformOptions(TransformOptions):
 
     backend_type: Backend = Field(description="Where the values are kept: Postgres or InMemory.")
     backend_entity_name: str = Field(min_length=1, description="Name of the table in the backend.")
-    sql: str | None = Field(
+    sql: ProgramText | None = Field(
         default=None, description="Query with one text column that fills the table; without it, others do."
     )
     schema_: str | None = Field(

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from streamling.errors import MistakeInText
 from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
-from streamling.pipeline.scalars import PrimaryKey, folded
+from streamling.pipeline.scalars import PrimaryKey, ProgramText, folded
 from streamling.pipeline.typenames import TypeName, parse_type
 from streamling.plugins.operators import OP_COLUMN, Transform
 from streamling.script.codecs import codec_for
@@ -42,7 +42,7 @@ class ScriptTransformOptions(Parallel, Rebatched, Rejecting, Downstream, Transfo
 
     primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
     language: Language = Field(description="Language of the script: javascript (js) or typescript (ts).")
-    script: str = Field(min_length=1, description="Text with the function.")
+    script: ProgramText = Field(min_length=1, description="Text with the function.")
     schema_: dict[str, TypeName] | None = Field(
         default=None,
         alias="schema",

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import Parallel, TransformOptions
-from streamling.pipeline.scalars import PrimaryKey
+from streamling.pipeline.scalars import PrimaryKey, ProgramText
 from streamling.plugins.operators import FrameTransform
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import parse
@@ -34,7 +34,7 @@ class SqlTransformOptions(Parallel, TransformOptions):
     """One stateless SELECT over other nodes, run by Spark."""
 
     primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
-    sql: str = Field(description="One SELECT over sources and transforms of this pipeline.")
+    sql: ProgramText = Field(description="One SELECT over sources and transforms of this pipeline.")
 
     def upstreams(self) -> Sequence[str]:
         """Node names in FROM, as written. Raises `SqlRefused` when the text cannot be read: the parser of the file
