@@ -9,6 +9,9 @@ import pytest
 
 from streamling.config.model import default_cache_dir
 
+#: a variable that the process has when Spark starts, and that nothing inside Spark may see
+CANARY, CANARY_VALUE = "ACME_API_TOKEN", "canary-7f3a9c"
+
 pytest_plugins = ["tests.services"]
 
 
@@ -24,7 +27,11 @@ def cache_dir() -> Path:
 def runtime(cache_dir: Path) -> Iterator[object]:
     from streamling.engine.session import SparkRuntime
 
-    started = SparkRuntime.start(master="local[2]", cache_dir=cache_dir, connectors=frozenset({"avro", "kafka"}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CANARY, CANARY_VALUE)
+        # functions of the tests run in workers, which do not look into the working directory
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        started = SparkRuntime.start(master="local[2]", cache_dir=cache_dir, connectors=frozenset({"avro", "kafka"}))
     yield started
     started.stop()
 

@@ -19,7 +19,7 @@ from streamling.pipeline.attached import with_side_outputs
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
 from streamling.pipeline.variables import Variables
-from streamling.plugins.loader import load_plugins
+from streamling.plugins.loader import Plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
 from streamling.state import StateBackend, open_state
@@ -34,6 +34,7 @@ class App:
 
     config: AppConfig
     registry: Registry
+    plugins: Plugins
     #: where the variables of pipeline files come from
     env: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
@@ -41,26 +42,35 @@ class App:
     def load(
         cls, config_name: str | None = None, *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
     ) -> App:
-        """Read the configuration, then the plugins it names."""
+        """Read the configuration. No plugin is imported before a pipeline names it."""
         return cls.of(load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env), env=env)
 
     @classmethod
     def of(cls, config: AppConfig, *, env: Mapping[str, str] = os.environ) -> App:
         """The node types that ``config`` makes available."""
-        return cls(config, load_plugins(Registry.builtin(), config.plugin.path), env)
+        registry = Registry.builtin()
+        return cls(config, registry, Plugins(registry, config.plugin.path), env)
 
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the one that the configuration names."""
         path = file or self.config.pipeline_definition_location
+        plugins = self.config.plugin
+        self.plugins.load_named("\n".join([_text(path), *plugins.preprocessor_ids, *plugins.side_output_ids]))
+        rewrites = list(self._preprocessors())
+        if rewrites:  # what they return may name further plugins
+            rewrites.append(self._load_named)
         pipeline = load_pipeline(
             path,
             registry=self.registry,
             config=self.config,
-            preprocessors=list(self._preprocessors()),
+            preprocessors=rewrites,
             variables=Variables(self.env, self.config.secrets),
         )
-        plugins = self.config.plugin
         return with_side_outputs(pipeline, plugins.side_output_ids, plugins.side_output_options, self.registry)
+
+    def _load_named(self, text: str) -> str:
+        self.plugins.load_named(text)
+        return text
 
     def _preprocessors(self) -> Iterator[Callable[[str], str]]:
         """Those that the configuration names; one that is not there is left out, as the file may do without."""
@@ -95,3 +105,11 @@ class App:
 def _rewrite(id: str, kind: type[Preprocessor], options: Mapping[str, Any], text: str) -> str:
     with told_as(f"preprocessor '{id}'"):
         return kind(options).rewrite(text)
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    """The text of a file for finding names in it; one that cannot be read is reported by whoever parses it."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -90,7 +90,7 @@ def told_as(what: str) -> Iterator[None]:
     """Whatever is raised inside comes out as a `StreamlingError` that says ``what`` it was about, once."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, StreamlingError) and what in str(error):
             raise
         wrapped = StreamlingError.wrap(error, what)
@@ -130,7 +130,14 @@ class MistakeInText(StreamlingError):
         self.excerpt = excerpt
 
 
+def exit_sentence(error: SystemExit) -> str:
+    """What a `SystemExit` means when it comes out of a plugin: the process is not the plugin's to end."""
+    return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+
+
 def _sentence(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return exit_sentence(error)
     try:
         text = str(error).strip()
     except Exception:

@@ -21,9 +21,9 @@ def test_a_file_that_cannot_be_written_is_an_error(project):
     assert result.err == "error: no/such/folder.json cannot be written: No such file or directory\n"
 
 
-def test_plugins_are_part_of_it(project, monkeypatch):
+def test_plugins_are_part_of_it_on_request(project, monkeypatch):
     from tests.cli.test_plan import SECRETIVE
 
     project.write("vault.py", SECRETIVE)
     monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "vault.py")
-    assert "acme.vault" in project.call("schema").out
+    assert "acme.vault" in project.call("schema", "--plugins").out

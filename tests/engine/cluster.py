@@ -13,9 +13,9 @@ from pathlib import Path
 
 from streamling.engine.class_path import spark_home, spark_jars
 from streamling.engine.command import jvm_command
+from streamling.engine.environment import jvm_environment
 from streamling.engine.executors import executor_environment
 from streamling.engine.java import find_java
-from streamling.engine.settings import jvm_environment
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 120

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streamling.engine.settings import jvm_environment, spark_settings
+from streamling.engine.environment import jvm_environment
+from streamling.engine.settings import spark_settings
 
 SCRATCH = Path("/scratch")
 

@@ -94,12 +94,16 @@ def test_secrets_come_from_the_configuration_under_any_spelling_of_their_name() 
     assert headers["X-Key"].get_secret_value() == "Bearer k3y-of-the-house"
 
 
-def test_nodes_types_and_references_may_be_variables() -> None:
+def test_the_upstream_may_be_a_variable() -> None:
     text = (
-        "sources:\n  s: {type: kafka, topic: t, primary_key: id}\nsinks:\n  out: {type: '${KIND}', from: '${SOURCE}'}\n"
+        "sources:\n  s: {type: kafka, topic: t, primary_key: id}\nsinks:\n  out: {type: blackhole, from: '${SOURCE}'}\n"
     )
-    assert str(parse(text)["out"]) == "blackhole sink 'out'"
     assert parse(text)["out"].upstreams == ("s",)
+
+
+def test_the_type_is_not_a_variable() -> None:
+    text = "sources:\n  s: {type: kafka, topic: t, primary_key: id}\nsinks:\n  out: {type: '${KIND}', from: s}\n"
+    assert "there is no sink type '${KIND}'" in problem(text).message
 
 
 @pytest.mark.parametrize(

@@ -169,8 +169,8 @@ def test_all_problems_are_told_together(tmp_path):
 
 
 def test_the_command_tells_a_broken_plugin_in_one_line_and_exits_78(tmp_path):
-    file = write(tmp_path, "mine.py", "import a_driver_nobody_has\n")
-    write(tmp_path, "pipeline.yaml", "sources: {}\n")
+    file = write(tmp_path, "mine.py", "import a_driver_nobody_has\n" + SINK.format(id="acme.out"))
+    write(tmp_path, "pipeline.yaml", "sources: {}\nsinks: {out: {type: acme.out}}\n")
     done = subprocess.run(
         [sys.executable, "-m", "streamling", "validate", "--static", "pipeline.yaml"],
         cwd=tmp_path,

@@ -109,7 +109,7 @@ def test_nothing_reads_from_it(app):
 def test_an_id_that_is_none_is_told_with_those_that_are(app):
     with pytest.raises(StreamlingError, match=r"plugin.side_output_ids: there is no side output 'acme.odit'") as caught:
         app(SIDE_OUTPUT_IDS="acme.odit")
-    assert caught.value.remedy == "use one of: acme.audit"
+    assert caught.value.remedy == "did you mean 'acme.audit'?"
 
 
 def test_options_that_do_not_fit_are_told(app):

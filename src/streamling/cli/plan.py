@@ -84,6 +84,7 @@ def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: boo
     runtime = SparkRuntime.start(
         master="local[1]",
         conf=config.spark.conf,
+        variables=config.spark.environment,
         cache_dir=config.cache_dir,
         connectors=run.connectors,
         quick=True,

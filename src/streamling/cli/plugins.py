@@ -81,7 +81,9 @@ def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool)
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "warn")
-    entries = [entry for entry in _entries(App.load(config_name).registry) if kind in (None, entry.kind)]
+    app = App.load(config_name)
+    app.plugins.load_all()
+    entries = [entry for entry in _entries(app.registry) if kind in (None, entry.kind)]
     if as_json:
         click.echo(json.dumps([asdict(entry) for entry in entries], indent=2, ensure_ascii=False))
         return ExitCode.OK

@@ -207,6 +207,7 @@ def _start_spark(
     runtime = SparkRuntime.start(
         master=config.spark.master,
         conf=config.spark.conf,
+        variables=config.spark.environment,
         cache_dir=config.cache_dir,
         connectors=connectors,
         debug=debug,

@@ -15,12 +15,14 @@ from streamling.cli.options import EXIT_CODES, config_option, debug_option
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it to FILE."
 )
+@click.option("--plugins", "with_plugins", is_flag=True, help="Cover the fields of plugins too, which imports them.")
 @config_option
 @debug_option
-def schema(output: Path | None, config_name: str | None, debug: bool) -> int:
+def schema(output: Path | None, with_plugins: bool, config_name: str | None, debug: bool) -> int:
     """Print the JSON Schema of the pipeline file, for completion, help and checks in your editor.
 
-    It covers the built-in node types and the plugins that this configuration loads.
+    It covers the built-in node types; nodes of other types may have any field. --plugins adds the types of installed
+    packages and of `plugin.path`, whose code runs for it.
 
     \b
     Write it next to your pipeline:
@@ -33,14 +35,17 @@ def schema(output: Path | None, config_name: str | None, debug: bool) -> int:
 
     \b
     Examples:
-      streamling schema -o pipeline.schema.json
+      streamling schema -o pipeline.schema.json --plugins
       streamling schema | jq '."$defs" | keys'
     """
     from streamling.app import App
     from streamling.errors import StreamlingError
     from streamling.pipeline.jsonschema import pipeline_schema
 
-    text = json.dumps(pipeline_schema(App.load(config_name).registry), indent=2, ensure_ascii=False)
+    app = App.load(config_name)
+    if with_plugins:
+        app.plugins.load_all()
+    text = json.dumps(pipeline_schema(app.registry), indent=2, ensure_ascii=False)
     if output is None:
         click.echo(text)
         return ExitCode.OK

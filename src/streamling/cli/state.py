@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -25,6 +26,7 @@ from streamling.cli.options import (
 
 if TYPE_CHECKING:
     from streamling.app import App
+    from streamling.config import AppConfig
     from streamling.state import StateBackend
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -160,7 +162,7 @@ def _opened(pipeline_file: str | None, config_name: str | None, node: str | None
 
     configure_logging("text", "warn")
     app = App.load(config_name)
-    names = None if pipeline_file is None else frozenset(one.name for one in app.pipeline(pipeline_file))
+    names = None if pipeline_file is None else _node_names(pipeline_file, app.config)
     found = find_state(app.config)
     if found is None:
         yield _Remembered(app, None, node, ())
@@ -170,6 +172,29 @@ def _opened(pipeline_file: str | None, config_name: str | None, node: str | None
         if node is not None:
             entries = _of_node(node, entries, names)
         yield _Remembered(app, backend, node, entries)
+
+
+def _node_names(pipeline_file: str, config: AppConfig) -> frozenset[str] | None:
+    """The names of the nodes in the file, without importing the plugins that check or rewrite it; None when a
+    preprocessor decides which nodes there are."""
+    from streamling.errors import InvalidPipeline, Problem
+    from streamling.pipeline.model import NodeKind
+    from streamling.pipeline.yaml import load_yaml
+
+    if config.plugin.preprocessor_ids:
+        return None
+    try:
+        document = load_yaml(Path(pipeline_file).read_bytes(), pipeline_file)
+    except OSError as error:
+        message = f"the pipeline file cannot be read: {error.strerror or error}"
+        raise InvalidPipeline([Problem(message, pipeline_file, remedy="check the path")]) from None
+    if document.problems:
+        raise InvalidPipeline(list(document.problems))
+    data = document.data if isinstance(document.data, dict) else {}
+    sections = [data.get(kind.section) for kind in NodeKind]
+    names = {str(name) for section in sections if isinstance(section, dict) for name in section}
+    attached = {f"{name}.{id}" for name in names for id in config.plugin.side_output_ids}
+    return frozenset(names | attached)
 
 
 def _entries(items: Mapping[str, Any], names: frozenset[str] | None) -> Iterator[_Entry]:

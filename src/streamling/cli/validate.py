@@ -83,6 +83,7 @@ def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, 
             runtime = SparkRuntime.start(
                 master="local[1]",
                 conf=app.config.spark.conf,
+                variables=app.config.spark.environment,
                 cache_dir=app.config.cache_dir,
                 connectors=run.connectors,
                 quick=True,

@@ -357,6 +357,10 @@ class Spark(Section):
 
     master: str = Field(default="local[*]", description="Spark master: this machine, or any cluster.")
     conf: values.PlainMap = Field(default={}, description="Spark settings; in the environment `k=v,k=v` or JSON.")
+    environment: values.Names = Field(
+        default=(),
+        description="Environment variables that Spark's processes see besides those they need; `AWS_*` names several.",
+    )
 
 
 class Network(Section):

@@ -136,7 +136,7 @@ def build_archive(
     """Build the archive for these settings in a process of its own and wait for it. Replaces an existing one."""
     order = _order(cache_dir, conf, connectors)
     with subprocess.Popen(
-        [sys.executable, "-m", "streamling.engine.training", order],
+        [sys.executable, "-P", "-m", "streamling.engine.training", order],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -174,7 +174,14 @@ def build_in_background(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "streamling.engine.training", "--background", _order(cache_dir, conf, connectors)],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "streamling.engine.training",
+                "--background",
+                _order(cache_dir, conf, connectors),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import subprocess
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from streamling.engine.class_path import spark_home
+from streamling.engine.environment import needed_variables
 from streamling.engine.java import Java
 from streamling.engine.trust import write_trust_store
 from streamling.errors import StreamlingError
@@ -95,7 +97,13 @@ def _run_ivy(line: list[str], artifacts: int, progress: Progress) -> str:
     """Run Ivy and return what it said; it marks each finished download."""
     words, done = [], 0
     with subprocess.Popen(
-        line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        line,
+        env=needed_variables(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     ) as process:
         assert process.stdout is not None
         try:

@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -18,10 +18,11 @@ from streamling.engine.archive import Archive, build_in_background
 from streamling.engine.class_path import class_path, unsigned
 from streamling.engine.command import jvm_command
 from streamling.engine.connectors import fetch_connectors, fetched_connectors
+from streamling.engine.environment import jvm_environment
 from streamling.engine.executors import executor_environment
 from streamling.engine.java import find_java
 from streamling.engine.jvm import Gateway, Jvm
-from streamling.engine.settings import jvm_environment, spark_settings
+from streamling.engine.settings import spark_settings
 from streamling.engine.timings import Timings
 from streamling.errors import StreamlingError
 from streamling.spark.master import is_local
@@ -78,12 +79,14 @@ class SparkRuntime:
         debug: bool = False,
         timings: Timings | None = None,
         record: bool = False,
+        variables: Iterable[str] = (),
     ) -> SparkRuntime:
         """Launch the JVM and return at once; PySpark is imported and the session built on another thread.
 
         ``connectors`` that are not in the cache yet are fetched first; those that are there are always loaded.
         ``quick`` is for short jobs: the start takes 0.5 s less, long runs are slower. ``debug`` copies what the JVM
-        prints to stderr. ``record`` makes the JVM write the start-up archive when it is stopped.
+        prints to stderr. ``record`` makes the JVM write the start-up archive when it is stopped. ``variables`` names
+        environment variables that Spark's processes see besides those they need.
         """
         connectors |= fetched_connectors(cache_dir)
         order = _Order(master, dict(conf or {}), cache_dir, connectors, timings or Timings(), record)
@@ -98,7 +101,7 @@ class SparkRuntime:
         command = replace(command, class_path=unsigned(command.class_path, cache_dir))
         line = command.line([*own, *(archive.record() if record else archive.use())])
         try:
-            env = jvm_environment(master, os.environ)
+            env = jvm_environment(master, os.environ, variables)
             if master.startswith("local-cluster"):
                 env |= executor_environment(java, scratch.path)
             jvm = Jvm(line, env, scratch.path, debug=debug, locks=[scratch.lock])

@@ -1,19 +1,15 @@
-"""Spark's settings and environment as streamling wants them; what the user sets in ``spark.conf`` wins."""
+"""Spark's settings as streamling wants them; what the user sets in ``spark.conf`` wins."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from streamling.spark.master import is_local, local_cores, on_this_machine
 
-_LOOPBACK = "127.0.0.1"
-
-#: Spark's own variables that keep their meaning on a cluster; the others would steer its launch scripts
-_KEPT_ON_CLUSTER = ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS", "SPARK_USER")
+LOOPBACK = "127.0.0.1"
 
 _ALWAYS = {
     "spark.app.name": "streamling",
@@ -70,27 +66,9 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path) -> dict[
         settings["spark.task.maxDirectResultSize"] = "100m"
     if on_this_machine(master):
         settings |= {
-            "spark.driver.host": _LOOPBACK,
-            "spark.driver.bindAddress": _LOOPBACK,
+            "spark.driver.host": LOOPBACK,
+            "spark.driver.bindAddress": LOOPBACK,
             "spark.authenticate": "true",
             "spark.authenticate.secret": secrets.token_hex(32),
         }
     return {**settings, **{key: str(value) for key, value in conf.items()}, "spark.master": master}
-
-
-def jvm_environment(master: str, environ: Mapping[str, str], python: str = sys.executable) -> dict[str, str]:
-    """The environment of the JVM: the user's, without what would steer Spark's own scripts."""
-    kept = () if on_this_machine(master) else _KEPT_ON_CLUSTER
-    env = {
-        name: value
-        for name, value in environ.items()
-        if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONSTARTUP")) or name in kept
-    }
-    env["PYSPARK_PYTHON"] = env["PYSPARK_DRIVER_PYTHON"] = python
-    # Python workers unpickle functions of this package, also when it runs from a source folder.
-    package = str(Path(__file__).parents[2])
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, (package, environ.get("PYTHONPATH"))))
-    if on_this_machine(master):
-        # Saves the look-up of the host name and the warning about its result.
-        env |= {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_LOCAL_HOSTNAME": "localhost"}
-    return env

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import NodeOptions
+from streamling.pipeline.suggest import did_you_mean
 from streamling.plugins.registry import NodeType, Registry
 
 
@@ -40,9 +41,8 @@ def _options_class(id: str, registry: Registry) -> type[NodeOptions]:
         known = [each for each in registry.ids(NodeKind.TRANSFORM) if _side_output(each, registry)]
         raise StreamlingError.user(
             f"plugin.side_output_ids: there is no side output '{id}'",
-            remedy=f"use one of: {', '.join(known)}"
-            if known
-            else "put its file on plugin.path, or install its package",
+            remedy=did_you_mean(id, [*known, *registry.declared])
+            or (f"use one of: {', '.join(known)}" if known else "put its file on plugin.path, or install its package"),
         )
     return found.options
 

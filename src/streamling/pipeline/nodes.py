@@ -106,7 +106,7 @@ def _type_remedy(id: str, kind: NodeKind, registry: Registry) -> str:
     if elsewhere is not None:
         return f"'{id}' is a {elsewhere}: move it to the section '{elsewhere.section}'"
     plugin = "if it is a plugin, set 'plugin.path' or install its package"
-    return did_you_mean(id, registry.ids(kind), plugin) or plugin
+    return did_you_mean(id, [*registry.ids(kind), *registry.declared], plugin) or plugin
 
 
 def _no_dead_letters(draft: Draft, registry: Registry) -> Problem:

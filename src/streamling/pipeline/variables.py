@@ -8,7 +8,7 @@
 =======================  ======================================================================
 
 Fields that hold a program (`ProgramText`: SQL, filters, scripts) keep their ``${…}`` as written, because JavaScript
-templates use the same spelling. Keys are never touched.
+templates use the same spelling. Keys and the `type` of a node are never touched.
 """
 
 from __future__ import annotations
@@ -76,11 +76,9 @@ class _Expansion:
     def node(self, fields: Any, kind: NodeKind, path: Path, registry: Registry) -> Any:
         if not isinstance(fields, dict):
             return fields
-        type_ = self.value(fields.get("type"), str, (*path, "type"))
-        found = registry.get(kind, type_) if isinstance(type_, str) else None
-        if found is None:
-            return fields  # which is a mistake of its own
-        return {**self.value(fields, found.options, path), "type": type_}
+        # which plugins are imported must not depend on the environment: a type is written out
+        found = registry.get(kind, fields["type"]) if isinstance(fields.get("type"), str) else None
+        return fields if found is None else self.value(fields, found.options, path)
 
     def value(self, value: Any, expected: Any, path: Path) -> Any:
         """``value`` of a field that takes ``expected``, an annotation of pydantic's."""

@@ -10,7 +10,7 @@ import inspect
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -19,12 +19,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.errors import InvalidPipeline, Problem, StreamlingError, exit_sentence
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.functions import SqlFunction
 from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
+from streamling.plugins.scan import declared_ids
 from streamling.plugins.side_outputs import SideOutput
 from streamling.spark.pickling import FILE_MODULE
 
@@ -65,14 +66,45 @@ def kind_of(operator: object) -> NodeKind:
 def load_plugins(registry: Registry, path: str | Path | None) -> Registry:
     """Register everything that is installed and everything below ``path`` (a file or a folder); raises
     `InvalidPipeline` with all that could not be loaded."""
-    loading = _Loading(registry)
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        loading.add_entry_point(entry)
-    for file in _files(path):
-        loading.add_file(file)
-    if loading.problems:
-        raise InvalidPipeline(loading.problems)
+    Plugins(registry, path).load_all()
     return registry
+
+
+class Plugins:
+    """What is installed and what lies on ``plugin.path``. Importing a plugin runs its code, so each is imported only
+    when somebody names it."""
+
+    def __init__(self, registry: Registry, path: str | Path | None) -> None:
+        self._registry = registry
+        self._path = path
+        self._loaded: set[EntryPoint | Path] = set()
+
+    def load_all(self) -> None:
+        """Import all of them; raises `InvalidPipeline` with all that could not be loaded."""
+        self._load(lambda ids: True)
+
+    def load_named(self, text: str) -> None:
+        """Import those whose id occurs in ``text``, and files that do not say which ids they declare."""
+        folded = text.casefold()  # functions are called in any case
+        self._load(lambda ids: any(id.casefold() in folded for id in ids))
+
+    def _load(self, is_wanted: Callable[[Collection[str]], bool]) -> None:
+        loading = _Loading(self._registry)
+        declared: set[str] = set()
+        for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+            declared.add(entry.name)
+            if entry not in self._loaded and is_wanted((entry.name,)):
+                self._loaded.add(entry)
+                loading.add_entry_point(entry)
+        for file in _files(self._path):
+            ids = declared_ids(file)
+            declared |= ids or frozenset()
+            if file not in self._loaded and (ids is None or is_wanted(ids)):
+                self._loaded.add(file)
+                loading.add_file(file)
+        self._registry.declared = frozenset(declared)
+        if loading.problems:
+            raise InvalidPipeline(loading.problems)
 
 
 class _Loading:
@@ -86,7 +118,7 @@ class _Loading:
         origin = f"package {entry.dist.name}" if entry.dist else entry.value
         try:
             operator = entry.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             message = f"plugin '{entry.name}' of {origin} could not be loaded: {_sentence(error)}"
             self.problems.append(Problem(message, remedy="update or uninstall the package"))
         else:
@@ -95,7 +127,7 @@ class _Loading:
     def add_file(self, file: Path) -> None:
         try:
             module = _import(file)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             line, column = _place(error, file)
             message = f"the plugin file could not be loaded: {_sentence(error)}"
             self.problems.append(Problem(message, str(file), line, column))
@@ -154,11 +186,13 @@ def _marked(module: ModuleType) -> Iterator[tuple[str, Any]]:
 # ── what to tell the author ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return exit_sentence(error)
     return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}".rstrip(": ")
 
 
-def _place(error: Exception, file: Path) -> tuple[int, int]:
+def _place(error: BaseException, file: Path) -> tuple[int, int]:
     """The line of ``file`` that the error came from."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return error.lineno or 0, error.offset or 0

@@ -80,6 +80,8 @@ class Registry:
         self._types: dict[tuple[NodeKind, str], NodeType] = {}
         self._preprocessors: dict[str, type[Preprocessor]] = {}
         self._functions: dict[str, type[SqlFunction]] = {}
+        #: ids of plugins that have not been imported; of which kind they are is not known
+        self.declared: frozenset[str] = frozenset()
 
     @classmethod
     def builtin(cls) -> Registry:
