@@ -37,6 +37,7 @@ from streamling.sinks.memory import MemorySink
 from streamling.spark.failures import FailedOnExecutor, failure_of
 from streamling.state.memory import MemoryState
 from streamling.telemetry.metrics import Distribution
+from tests.engine.harness import Bench as EngineBench
 
 PLUGINS = Path(__file__).with_name("spreading.py")
 
@@ -100,6 +101,25 @@ def built(operator: Any, **options: Any) -> Built:
 
 def function(operator: Any, **options: Any) -> Any:
     return on_executor(built(operator, **options), operator)
+
+
+@pytest.mark.spark
+def test_columns_that_appear_go_through_a_transform_on_executors(spark):
+    text = """
+    sources: {rows: {type: numbers, primary_key: id}}
+    transforms:
+      scripted:
+        {type: script, from: rows, primary_key: id, language: js, script: "function process(row) { return row }"}
+    sinks: {out: {type: memory, from: scripted}}
+    """
+    analysis = EngineBench(spark).prepare(text).analysis
+    assert analysis is not None
+    scripted = analysis.built["scripted"]
+    transform = ExecutorTransform(scripted.operator, scripted)
+    frames = [spark.sql(f"SELECT 1L AS id, 'n' AS name{more}, 'i' AS _gs_op") for more in ("", ", 'x' AS note", "")]
+    found = [transform.apply(spark, {"rows": frame}).toArrow().to_pylist() for frame in frames]
+    plain = {"id": 1, "name": "n", "_gs_op": "i"}
+    assert found == [[plain], [{"id": 1, "name": "n", "note": "x", "_gs_op": "i"}], [plain]]
 
 
 # ── the decision ─────────────────────────────────────────────────────────────────────────────────────────────

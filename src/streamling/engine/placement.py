@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from streamling.engine.analysis import Built
+from streamling.engine.arriving import ArrivingColumns, LeftOutColumns
 from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
@@ -75,14 +76,33 @@ class ExecutorTransform(FrameTransform[Any]):
     def __init__(self, operator: Transform[Any], built: Built) -> None:
         super().__init__(operator.context)
         self._operator = operator
+        self._built = built
         self._function = on_executor(built)
-        self._schema = built.schema
+        #: what runs where other columns arrive than declared, by these columns
+        self._others: dict[str, tuple[ArrowMap, pa.Schema]] = {}
+        self._left_out = LeftOutColumns(operator.context.log)
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         from streamling.types.spark import to_spark_schema
 
         frame = inputs[self.context.options.upstreams()[0]]
-        return map_in_arrow(frame, self._function, to_spark_schema(self._schema))
+        function, schema = self._for_columns(frame)
+        return map_in_arrow(frame, function, to_spark_schema(schema))
+
+    def _for_columns(self, frame: DataFrame) -> tuple[ArrowMap, pa.Schema]:
+        from streamling.types.spark import to_arrow_schema
+
+        columns = ArrivingColumns(self._built.input_schema)
+        if not columns.changed_by(to_arrow_schema(frame.schema)):
+            return self._function, self._built.schema
+        key = str(columns.schema)
+        if key not in self._others:
+            operator = self._operator.with_input(columns.schema)
+            output = operator.output_schema()
+            self._left_out.report(self._built.input_schema, columns.schema, output)
+            grown = replace(self._built, operator=operator, input_schema=columns.schema, schema=output)
+            self._others[key] = on_executor(grown), output
+        return self._others[key]
 
     def explain(self, error: Exception) -> StreamlingError | None:
         return failure_of(error, self.context.name) or self._operator.explain(error)

@@ -21,6 +21,9 @@ class SiftedTransform(Transform[Any]):
     def output_schema(self) -> pa.Schema:
         return self._transform.output_schema()
 
+    def with_input(self, schema: pa.Schema) -> SiftedTransform:
+        return SiftedTransform(self._transform.with_input(schema))
+
     def process(self, batch: pa.RecordBatch) -> pa.RecordBatch | Calls[Any]:
         made: list[pa.RecordBatch | Calls[Any]] = []
         sift(lambda part: made.append(self._transform.process(part)), batch, self.context.reject)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamling.engine.arriving import ArrivingColumns, LeftOutColumns
 from streamling.engine.limit import RowLimit
 from streamling.engine.meter import Meter
 from streamling.engine.network import Outlet
@@ -72,10 +73,13 @@ class TransformWork:
         outlet: Outlet,
         rows: Callable[[str, pa.RecordBatch], Rows],
         meter: Meter,
+        left_out: LeftOutColumns,
     ) -> None:
         self._lane = lane
         self._transform = transform
         self._schema = schema
+        self._arriving = ArrivingColumns(transform.context.input_schema)
+        self._left_out = left_out
         self._outlet = outlet
         self._ports = outlet.ports()
         self._rows = rows
@@ -88,6 +92,9 @@ class TransformWork:
         self._transform.open()
 
     def process(self, batch: pa.RecordBatch) -> None:
+        if self._arriving.changed_by(batch.schema):
+            self._emit(self._results.rest())
+            self._take_up_columns()
         self._emit(self._results.add(batch))
 
     def proceed(self) -> None:
@@ -107,6 +114,15 @@ class TransformWork:
 
     def close(self) -> None:
         self._transform.close()
+
+    def _take_up_columns(self) -> None:
+        """Go on with an instance for the columns that arrive now; nothing is under way."""
+        old, new = self._transform, self._transform.with_input(self._arriving.schema)
+        self._schema = new.output_schema()
+        self._left_out.report(old.context.input_schema, self._arriving.schema, self._schema)
+        new.open()
+        self._transform = new
+        old.close()
 
     def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch | Calls[Any]:
         began = time.monotonic()

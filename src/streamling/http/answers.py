@@ -10,7 +10,7 @@ import pyarrow as pa
 from streamling.errors import BadRow
 from streamling.plugins.operators import OP_COLUMN
 from streamling.types.from_json import UnfitValue, arrow_column, parse_json
-from streamling.types.spark import sql_type
+from streamling.types.spark import sql_type, to_carriers
 
 _KINDS: Final = ("i", "u", "d")
 _KIND_NAMES: Final = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
@@ -90,7 +90,12 @@ class Answers:
                 f"the endpoint answered {error.shown} for column '{field.name}', expected {kind}",
                 remedy="let the endpoint answer in that type, or declare another one in schema_override",
             ) from None
-        return column if kind == field.type else column.cast(field.type)
+        return column if kind == field.type else _held(column)
+
+
+def _held(column: pa.Array) -> pa.Array:
+    """Wide numbers as Spark holds them."""
+    return to_carriers(pa.table({"": column})).column(0).combine_chunks()
 
 
 def _broken(what: str) -> BadRow:

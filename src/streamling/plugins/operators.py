@@ -30,7 +30,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -270,6 +270,11 @@ class Transform(Operator[OptionsT]):
         """Called once per batch, never with an empty one; may return any number of rows, or the calls that they
         depend on. A stateless function of its argument: after a crash the same rows come again, cut into other
         batches."""
+
+    def with_input(self, schema: pa.Schema) -> Transform[OptionsT]:
+        """An instance for rows with other columns: a source may gain some while the pipeline runs. The engine opens it
+        and closes this one; between the two no call is under way."""
+        return type(self)(replace(self.context, input_schema=schema))
 
     def marker(self, epoch: int) -> None:
         """All rows of ``epoch`` have been processed by this instance."""

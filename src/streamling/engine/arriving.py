@@ -1,0 +1,74 @@
+"""The columns that arrive at an Arrow transform: those it was planned for, until its source gains or loses some."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pyarrow as pa
+
+from streamling.types.spark import carrier
+
+
+class ArrivingColumns:
+    """The input schema of one transform instance, compared with each batch."""
+
+    def __init__(self, declared: pa.Schema) -> None:
+        self.schema = declared
+        self._last: pa.Schema | None = None
+
+    def changed_by(self, arriving: pa.Schema) -> bool:
+        """Whether a batch of ``arriving`` has other columns than those before. `schema` is the new one from then on."""
+        if self._last is not None and arriving.equals(self._last):
+            return False
+        self._last = arriving
+        if arriving.names == self.schema.names and all(map(_same_column, self.schema, arriving)):
+            return False
+        self.schema = pa.schema([self._field(field) for field in arriving])
+        return True
+
+    def _field(self, arriving: pa.Field) -> pa.Field:
+        """What was declared knows more than what Spark hands over."""
+        number = self.schema.get_field_index(arriving.name)
+        known = self.schema.field(number) if number >= 0 else None
+        return known if known is not None and _same_column(known, arriving) else arriving
+
+
+def _same_column(declared: pa.Field, arriving: pa.Field) -> bool:
+    """Whether a column arrives as declared, or as Spark hands over what was declared."""
+    if declared.type == arriving.type:
+        return True
+    found = _plain(arriving.type)
+    return bool(found == _plain(declared.type) or found == _plain(carrier(declared.type)))
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """Without what differs between a declared type and one out of Spark: whether parts may be null, the names of list
+    items, the unit of times."""
+    if pa.types.is_time64(type_):
+        return pa.time64("us")
+    if pa.types.is_map(type_):
+        return pa.map_(_plain(type_.key_type), _plain(type_.item_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, _plain(field.type)) for field in type_])
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        return pa.list_(_plain(type_.value_type))
+    return type_
+
+
+class LeftOutColumns:
+    """Reports new input columns that a node leaves out, each once. Shared by the instances of the node."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._reported: set[str] = set()
+        self._lock = threading.Lock()
+
+    def report(self, before: pa.Schema, after: pa.Schema, output: pa.Schema) -> None:
+        appeared = [name for name in after.names if name not in before.names and name not in output.names]
+        with self._lock:
+            new = [name for name in appeared if name not in self._reported]
+            self._reported.update(new)
+        if new:
+            names = ", ".join(f"'{name}'" for name in new)
+            self._log.warning("columns have appeared in the input that are not part of the output: %s", names)
