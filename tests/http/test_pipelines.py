@@ -246,9 +246,9 @@ def test_the_example_prints_the_good_orders(tmp_path):
     assert run.returncode == 0, run.stderr
     rows = sorted((json.loads(line)["data"] for line in printed.splitlines()), key=lambda row: row["id"])
     assert rows == [
-        {"id": 2, "country": "FR", "score": 2.5},
-        {"id": 3, "country": "IT", "score": 0.8},
-        {"id": 4, "country": "ES", "score": 0.51},
+        {"id": 2, "country": "FR", "score": 2.5, "_gs_op": "i"},
+        {"id": 3, "country": "IT", "score": 0.8, "_gs_op": "i"},
+        {"id": 4, "country": "ES", "score": 0.51, "_gs_op": "i"},
     ]
 
 

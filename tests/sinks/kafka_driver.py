@@ -106,7 +106,9 @@ class KafkaSinkBench(Bench):
         assert message.value is not None
         json_text = message.value[:1] == b"{"
         value = json.loads(message.value) if json_text else decode(self.schemas, message.value)
-        return {**value, "_gs_op": _OPERATIONS[message.header("dbz.op")]}
+        operation = _OPERATIONS[message.header("dbz.op")]
+        assert value.get("_gs_op", operation) == operation, "payload and header disagree"
+        return {**value, "_gs_op": operation}
 
 
 def record(*fields: Any, **extra: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from streamling.dev.avro import decode
 from streamling.sinks._kafka_messages import ORDER, by_key, in_order, last_per_key
 from tests.sinks.kafka_driver import KafkaSinkBench, numbered, people, record
 
@@ -51,13 +52,20 @@ def test_parallel_producers(bench: KafkaSinkBench) -> None:
     assert sorted(row["id"] for row in bench.rows(topic)) == list(range(200))
 
 
-def test_the_header_tells_the_operation_and_the_value_does_not(bench: KafkaSinkBench) -> None:
+@pytest.mark.parametrize("format", ["avro", "json"])
+def test_header_and_value_carry_the_operation(bench: KafkaSinkBench, format: str) -> None:
     topic = bench.topic()
-    bench.write(topic, people((1, "a", "i"), (2, "b", "u"), (3, None, "d")), topic_partitions=1)
+    rows = people((1, "a", "i"), (2, "b", "u"), (3, None, "d"), (4, "e", None), (5, "f", "?"))
+    bench.write(topic, rows, topic_partitions=1, data_format=format)
     messages = bench.messages(topic)
-    assert [message.headers for message in messages] == [(("dbz.op", op),) for op in (b"c", b"u", b"d")]
-    assert [message.key for message in messages] == [b"1", b"2", b"3"]
-    assert "_gs_op" not in str(bench.schemas.schema(int.from_bytes(messages[0].value[1:5], "big")))
+    assert [message.headers for message in messages] == [(("dbz.op", op),) for op in (b"c", b"u", b"d", b"c", b"c")]
+    assert [message.key for message in messages] == [b"1", b"2", b"3", b"4", b"5"]
+    if format == "json":
+        assert messages[0].value == b'{"id":1,"name":"a","_gs_op":"i"}'
+        values = [json.loads(message.value) for message in messages]
+    else:
+        values = [decode(bench.schemas, message.value) for message in messages]
+    assert [value["_gs_op"] for value in values] == ["i", "u", "d", "i", "i"]
 
 
 def test_a_key_of_several_columns_is_joined_by_colons(bench: KafkaSinkBench) -> None:
@@ -98,6 +106,7 @@ def test_json_spells_values_as_the_other_sinks_do(bench: KafkaSinkBench) -> None
         "inner": {"at": "2024-01-01T00:00:00"},
         "named": {"k": "0a"},
         "nothing": None,
+        "_gs_op": "i",
     }
 
 
@@ -163,7 +172,7 @@ def test_an_existing_topic_stays_as_it_is(bench: KafkaSinkBench) -> None:
 
 def test_a_subject_without_schema_gets_a_nullable_record_with_its_key(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
-    bench.write(topic, numbered(0, 1))
+    bench.write(topic, numbered(0, 1), sql="SELECT *, 1 AS sure FROM given")
     (message,) = bench.messages(topic)
     answer = bench.schemas._ask(f"/subjects/{topic}-value/versions/latest")
     nothing, written = json.loads(answer["schema"])
@@ -172,6 +181,8 @@ def test_a_subject_without_schema_gets_a_nullable_record_with_its_key(bench: Kaf
     assert written["fields"] == [
         {"name": "id", "type": "long"},
         {"name": "name", "type": ["null", "string"], "default": None},
+        {"name": "_gs_op", "type": "string"},
+        {"name": "sure", "type": "long"},
     ]
     assert message.value[:6] == b"\0" + answer["id"].to_bytes(4, "big") + b"\x02"
 
@@ -190,6 +201,17 @@ def test_an_existing_schema_is_written_with(bench: KafkaSinkBench) -> None:
     bench.write(topic, rows)
     expected = {"name": "a", "id": 1.0, "note": None, "level": 3, "label": "it's", "_gs_op": "i"}
     assert bench.rows(topic) == [expected]
+    assert bench.schemas._ask(f"/subjects/{topic}-value/versions") == [1]
+
+
+def test_a_schema_without_the_operation_leaves_it_to_the_header(bench: KafkaSinkBench) -> None:
+    """Topics written before values carried `_gs_op` keep their schema."""
+    old = ["null", record(("id", "long"), ("name", ["null", "string"], None))]
+    topic = bench.create(bench.topic(), schema=old)
+    bench.write(topic, people((1, "a", "u")))
+    (message,) = bench.messages(topic)
+    assert decode(bench.schemas, message.value) == {"id": 1, "name": "a"}
+    assert message.header("dbz.op") == b"u"
     assert bench.schemas._ask(f"/subjects/{topic}-value/versions") == [1]
 
 

@@ -169,6 +169,34 @@ def test_times_with_a_zone_and_wider_numbers_fit(bench: Copying) -> None:
     assert bench.row(message) == {"id": 7, "a": _NOON, "b": 7, "c": Decimal("7.00"), "_gs_op": "i"}
 
 
+def test_changes_survive_two_topics_with_the_schema_of_the_sink(bench: Copying) -> None:
+    """Columns that the source cannot leave out stay required; a tombstone, which has none of them, stays one."""
+    schema = record(("id", "long"), ("v", "long"), ("s", ["null", "string"], None))
+    topic = bench.create(bench.topic(), schema=schema)
+    id = bench.schemas.register(f"{topic}-value", schema)
+    sent = [({"id": 1, "v": 11, "s": "a"}, b"c"), ({"id": 1, "v": 12, "s": None}, b"u"), ({"id": 2, "v": 1}, b"d")]
+    values = [Message(_framed(id, schema, row), headers=(("dbz.op", op),)) for row, op in sent]
+    produce(bench.kafka.brokers, topic, [*values, Message(None, key=b"3")])
+    first, second = bench.topic(), bench.topic()
+    for target in (first, second):
+        create_topic(bench.kafka.brokers, target)
+    bench.copy(topic, first, 4, deduplicate=False)
+    found = bench.copy(first, second, 4, deduplicate=False)
+    latest = json.loads(bench.schemas._ask(f"/subjects/{second}-value/versions/latest")["schema"])[1]
+    assert [(field["name"], field["type"]) for field in latest["fields"]] == [
+        ("id", "long"),
+        ("v", "long"),
+        ("s", ["null", "string"]),
+        ("_gs_op", "string"),
+    ]
+    assert [bench.row(message) for message in found[:3]] == [
+        {"id": 1, "v": 11, "s": "a", "_gs_op": "i"},
+        {"id": 1, "v": 12, "s": None, "_gs_op": "u"},
+        {"id": 2, "v": 1, "s": None, "_gs_op": "d"},
+    ]
+    assert (found[3].key, found[3].value, found[3].header("dbz.op")) == (b"3", None, b"d")
+
+
 def test_operations_and_nulls_arrive_as_they_left(bench: Copying) -> None:
     schema = record(("id", "long"), ("name", ["null", "string"], None), doc=json.dumps({"primaryKeys": ["id"]}))
     topic = bench.create(bench.topic(), schema=schema)

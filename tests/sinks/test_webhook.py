@@ -63,13 +63,13 @@ def test_every_row_arrives(count):
         ({}, b'[{"id":0,"name":"n0","_gs_op":"i"},\n{"id":1,"name":"n1","_gs_op":"i"}]\n'),
         (
             {"payload_version": 1},
-            b'[{"metadata":{"op":"i"},"data":{"id":0,"name":"n0"}},\n'
-            b'{"metadata":{"op":"i"},"data":{"id":1,"name":"n1"}}]\n',
+            b'[{"metadata":{"op":"i"},"data":{"id":0,"name":"n0","_gs_op":"i"}},\n'
+            b'{"metadata":{"op":"i"},"data":{"id":1,"name":"n1","_gs_op":"i"}}]\n',
         ),
         ({"one_row_per_request": True}, b'{"id":0,"name":"n0","_gs_op":"i"}'),
         (
             {"one_row_per_request": True, "payload_version": 1},
-            b'{"metadata":{"op":"i"},"data":{"id":0,"name":"n0"}}',
+            b'{"metadata":{"op":"i"},"data":{"id":0,"name":"n0","_gs_op":"i"}}',
         ),
     ],
 )

@@ -79,9 +79,9 @@ def test_rows_go_out_and_answers_come_in_for_each_payload_form(version, one_row,
         made.finish(batches(10))
     assert names(made) == [f"updated-n{n}" for n in range(10)]
     assert len(server.requests) == requests
-    row = {"id": 0, "name": "n0"}
+    row = {"id": 0, "name": "n0", "_gs_op": "i"}
     first = sorted(server.requests, key=lambda request: request.text)[0].rows[0]
-    assert first == ({**row, "_gs_op": "i"} if version == 0 else {"metadata": {"op": "i"}, "data": row})
+    assert first == (row if version == 0 else {"metadata": {"op": "i"}, "data": row})
 
 
 def test_twenty_rows_with_a_batch_size_of_five_are_four_requests():
@@ -175,6 +175,7 @@ def test_one_row_may_become_several():
         (0, [{"id": 0, "name": "a", "_gs_op": "d"}, {"id": 1, "name": "b", "_gs_op": "u"}]),
         (1, [{"metadata": {"op": "d"}, "data": {"id": 0}}, {"metadata": {"op": "u"}, "data": {"id": 1}}]),
         (1, [{"data": {"id": 0, "_gs_op": "d"}}, {"data": {"id": 1, "_gs_op": "u"}}]),
+        (1, [{"metadata": {"op": "i"}, "data": {"id": n, "_gs_op": op}} for n, op in enumerate("du")]),
     ],
 )
 def test_the_answer_decides_the_row_kind(version, answer):

@@ -63,9 +63,10 @@ class Answers:
 
     def _kind(self, row: dict[str, Any], data: dict[str, Any], number: int, count: int, sent: Sequence[str]) -> str:
         """What the answer says; else that of the row which was sent, when there is no doubt which one it was."""
+        kind = data.get(OP_COLUMN)
         metadata = row.get("metadata") if self._version == 1 else None
-        said = metadata.get("op") if isinstance(metadata, dict) else None
-        kind = said if said is not None else data.get(OP_COLUMN)
+        if kind is None and isinstance(metadata, dict):
+            kind = metadata.get("op")
         if kind is None and count == len(sent):
             kind = sent[number]
         elif kind is None and len(set(sent)) == 1:

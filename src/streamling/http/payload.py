@@ -3,7 +3,7 @@
 | `payload_version` | a row |
 |---|---|
 | 0 | `{"id": 1, "_gs_op": "i"}` |
-| 1 | `{"metadata": {"op": "i"}, "data": {"id": 1}}` |
+| 1 | `{"metadata": {"op": "i"}, "data": {"id": 1, "_gs_op": "i"}}` |
 
 A request carries an array of rows, or one row alone with `one_row_per_request`.
 """
@@ -98,8 +98,7 @@ class Payload:
             if self.version == 0:
                 yield from (row.encode() for row in json_rows(part))
             else:
-                data = part.drop_columns([OP_COLUMN]) if OP_COLUMN in part.schema.names else part
-                for operation, row in zip(operations(part), json_rows(data), strict=True):
+                for operation, row in zip(operations(part), json_rows(part), strict=True):
                     yield f'{{"metadata":{{"op":{encode_basestring(operation)}}},"data":{row}}}'.encode()
 
 

@@ -17,6 +17,7 @@ from streamling.errors import StreamlingError
 from streamling.sinks._kafka_scalars import LOGICAL, Fitted, Kind, MisfitError, enum, fixed, plain
 from streamling.sql.plan import quoted
 from streamling.types.avro import record_of
+from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import logical_type
 
 #: unions that one column type stands for
@@ -25,22 +26,25 @@ _WIDENED = {frozenset({"int", "long"}): pa.int64(), frozenset({"float", "double"
 
 @dataclass(frozen=True)
 class Encoding:
-    """How rows become Avro: the record schema for Spark's encoder, Spark SQL for each of its fields, and what stands
-    before the record in a message when the schema is a union."""
+    """How rows become Avro: the record schema for Spark's encoder, Spark SQL for each of its fields, what stands
+    before the record in a message when the schema is a union, and the columns that have nulls although the schema
+    allows none."""
 
     schema: dict[str, Any]
     values: Mapping[str, str]
     branch: bytes
+    required: tuple[str, ...]
 
 
 def encoding(schema: Any, columns: pa.Schema) -> Encoding:
-    """``columns`` are those of a DataFrame (`to_arrow_schema`). Raises a user's error naming what does not fit."""
+    """``columns`` are those of a DataFrame (`to_arrow_schema`). Raises a user's error naming what does not fit.
+    A schema without ``_gs_op`` is accepted: the header has it too."""
     record = record_of(schema)
     fit, fields, values = _Fitting(), [], {}
     fit.name(record)
     known = {field["name"]: field for field in record["fields"]}
     for column in columns:
-        if column.name not in known:
+        if column.name not in known and column.name != OP_COLUMN:
             raise StreamlingError.user(
                 f"column '{column.name}' is not in the schema, which has {', '.join(known)}",
                 remedy="register a schema that has it, or leave the column out with a sql transform",
@@ -61,7 +65,12 @@ def encoding(schema: Any, columns: pa.Schema) -> Encoding:
             ) from None
         fields.append({**field, "type": fitted.schema})
         values[name] = (fitted.value or "{0}").replace("{0}", quoted(name))
-    return Encoding({**record, "fields": fields}, values, _branch(schema, record))
+    required = tuple(column.name for column in columns if column.nullable and _is_required(known.get(column.name)))
+    return Encoding({**record, "fields": fields}, values, _branch(schema, record), required)
+
+
+def _is_required(field: Mapping[str, Any] | None) -> bool:
+    return field is not None and field["type"] != "null" and "null" not in field["type"]
 
 
 def _branch(schema: Any, record: Any) -> bytes:

@@ -25,16 +25,23 @@ NULL_KEY = "streamling: no key in "
 #: number of a row in source order
 ORDER = "__streamling_order"
 _KEY = "__streamling_key"
+_OPERATION = f"CASE {OP_COLUMN} WHEN 'u' THEN 'u' WHEN 'd' THEN 'd' ELSE 'i' END"
 _HEADER = f"""array(named_struct('key', 'dbz.op', 'value', CASE {OP_COLUMN} WHEN 'u' THEN X'75' WHEN 'd' THEN X'64'
     ELSE X'63' END))"""
+
+
+def with_operation(frame: DataFrame) -> DataFrame:
+    """The rows with ``_gs_op`` as one of i, u and d, so that value and header always agree."""
+    from pyspark.sql import functions as f
+
+    return frame.withColumn(OP_COLUMN, f.expr(_OPERATION) if OP_COLUMN in frame.columns else f.lit("i"))
 
 
 def messages(frame: DataFrame, key: str, value: Column) -> DataFrame:
     """What Spark's Kafka writer takes."""
     from pyspark.sql import functions as f
 
-    header = _HEADER if OP_COLUMN in frame.columns else "array(named_struct('key', 'dbz.op', 'value', X'63'))"
-    return frame.select(f.expr(key).alias("key"), value.alias("value"), f.expr(header).alias("headers"))
+    return frame.select(f.expr(key).alias("key"), value.alias("value"), f.expr(_HEADER).alias("headers"))
 
 
 def key_text(primary_key: Sequence[str], columns: pa.Schema) -> str:
@@ -62,14 +69,17 @@ def _literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def avro_value(encoding: Encoding, id: int) -> Column:
-    """A row in the registry's framing: a zero byte, four bytes of schema id, the record."""
+def avro_value(encoding: Encoding, id: int, primary_key: Sequence[str]) -> Column:
+    """A row in the registry's framing: a zero byte, four bytes of schema id, the record. A deleted row that lacks a
+    required value has nothing but its key, as a tombstone does, and is written as one."""
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import to_avro
 
     record = f.struct(*(f.expr(value).alias(name) for name, value in encoding.values.items()))
     frame = b"\x00" + id.to_bytes(4, "big") + encoding.branch
-    return f.concat(f.lit(bytearray(frame)), to_avro(record, json.dumps(encoding.schema)))
+    value = f.concat(f.lit(bytearray(frame)), to_avro(record, json.dumps(encoding.schema)))
+    lacking = " OR ".join(f"{quoted(name)} IS NULL" for name in encoding.required if name not in primary_key)
+    return f.when(f.expr(f"NOT ({OP_COLUMN} = 'd' AND ({lacking}))"), value) if lacking else value
 
 
 # ── order ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import LOGICAL, logical_type
 from streamling.types.wide import I256, U256, WideDecimal
 
@@ -35,13 +36,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def value_schema(topic: str, columns: pa.Schema, primary_key: Collection[str]) -> list[Any]:
-    """``[null, record]``. Key columns are never null; all others may be, as those of a deleted row are."""
+    """``[null, record]``. Key columns, ``_gs_op`` and columns that are never null are required."""
     names = _Names()
     fields = []
     for column in columns:
         _check_name(column.name, f"column '{column.name}'")
         type_ = _type(column.with_type(logical_type(column)), (column.name,), names)
-        nullable = column.name not in primary_key and type_ != "null"
+        nullable = column.nullable and column.name not in (*primary_key, OP_COLUMN) and type_ != "null"
         fields.append(_field(column.name, type_, nullable))
     record = {
         "type": "record",

@@ -19,11 +19,18 @@ from streamling.plugins.operators import FrameSink
 from streamling.retry import retried
 from streamling.sinks._kafka_encoding import encoding
 from streamling.sinks._kafka_json import json_value
-from streamling.sinks._kafka_messages import avro_value, by_key, in_one_stream, key_text, last_per_key, messages
+from streamling.sinks._kafka_messages import (
+    avro_value,
+    by_key,
+    in_one_stream,
+    key_text,
+    last_per_key,
+    messages,
+    with_operation,
+)
 from streamling.sinks._kafka_schema import value_schema
 from streamling.sinks._kafka_trouble import writing_trouble
 from streamling.sql.kernels.registration import register
-from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -120,13 +127,15 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
     def _registered(self, registry: SchemaRegistry) -> RegisteredSchema:
         schema = self._own_schema()
-        id = registry.register(self._subject, schema)
+        try:
+            id = registry.register(self._subject, schema)
+        except StreamlingError as error:
+            raise error.context(f"registering the schema of this sink under '{self._subject}'") from None
         self.context.log.info("registered schema %d for the subject '%s'", id, self._subject)
         return RegisteredSchema(id, schema)
 
     def _own_schema(self) -> list[Any]:
-        columns = [column for column in self.context.input_schema if column.name != OP_COLUMN]
-        return value_schema(self._topic, pa.schema(columns), self.context.primary_key)
+        return value_schema(self._topic, self.context.input_schema, self.context.primary_key)
 
     @property
     def _subject(self) -> str:
@@ -140,6 +149,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def _write(self, frame: DataFrame) -> None:
         from streamling.types.spark import to_arrow_schema
 
+        frame = with_operation(frame)
         columns = to_arrow_schema(frame.schema)
         key = key_text(self.context.primary_key, columns)
         register(frame.sparkSession, [key, json_value(columns)] if self._registry is None else [key])
@@ -157,7 +167,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
     def _value(self, columns: pa.Schema) -> Column:
         if self._known is None or not self._known[0].equals(columns, check_metadata=True):
-            self._known = columns, self._encoded(pa.schema([column for column in columns if column.name != OP_COLUMN]))
+            self._known = columns, self._encoded(columns)
         return self._known[1]
 
     def _encoded(self, columns: pa.Schema) -> Column:
@@ -167,7 +177,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             return f.expr(json_value(columns))
         assert self._schema is not None, "open first"
         try:
-            return avro_value(encoding(self._schema.schema, columns), self._schema.id)
+            found = encoding(self._schema.schema, columns)
+            return avro_value(found, self._schema.id, self.context.primary_key)
         except StreamlingError as misfit:
             latest = self._registry.latest(self._subject)
             if latest == self._schema:

@@ -59,8 +59,9 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
             )
         kept = [field for field in incoming if field.name not in override and field.name != OP_COLUMN]
         types = {name: parse_type(kind) for name, kind in override.items() if kind is not None}
+        # the endpoint may leave out every column but the key
         fields = [
-            pa.field(field.name, types.pop(field.name)) if field.name in types else field
+            pa.field(field.name, types.pop(field.name)) if field.name in types else field.with_nullable(True)
             for field in incoming
             if field in kept or field.name in types
         ]
