@@ -1,13 +1,19 @@
-"""A front for an HTTP service that asks for a user and a password; Apicurio alone can only do that with Keycloak."""
+"""Fronts for an HTTP service.
+
+One asks for a password, which Apicurio alone can only do with Keycloak; the other lets a test act at the moment a request
+passes.
+"""
 
 from __future__ import annotations
 
 import base64
+import itertools
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -15,13 +21,38 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 def password_asked(url: str, user: str, password: str) -> Iterator[str]:
     """The URL under which ``url`` answers those who know ``user`` and ``password``, and 401 to everybody else."""
     expected = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+    with _front(url, is_allowed=lambda headers: headers.get("Authorization") == expected) as address:
+        yield address
 
+
+@contextmanager
+def watched(url: str, before: Callable[[int], None]) -> Iterator[str]:
+    """The URL under which ``url`` answers; ``before`` is called with the number of each request, from 1 on, before it
+    is passed on."""
+    numbers, lock = itertools.count(1), threading.Lock()
+
+    def pass_on() -> None:
+        with lock:
+            before(next(numbers))
+
+    with _front(url, before=pass_on) as address:
+        yield address
+
+
+@contextmanager
+def _front(
+    url: str,
+    *,
+    is_allowed: Callable[[Message], bool] = lambda headers: True,
+    before: Callable[[], None] = lambda: None,
+) -> Iterator[str]:
     class Front(BaseHTTPRequestHandler):
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            if self.headers.get("Authorization") != expected:
+            if not is_allowed(self.headers):
                 self.reply(401, b'{"error_code":401,"message":"Unauthorized"}', "application/json")
                 return
+            before()
             kept = {name: value for name in ("Content-Type", "Accept") if (value := self.headers.get(name))}
             request = urllib.request.Request(url + self.path, body or None, kept, method=self.command)
             try:

@@ -22,6 +22,7 @@ from streamling.sources._kafka_failures import (
     literal,
     passing,
     raising,
+    sentence,
     stopping,
 )
 from streamling.sources._kafka_keys import decoded_key, plain_key
@@ -61,23 +62,19 @@ class AvroFormat:
         #: ids in messages and in their keys that the registry does not know, where that makes them bad rows
         self._missing: set[int] = set()
         self._missing_keys: set[int] = set()
-        self._loaded = False
 
     # ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def load(self) -> None:
-        """Ask the registry for the reader's schema."""
-        self._read_with(self._registry.latest(self._subject))
-
-    def load_writers(self) -> None:
-        """Ask, once, for the schemas that messages may have been written with: each one not known costs a new query."""
-        if self._loaded:
-            return
-        for writer in self._registry.versions(self._subject):
+        """Ask the registry, once, for the schemas that messages may have been written with. The reader's is the newest
+        of them: no message whose schema the plan knows was written with a newer one. Each schema not known costs a new
+        query."""
+        known = self._registry.versions(self._subject)
+        self._read_with(known[-1] if known else self._registry.latest(self._subject))
+        for writer in known:
             self._writers.setdefault(writer.id, writer)
         for id, decoded_as in self._overrides.items():
             self._writers[id] = self._registry.by_id(decoded_as)
-        self._loaded = True
 
     def learn(self, id: int, *, of_key: bool) -> None:
         """A message, or the key of a tombstone, was written with a schema not known yet. That of a message may be newer
@@ -94,6 +91,7 @@ class AvroFormat:
             self._keys[id] = self._registry.by_id(id).schema
             return
         self._writers[id] = self._registry.by_id(self._overrides.get(id, id))
+        # asked after the writer's: the reader's is never the older one
         if self._options.validate_writer_schema_ordering:
             latest = self._registry.latest(self._subject)
             if latest.id != self._known_reader.id:
@@ -140,7 +138,7 @@ class AvroFormat:
         from pyspark.sql import functions as f
 
         frame = f.expr("substring(key, 1, 5)")
-        unknown = raising(self._node, UNKNOWN_KEY_SCHEMA, "CAST(conv(hex(substring(key, 2, 4)), 16, 10) AS STRING)")
+        unknown = raising(self._node, UNKNOWN_KEY_SCHEMA, _id_of("key"))
         column = f.when(f.expr("key IS NULL"), f.lit(None))
         for id, schema in sorted(self._keys.items()):
             column = column.when(frame == f.lit(_frame(id)), decoded_key(schema, self._mode))
@@ -161,14 +159,14 @@ class AvroFormat:
 
     def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
         value = f"{MESSAGE}.value"
-        id = f"CAST(conv(hex(substring({value}, 2, 4)), 16, 10) AS STRING)"
+        id = _id_of(value)
         missing = ", ".join(f"X'{_frame(id).hex()}'" for id in sorted(self._missing))
         unknown = [Complaint(f"substring({value}, 1, 5) IN ({missing})", MISSING_SCHEMA, id)] if missing else []
         decoded = "payload" if self._skips_resolution else f"payload.{_DECODED}"
         return [
             Complaint(f"{value} IS NOT NULL AND NOT ({_framed(value)})", NOT_FRAMED, f"hex(substring({value}, 1, 5))"),
             *unknown,
-            Complaint(f"{value} IS NOT NULL AND {decoded} IS NULL", UNDECODABLE),
+            Complaint(f"{value} IS NOT NULL AND {decoded} IS NULL", UNDECODABLE, self._schemas_of(value)),
             *self._misfits(places),
         ]
 
@@ -188,6 +186,16 @@ class AvroFormat:
 
         decoded = self._decoded("PERMISSIVE", _with_sentinel(self.record.reader), complain=False)
         return f.coalesce(decoded.getField(_DECODED), f.lit(False))
+
+    def _schemas_of(self, value: str) -> str:
+        """SQL for the schemas that a message is decoded with."""
+        read_as = "" if self._skips_resolution else f", read as schema {self.reader_id}"
+        return f"concat({_id_of(value)}, '{read_as}')"
+
+    def undecodable(self, writer: int) -> str:
+        """What is wrong with a message of that schema that cannot be decoded."""
+        read_as = "" if self._skips_resolution else f", read as schema {self.reader_id}"
+        return sentence(UNDECODABLE, f"{writer}{read_as}")
 
     @property
     def _skips_resolution(self) -> bool:
@@ -210,7 +218,7 @@ class AvroFormat:
 
     def _complaint(self) -> str:
         """A schema that is not known stops the plan in any case: the registry has to be asked."""
-        unknown = raising(self._node, UNKNOWN_SCHEMA, "CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS STRING)")
+        unknown = raising(self._node, UNKNOWN_SCHEMA, _id_of("value"))
         foreign = self._instead(NOT_FRAMED, "hex(substring(value, 1, 5))")
         return f"IF({_framed('value')}, {unknown}, {foreign})"
 
@@ -263,6 +271,10 @@ class AvroFormat:
 
 def _bytes_of(column: AvroColumn, place: str) -> str:
     return f"concat({literal(f'{column.field.name} is {column.field.type} and has the bytes 0x')}, hex({place}))"
+
+
+def _id_of(value: str) -> str:
+    return f"CAST(conv(hex(substring({value}, 2, 4)), 16, 10) AS STRING)"
 
 
 def _framed(value: str) -> str:

@@ -41,7 +41,10 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
         "is a tombstone (it has no value), and its key {0} does not hold the primary key",
         "write the key columns as the message key: JSON, Avro, or the value itself",
     ),
-    UNDECODABLE: ("cannot be decoded with the Avro schema it names: it is cut short or damaged", None),
+    UNDECODABLE: (
+        "cannot be decoded with schema {0}: it is cut short or damaged, or has a value that the schema cannot hold",
+        None,
+    ),
     MISSING_SCHEMA: ("was written with schema {0}, which the schema registry does not know", None),
     OPERATION: ("has the header dbz.op = '{0}', expected one of r, c, u, d", None),
     JSON_TEXT: ("is no JSON object: {0}", None),
@@ -64,9 +67,13 @@ class Failure:
     detail: str
 
     def error(self, topic: str) -> StreamlingError:
-        sentence, remedy = _SENTENCES[self.kind]
         place = message_place(topic, self.partition, self.offset)
-        return StreamlingError.user(f"{place} {sentence.format(self.detail)}", remedy=remedy)
+        return StreamlingError.user(f"{place} {sentence(self.kind, self.detail)}", remedy=_SENTENCES[self.kind][1])
+
+
+def sentence(kind: str, detail: str) -> str:
+    """What is wrong with a message, without its place."""
+    return _SENTENCES[kind][0].format(detail)
 
 
 def message_place(topic: str, partition: int, offset: int) -> str:

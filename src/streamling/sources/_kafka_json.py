@@ -42,9 +42,6 @@ class JsonFormat:
             except StreamlingError as error:
                 raise error.context(f"schema.{field.name}") from None
 
-    def load_writers(self) -> None:
-        """There are none."""
-
     def learn(self, id: int, *, of_key: bool) -> None:
         raise AssertionError("JSON messages have no schema ids")
 

@@ -59,14 +59,17 @@ def broker_trouble(text: str, topic: str) -> StreamlingError | None:
     return None
 
 
-def first_undecodable(spark: SparkSession, options: Mapping[str, str], is_decoded: Column) -> tuple[int, int] | None:
-    """Partition and offset of the first message from the starting offsets on that cannot be decoded; None when it
-    cannot be found."""
+def first_undecodable(
+    spark: SparkSession, options: Mapping[str, str], is_decoded: Column
+) -> tuple[int, int, int] | None:
+    """Partition, offset and schema id of the first message from the starting offsets on that cannot be decoded; None
+    when it cannot be found."""
     kept = {name: value for name, value in options.items() if name not in STREAM_ONLY}
     try:
         messages = spark.read.format("kafka").options(**kept).load()
-        bad = messages.where("value IS NOT NULL").where(~is_decoded).select("partition", "offset")
+        bad = messages.where("value IS NOT NULL").where(~is_decoded)
+        bad = bad.selectExpr("partition", "offset", "CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS BIGINT) AS id")
         found = bad.orderBy("partition", "offset").limit(1).collect()
     except Exception:  # a search that fails must not hide what it was to explain
         return None
-    return (found[0]["partition"], found[0]["offset"]) if found else None
+    return (found[0]["partition"], found[0]["offset"], found[0]["id"]) if found else None

@@ -229,7 +229,6 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def stream(self, spark: SparkSession, position: Position) -> DataFrame | StreamFrom | None:
         self._spark = spark
-        self._format.load_writers()
         if self._unknown is not None:
             self._learn(self._unknown)
         if self._admin is None:
@@ -336,12 +335,11 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def _undecodable(self) -> StreamlingError:
         """Spark does not say which message it could not decode: look for the first."""
-        place = None
         if self._spark is not None and isinstance(self._format, AvroFormat):
             offsets = self._offsets.of(self._position)
             options = {**self._reader_options(self._spark, offsets), "includeHeaders": "false"}
-            place = first_undecodable(self._spark, options, self._format.is_decoded())
-        named = message_place(self._topic, *place) if place else f"a message of the topic '{self._topic}'"
-        return StreamlingError.user(
-            f"{named} cannot be decoded with the Avro schema it names: it is cut short or damaged"
-        )
+            if found := first_undecodable(self._spark, options, self._format.is_decoded()):
+                partition, offset, id = found
+                place = message_place(self._topic, partition, offset)
+                return StreamlingError.user(f"{place} {self._format.undecodable(id)}")
+        return StreamlingError.user(f"a message of the topic '{self._topic}' cannot be decoded with its Avro schema")
