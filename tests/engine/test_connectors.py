@@ -3,10 +3,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from streamling.config import AppConfig
 from streamling.engine import connectors
 from streamling.engine.connectors import (
     connector_jars,
@@ -17,7 +20,11 @@ from streamling.engine.connectors import (
     locked_jars,
 )
 from streamling.engine.java import Java, find_java
+from streamling.engine.run import PipelineRun
 from streamling.errors import StreamlingError
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.registry import Registry
+from streamling.state.memory import MemoryState
 
 AVRO = frozenset({"avro"})
 
@@ -131,3 +138,38 @@ def test_a_connector_is_fetched_when_all_its_jars_are_there(tmp_path: Path) -> N
     assert fetched_connectors(tmp_path) == frozenset()
     jars[0].write_bytes(b"")
     assert fetched_connectors(tmp_path) == {"kafka"}
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "expected"),
+    [
+        ("file, path: data, format: csv, mode: {type: bounded}", "blackhole", set()),
+        ("file, path: data, format: avro, mode: {type: bounded}", "blackhole", {"avro"}),
+        (
+            "file, path: data, format: csv, mode: {type: bounded}",
+            "kafka, topic: t, data_format: json",
+            {"avro", "kafka"},
+        ),
+        ("kafka, topic: t, data_format: json, schema: {id: int64}", "blackhole", {"avro", "kafka"}),
+    ],
+)
+def test_every_node_is_asked_for_its_connectors(source: str, sink: str, expected: set[str]) -> None:
+    text = f"sources: {{in: {{type: {source}, primary_key: id}}}}\nsinks: {{out: {{type: {sink}, from: in}}}}"
+    registry, config = Registry.builtin(), AppConfig()
+    pipeline = parse_pipeline(text, registry=registry, config=config)
+    assert PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).connectors == expected
+
+
+def test_a_pipeline_that_only_writes_to_kafka_fetches_the_connector_before_spark_starts(tmp_path: Path) -> None:
+    empty = Repository(tmp_path / "repository")
+    (tmp_path / "data.csv").write_text("id\n1\n")
+    (tmp_path / "pipeline.yaml").write_text(
+        "sources: {in: {type: file, path: data.csv, format: csv, mode: {type: bounded}, primary_key: id}}\n"
+        "sinks: {out: {type: kafka, topic: t, data_format: json, from: in}}"
+    )
+    (tmp_path / "config.yaml").write_text(f"spark: {{conf: {{spark.jars.ivySettings: '{empty.settings}'}}}}\n")
+    environment = {**os.environ, "STREAMLING__CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "streamling", "run", "--dry-run", "pipeline.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1, done.stderr
+    assert "spark-sql-kafka-0-10" in done.stderr

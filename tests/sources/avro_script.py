@@ -17,7 +17,9 @@ from tests.sources.file_driver import Run, make_source
 def main(folder: str, cache_dir: str) -> None:
     source = make_source(folder, format="avro")
     schema = [[field.name, str(field.type)] for field in source.schema()]
-    runtime = SparkRuntime.start(master="local[2]", cache_dir=Path(cache_dir), connectors=source.connectors())
+    runtime = SparkRuntime.start(
+        master="local[2]", cache_dir=Path(cache_dir), connectors=source.connectors(source.options)
+    )
     try:
         run = Run(runtime.session(), source)
         batches = []

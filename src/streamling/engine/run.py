@@ -88,8 +88,10 @@ class PipelineRun:
 
     @property
     def connectors(self) -> frozenset[str]:
-        """Spark connectors that the JVM has to be started with."""
-        return frozenset[str]().union(*(source.connectors() for source in self._sources.values()))
+        """Spark connectors that the JVM has to be started with: what any node needs."""
+        types = [(node, self._registry.get(node.kind, node.type)) for node in self.pipeline]
+        runnable = [(node, found.operator) for node, found in types if found is not None and found.operator is not None]
+        return frozenset[str]().union(*(operator.connectors(node.options) for node, operator in runnable))
 
     @property
     def bounded(self) -> bool:

@@ -75,6 +75,12 @@ class Operator(ABC, Generic[OptionsT]):
         source runs once, a transform or sink as often as `parallelism` says, divided by primary key."""
         return None
 
+    @classmethod
+    def connectors(cls, options: OptionsT) -> frozenset[str]:
+        """Spark connectors (``avro``, ``kafka``) that a node with these options needs. Asked before any instance is
+        made: the JVM starts with them."""
+        return frozenset()
+
     def open(self) -> None:
         """Connect, allocate, create tables. Called once, on the thread that makes the data calls."""
 
@@ -83,10 +89,6 @@ class Operator(ABC, Generic[OptionsT]):
 
     def finalized(self, epoch: int) -> None:
         """Epoch ``epoch`` is complete: its positions are stored. May come twice, epochs may be skipped."""
-
-    def connectors(self) -> frozenset[str]:
-        """Spark connectors (``avro``, ``kafka``) that must be on the JVM's class path for this node."""
-        return frozenset()
 
     def explain(self, error: Exception) -> StreamlingError | None:
         """Spark failed while running a plan this operator is part of: the error in the user's terms when it is

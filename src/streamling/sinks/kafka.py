@@ -85,7 +85,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             self._registry = SchemaRegistry.of(context.config.kafka_sink, _SECTION)
             self._own_schema()
 
-    def connectors(self) -> frozenset[str]:
+    @classmethod
+    def connectors(cls, options: KafkaSinkOptions) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
 
     def labels(self) -> Mapping[str, str]:

@@ -83,8 +83,9 @@ class FileSource(Source[FileSourceOptions]):
     def labels(self) -> dict[str, str]:
         return {"path": self.options.path}
 
-    def connectors(self) -> frozenset[str]:
-        return frozenset({"avro"}) if self.options.format == "avro" else frozenset()
+    @classmethod
+    def connectors(cls, options: FileSourceOptions) -> frozenset[str]:
+        return frozenset({"avro"}) if options.format == "avro" else frozenset()
 
     def schema(self) -> pa.Schema:
         return self._schema.columns

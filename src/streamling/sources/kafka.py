@@ -186,7 +186,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         """Whether messages that are no rows have a sink of their own."""
         return self.options.errors is not None
 
-    def connectors(self) -> frozenset[str]:
+    @classmethod
+    def connectors(cls, options: KafkaSourceOptions) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
 
     def labels(self) -> Mapping[str, str]:
