@@ -26,7 +26,7 @@ from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.failures import failure_of, on_its_way
 from streamling.spark.master import is_local
 from streamling.spark.pickling import send_by_value
-from streamling.sql.plan import quoted
+from streamling.spark.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,6 +23,7 @@ from streamling.engine.executors import executor_environment
 from streamling.engine.java import find_java
 from streamling.engine.jvm import Gateway, Jvm
 from streamling.engine.settings import spark_settings
+from streamling.engine.sql_functions import remove_unsafe_functions
 from streamling.engine.timings import Timings
 from streamling.errors import StreamlingError
 from streamling.spark.master import is_local
@@ -223,6 +224,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
                 context = SparkContext(conf=conf, gateway=connection)
                 _accumulators(context).handle_error = lambda *_: None  # prints a trace when the JVM is gone
                 context.pythonExec = settings.get("spark.pyspark.python", sys.executable)
+                remove_unsafe_functions(context._jvm)
                 return SparkSession(context)
             except BaseException:
                 _forget_session()

@@ -46,6 +46,14 @@ _ALWAYS = {
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "1s",
 }
 
+#: what keeps SQL inside of its rows; ``spark.conf`` cannot loosen it
+_SAFE = {
+    # `${env:NAME}` and `${system:name}` in any SQL text would become their values, `'${x}'` an empty text.
+    "spark.sql.variable.substitute": "false",
+    # FROM csv.`/etc/passwd`
+    "spark.sql.runSQLOnFiles": "false",
+}
+
 #: the shortest limit of a unix socket's path (macOS), and what Spark's names take of it
 _SOCKET_PATH, _SOCKET_NAME = 103, len("/.00000000-0000-0000-0000-000000000000.sock")
 
@@ -71,4 +79,4 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path) -> dict[
             "spark.authenticate": "true",
             "spark.authenticate.secret": secrets.token_hex(32),
         }
-    return {**settings, **{key: str(value) for key, value in conf.items()}, "spark.master": master}
+    return {**settings, **{key: str(value) for key, value in conf.items()}, **_SAFE, "spark.master": master}

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sinks._kafka_scalars import LOGICAL, Fitted, Kind, MisfitError, enum, fixed, plain
-from streamling.sql.plan import quoted
+from streamling.spark.sql_text import literal, quoted
 from streamling.types.avro import record_of
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import logical_type
@@ -94,16 +94,11 @@ def _default(field: dict[str, Any], fit: _Fitting) -> str | None:
     if isinstance(default, int | float) and kind in casts and not isinstance(branches[0], dict):
         return f"CAST({default!r} AS {casts[kind]})"
     if isinstance(default, str) and kind in ("string", "enum"):
-        return _text(default)
+        return literal(default)
     raise StreamlingError.user(
         f"the schema has a field '{field['name']}' that must have a value, and there is no such column",
         remedy="add the column in a sql transform, or register a schema in which the field may be null",
     )
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 class _Fitting:
@@ -211,7 +206,7 @@ def _struct(members: Mapping[str, Fitted]) -> str | None:
     if not any(fitted.value for fitted in members.values()):
         return None
     parts = [
-        f"{_text(name)}, {(fitted.value or '{0}').replace('{0}', '{0}.' + quoted(name))}"
+        f"{literal(name)}, {(fitted.value or '{0}').replace('{0}', '{0}.' + quoted(name))}"
         for name, fitted in members.items()
     ]
     return f"IF({{0}} IS NULL, NULL, named_struct({', '.join(parts)}))"

@@ -8,8 +8,8 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from streamling.spark.sql_text import literal, quoted
 from streamling.sql.library.wide import JSON
-from streamling.sql.plan import quoted
 from streamling.sql.wide_calls import call
 from streamling.types.spark import logical_type
 from streamling.types.wide import contains_wide
@@ -39,9 +39,9 @@ def _is_wide(column: pa.Field) -> bool:
 
 def _member(column: pa.Field) -> str:
     """A column with numbers that are none of Spark's, which `to_json` therefore cannot write."""
-    name = json.dumps(column.name, ensure_ascii=False).replace("\\", "\\\\").replace("'", "\\'")
+    name = json.dumps(column.name, ensure_ascii=False)
     value = call(JSON, quoted(column.name), types=[logical_type(column)])
-    return f"concat('{name}:', coalesce({value}, 'null'))"
+    return f"concat({literal(name + ':')}, coalesce({value}, 'null'))"
 
 
 def _value(type_: pa.DataType, place: str, depth: int) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from streamling.spark.sql_text import literal, quoted
 from streamling.sql.library.wide import JSON, TEXT
-from streamling.sql.plan import quoted
 from streamling.sql.wide_calls import call
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import logical_type
@@ -48,7 +48,7 @@ def key_text(primary_key: Sequence[str], columns: pa.Schema) -> str:
     """Spark SQL for the key: its columns as text, joined by colons. A key without a value has no place in a topic."""
     parts = []
     for name in primary_key:
-        missing = f"raise_error('{NULL_KEY}' || {_literal(name)})"
+        missing = f"raise_error('{NULL_KEY}' || {literal(name)})"
         parts.append(f"coalesce({_text(columns.field(name), quoted(name))}, {missing})")
     return f"concat_ws(':', {', '.join(parts)})"
 
@@ -62,11 +62,6 @@ def _text(column: pa.Field, place: str) -> str:
     if pa.types.is_nested(type_):
         return f"to_json({place})"
     return f"CAST({place} AS STRING)"
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def avro_value(encoding: Encoding, id: int, primary_key: Sequence[str]) -> Column:

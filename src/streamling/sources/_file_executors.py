@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sources import _file_csv, _file_json
-from streamling.sources._file_frames import output_column, quoted
+from streamling.sources._file_frames import output_column
 from streamling.sources._file_pieces import cut
 from streamling.sources._file_schema import FileSchema
 from streamling.sources._file_storage import File, Storage, decompressed
 from streamling.sources._file_wide import avro_contents, told_misfit
 from streamling.spark.arrow_map import map_in_arrow
+from streamling.spark.sql_text import quoted
 from streamling.types.spark import carrier, held_value, to_spark_schema
 from streamling.types.wide import Layout, without_point
 

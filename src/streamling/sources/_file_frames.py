@@ -12,6 +12,7 @@ from streamling.plugins.operators import OP_COLUMN
 from streamling.sources import _file_csv, _file_json
 from streamling.sources._file_schema import FileSchema
 from streamling.sources._file_wide import value_sql
+from streamling.spark.sql_text import quoted
 from streamling.types.spark import to_spark_schema
 
 if TYPE_CHECKING:
@@ -137,7 +138,3 @@ def _order_columns() -> list[Column]:
 def _spark_path(path: str) -> str:
     """An absolute path as Spark takes it literally."""
     return "file:" + "".join(f"\\{c}" if c in _PATTERN_CHARACTERS else c for c in path)
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

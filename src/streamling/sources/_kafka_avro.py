@@ -19,14 +19,13 @@ from streamling.sources._kafka_failures import (
     UNKNOWN_KEY_SCHEMA,
     UNKNOWN_SCHEMA,
     Complaint,
-    literal,
     passing,
     raising,
     sentence,
     stopping,
 )
 from streamling.sources._kafka_keys import decoded_key, plain_key
-from streamling.sql.plan import quoted
+from streamling.spark.sql_text import literal, quoted, type_sql
 from streamling.types.avro import MISFIT, AvroColumn, AvroRecord, primary_key_of, record_of
 from streamling.types.wide import is_wide
 
@@ -254,7 +253,7 @@ class AvroFormat:
             for column in AvroRecord.of(writer.schema).columns
             if column.field.name == field.name
         ]
-        kind = to_spark_type(field.type).simpleString()
+        kind = type_sql(to_spark_type(field.type))
         return "coalesce(" + ", ".join(f"CAST({value} AS {kind})" for value in found or ["NULL"]) + ")"
 
     def _value(self, column: AvroColumn, payload: str) -> str:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from streamling.errors import StreamlingError
+from streamling.spark.sql_text import literal
 
 _MARK: Final = '{"streamling_kafka":'
 
@@ -121,12 +122,6 @@ class Complaint:
         told, remedy = _SENTENCES[self.kind]
         before, _, after = f"the message {told}{f' ({remedy})' if remedy else ''}".partition("{0}")
         return f"concat({literal(before)}, coalesce({self.detail}, ''), {literal(after)})"
-
-
-def literal(text: str) -> str:
-    """A text in Spark SQL."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def find_failure(text: str, node: str) -> Failure | None:

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
-from streamling.sources._kafka_failures import JSON_TEXT, JSON_VALUE, MESSAGE, Complaint, Instead, literal
+from streamling.sources._kafka_failures import JSON_TEXT, JSON_VALUE, MESSAGE, Complaint, Instead
 from streamling.sources._kafka_keys import plain_key
+from streamling.spark.sql_text import literal, quoted, type_sql
 from streamling.sql.library.wide import MEMBER, PARSE
-from streamling.sql.plan import quoted
 from streamling.sql.wide_calls import call, checked
 from streamling.types.wide import is_wide, layout_of
 
@@ -130,7 +130,7 @@ def _parsed_as(type_: pa.DataType) -> str:
     """The Spark type that the JSON parser is asked for; text where it would not read what we want."""
     from streamling.types.spark import to_spark_type
 
-    return "STRING" if _from_text(type_) else to_spark_type(type_).simpleString()
+    return "STRING" if _from_text(type_) else type_sql(to_spark_type(type_))
 
 
 def _from_text(type_: pa.DataType) -> bool:
@@ -149,7 +149,7 @@ def _conversion(type_: pa.DataType) -> str | None:
         return "try_to_binary({0}, 'hex')"
     if not _from_text(type_):
         return None
-    value = f"try_cast({{0}} AS {to_spark_type(type_).simpleString()})"
+    value = f"try_cast({{0}} AS {type_sql(to_spark_type(type_))})"
     if pa.types.is_unsigned_integer(type_):
         return f"IF({value} BETWEEN 0 AND {2**type_.bit_width - 1}, {value}, NULL)"
     return value

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.sources._kafka_failures import MESSAGE, TOMBSTONE, TOMBSTONE_KEY, Complaint, Instead, literal
+from streamling.sources._kafka_failures import MESSAGE, TOMBSTONE, TOMBSTONE_KEY, Complaint, Instead
+from streamling.spark.sql_text import literal, type_sql
 from streamling.sql.library.wide import PARSE
 from streamling.sql.wide_calls import call, checked
 from streamling.types.spark import to_spark_type
@@ -112,7 +113,7 @@ def key_value(instead: Instead, field: pa.Field, primary_key: tuple[str, ...]) -
     if layout := layout_of(field.type):
         parsed = call(PARSE, text, types=[field.type])
         return f"coalesce({checked(parsed, layout, 'NULL')}, {bad})"
-    kind = to_spark_type(field.type).simpleString()
+    kind = type_sql(to_spark_type(field.type))
     value = f"unhex(replace({text}, '-', ''))" if _is_binary(field.type) else text
     return f"coalesce(try_cast({value} AS {kind}), {bad})"
 

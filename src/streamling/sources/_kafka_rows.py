@@ -10,6 +10,7 @@ import pyarrow as pa
 from streamling.sources._kafka_failures import OPERATION, Complaint, Instead, passing, stopping
 from streamling.sources._kafka_keys import KEY, tombstone_complaints, tombstone_key, with_tombstones, without_tombstones
 from streamling.sources._kafka_sieve import ERROR, message, reject, verdict
+from streamling.spark.sql_text import quoted
 from streamling.sql.kernels.registration import register
 from streamling.types.row_kind import OP_COLUMN
 
@@ -136,7 +137,7 @@ def _finished(frame: DataFrame, schema: pa.Schema, values: Mapping[str, str], *m
 
     return frame.select(
         *(
-            f.expr(values.get(field.name, f"`{field.name}`")).alias(field.name, metadata=field.metadata)
+            f.expr(values.get(field.name, quoted(field.name))).alias(field.name, metadata=field.metadata)
             for field in to_spark_schema(schema).fields
         ),
         *more,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from streamling.plugins.rejects import REJECT
-from streamling.sources._kafka_failures import MESSAGE, Complaint, literal
+from streamling.sources._kafka_failures import MESSAGE, Complaint
+from streamling.spark.sql_text import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from streamling.sql.plan import quoted
+from streamling.spark.sql_text import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

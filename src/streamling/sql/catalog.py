@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: how the names of our own functions start in Spark SQL
+KERNEL_PREFIX = "streamling_"
+
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -22,7 +25,7 @@ SCALARS = _names(
     date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname dayofmonth
     dayofweek dayofyear decimal decode degrees double e element_at elt encode endswith equal_null exists
     exp expm1 factorial filter find_in_set flatten float floor forall format_number format_string
-    from_avro from_csv from_json from_protobuf from_unixtime from_utc_timestamp from_xml get
+    from_avro from_csv from_json from_unixtime from_utc_timestamp from_xml get
     get_json_object getbit greatest hash hex hll_sketch_estimate hll_union hour hypot if ifnull initcap
     instr int is_valid_utf8 is_valid_variant is_variant_null isnan isnotnull isnull json_array_length
     json_object_keys kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float
@@ -46,7 +49,7 @@ SCALARS = _names(
     theta_intersection theta_sketch_estimate theta_union time time_bucket time_diff time_from_micros
     time_from_millis time_from_seconds time_to_micros time_to_millis time_to_seconds time_trunc timestamp
     timestamp_micros timestamp_millis timestamp_seconds tinyint to_avro to_binary to_char to_csv to_date
-    to_json to_number to_protobuf to_time to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp
+    to_json to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp
     to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys transform_values
     translate trim trunc try_add try_aes_decrypt try_divide try_element_at try_make_interval
     try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_json
@@ -100,12 +103,17 @@ GENERATORS = _names(
     """
 )
 
-#: reach out of the query into the JVM or the file system
+#: reach out of the query into the JVM or the file system; sessions do not have them
 FORBIDDEN = _names(
     """
-    input_file_block_length input_file_block_start input_file_name java_method reflect try_reflect
+    from_protobuf input_file_block_length input_file_block_start input_file_name java_method reflect to_protobuf
+    try_reflect
     """
 )
+
+#: functions whose last argument, a map of options, may name files (`avroSchemaUrl`, `rowValidationXSDPath`) → how many
+#: arguments are before it
+BEFORE_OPTIONS = {"from_avro": 2, "schema_of_avro": 1, "from_xml": 2, "schema_of_xml": 1}
 
 #: give something else when they are asked again
 VOLATILE = _names(
@@ -114,3 +122,6 @@ VOLATILE = _names(
     random randstr shuffle spark_partition_id today uniform uuid uuid7
     """
 )
+
+#: the same in FROM: what other queries of this process logged. Other table functions make rows of their arguments.
+FORBIDDEN_TABLES = _names("python_worker_logs")

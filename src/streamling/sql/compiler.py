@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.spark.sql_text import quoted
 from streamling.sql import lookups, rules
 from streamling.sql.dialect import parse
 from streamling.sql.expressions import Expressions, Relation
 from streamling.sql.inference import common
 from streamling.sql.library.declaration import Function
 from streamling.sql.places import SourceText
-from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll, quoted
+from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll
 from streamling.sql.problems import SqlProblem, SqlRefused
 from streamling.sql.projection import meant_by, project, with_op
 from streamling.sql.references import is_used, match, table_name

@@ -41,11 +41,23 @@ class StreamlingParser(SparkParser):
         TokenType.CURRENT_TIME: exp.CurrentTime,
     }
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {}
+    TRIM_PATTERN_FIRST = False
     RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
         **SparkParser.RANGE_PARSERS,
         TokenType.TILDE: _regex_match(exp.RegexpLike),
         TokenType.IRLIKE: _regex_match(exp.RegexpILike),
     }
+
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        """The text of an interval whole, where sqlglot keeps its first number and unit; `sql.intervals` reads it."""
+        unit: exp.Expr | None = None
+        token = self._curr
+        if token and (token.token_type is TokenType.VAR or token.text.upper() in self.dialect.VALID_INTERVAL_UNITS):
+            unit = self._parse_var(any_token=True, upper=True) if this.name[-1:].isdigit() else None
+        if unit is not None and self._match_text_seq("TO"):
+            last = self._parse_var(any_token=True, upper=True)
+            unit = self.expression(exp.IntervalSpan(this=unit, expression=last))
+        return self.expression(exp.Interval(this=this, unit=unit))
 
 
 class Streamling(Spark):

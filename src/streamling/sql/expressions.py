@@ -13,14 +13,25 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.spark.sql_text import quoted
 from streamling.sql import inference, literals, lookups, typenames, wide_functions
 from streamling.sql.functions import as_call, rewrite_call
+from streamling.sql.intervals import interval
+from streamling.sql.library.declaration import NotPossible
 from streamling.sql.library.times import part_of_date
+from streamling.sql.operators import rewrite_operator
 from streamling.sql.places import SourceText
-from streamling.sql.plan import Check, Column, Plan, Question, questions, quoted
+from streamling.sql.plan import Check, Column, Plan, Question, questions
+from streamling.sql.printing import Unprintable, check_emitted, spark_sql
 from streamling.sql.problems import SqlProblem
+from streamling.sql.syntax import check_syntax, plain
 from streamling.sql.texts import as_text, special
 from streamling.sql.wide import WideNumbers
+
+#: parts that are words of the syntax, not expressions
+_READ_BY_NAME = {
+    (exp.Extract, "this"), (exp.Cast, "to"), (exp.TryCast, "to"), (exp.Anonymous, "this"), (exp.Alias, "alias"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,8 +65,23 @@ class Expressions:
 
     def spark(self, node: exp.Expr) -> tuple[str, pa.DataType | None]:
         """The expression as Spark SQL, and its type."""
+        before = len(self.problems)
         rewritten = self.rewrite(node.copy(), frozenset())
-        return rewritten.sql("spark", comments=False), rewritten.meta.get("arrow")
+        if len(self.problems) > before:  # it will not run
+            return "NULL", rewritten.meta.get("arrow")
+        try:
+            sql = spark_sql(rewritten)
+            unsafe = check_emitted(sql)
+        except Unprintable as error:
+            unsafe = str(error)
+        if unsafe is not None:
+            self.problems.append(self.text.problem(node, f"this cannot be translated for Spark: {unsafe}"))
+            return "NULL", None
+        return sql, rewritten.meta.get("arrow")
+
+    def _refused(self, node: exp.Expr, error: NotPossible) -> exp.Expr:
+        self.problems.append(self.text.problem(node, str(error), error.remedy))
+        return exp.Null()
 
     def asked(self) -> Relation:
         """The relation with the answers that the expressions so far refer to."""
@@ -75,13 +101,20 @@ class Expressions:
         """``node`` with every part rewritten. Names in ``lambdas`` are parameters of an enclosing lambda."""
         if isinstance(node, exp.Column | exp.Dot):
             return self._name(node, lambdas)
-        if isinstance(node, exp.DataType | exp.Interval | exp.Var):
-            return node
+        try:
+            check_syntax(node)
+            node = plain(node)
+            if isinstance(node, exp.Interval):
+                return interval(node)
+        except NotPossible as error:
+            return self._refused(node, error)
         if isinstance(node, exp.Lambda):
             lambdas |= {parameter.name.lower() for parameter in node.expressions}
             node.set("this", self.rewrite(node.this, lambdas))
             return node
         for key, value in list(node.args.items()):
+            if (type(node), key) in _READ_BY_NAME:
+                continue
             if isinstance(value, list):
                 node.set(key, [self.rewrite(v, lambdas) if isinstance(v, exp.Expr) else v for v in value])
             elif isinstance(value, exp.Expr):
@@ -100,8 +133,13 @@ class Expressions:
             return rewrite_call(node, self.text, self.problems)
         if written := as_call(node):
             return rewrite_call(written, self.text, self.problems)
-        if isinstance(node, exp.Extract):
-            return part_of_date(node.name, node.expression) or inference.annotate(node)
+        try:
+            if isinstance(node, exp.Extract):
+                return part_of_date(node.name, node.expression)
+            if (operator := rewrite_operator(node)) is not None:
+                return operator
+        except NotPossible as error:
+            return self._refused(node, error)
         if isinstance(node, exp.Cast):
             return typenames.rewrite_cast(node, self.text, self.problems)
         if isinstance(node, exp.DPipe):

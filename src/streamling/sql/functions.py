@@ -7,11 +7,13 @@ import difflib
 from sqlglot import exp
 
 from streamling.sql import catalog
+from streamling.sql.catalog import KERNEL_PREFIX
 from streamling.sql.library import registry
-from streamling.sql.library.declaration import KERNEL_PREFIX, Function, NotPossible, call
+from streamling.sql.library.declaration import Function, NotPossible, call
 from streamling.sql.library.refused import INSTEAD
 from streamling.sql.lookups import FUNCTION
 from streamling.sql.places import SourceText
+from streamling.sql.printing import spark_sql
 from streamling.sql.problems import SqlProblem
 
 #: functions with a syntax of their own → the call they stand for
@@ -63,7 +65,7 @@ def _compiled(function: Function, name: str, node: exp.Anonymous) -> exp.Expr:
             return call(name, *args)
         shown = function.signature.replace(function.name, name, 1)
         raise NotPossible(f"{name}() does not take {len(args)} argument(s)", f"write {shown}")
-    if function.kernels and KERNEL_PREFIX in compiled.sql("spark") and node.find_ancestor(exp.Lambda):
+    if function.kernels and KERNEL_PREFIX in spark_sql(compiled) and node.find_ancestor(exp.Lambda):
         raise NotPossible(f"{name}() cannot stand inside a lambda", "unnest the list first")
     return compiled
 
@@ -85,6 +87,8 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
         return text.problem(node, f"there is no function {name}() here", f"write {INSTEAD[name]} instead")
     if name in catalog.FORBIDDEN:
         return text.problem(node, f"{name}() is not allowed: it reaches outside of the rows")
+    if len(node.expressions) > catalog.BEFORE_OPTIONS.get(name, len(node.expressions)):
+        return text.problem(node, f"{name}() takes no options here: they may name files", "leave them out")
     if name in catalog.SCALARS:
         return None
     close = difflib.get_close_matches(name, [*text.functions, *catalog.SCALARS, *registry.names(), FUNCTION], 1)

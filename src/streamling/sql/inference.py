@@ -34,8 +34,6 @@ def type_of(node: exp.Expr) -> pa.DataType | None:
 
 def annotate(node: exp.Expr) -> exp.Expr:
     """``node``, or what stands for it in Spark, with its type noted. Its parts are done."""
-    if isinstance(node, exp.Bracket):
-        return _subscript(node)
     if isinstance(node, exp.RegexpILike):
         pattern = exp.Anonymous(this="concat", expressions=[exp.Literal.string("(?i)"), node.expression])
         node = exp.RegexpLike(this=node.this, expression=pattern)
@@ -110,7 +108,7 @@ def _arithmetic(node: exp.Binary) -> exp.Expr:
         if isinstance(node, exp.Div):  # 7 / 2 is 3; Spark's / would make 3.5 of it
             node = exp.IntDiv(this=node.this, expression=node.expression)
             result = pa.int64()
-    elif result == pa.float64() or (_moment(left) and isinstance(node.expression, exp.Interval)):
+    elif result == pa.float64() or (_moment(left) and "span" in node.expression.meta):
         result = result or left
     else:
         result = None
@@ -134,36 +132,3 @@ def _array(node: exp.Array) -> None:
     node.set("expressions", [widen(element) for element in node.expressions])
     element = common([type_of(element) for element in node.expressions])
     node.meta["arrow"] = None if element is None else pa.list_(element)
-
-
-def _subscript(node: exp.Bracket) -> exp.Expr:
-    """``x[i]``: lists count from 1 (from the end when negative), what is not there is NULL; ``s['f']`` a field."""
-    container, [index, *_] = type_of(node.this), node.expressions
-    if isinstance(index, exp.Slice):
-        return _slice(node.this, index, container)
-    if isinstance(index, exp.Literal) and index.is_string and not _is_map(container):
-        return node
-    if not _is_map(container) and not isinstance(index, exp.Literal):
-        index = exp.Cast(this=index, to=exp.Var(this="INT"))
-    element = exp.Anonymous(this="try_element_at", expressions=[node.this, index])
-    if container is not None and pa.types.is_list(container):
-        element.meta["arrow"] = container.value_type
-    elif container is not None and _is_map(container):
-        element.meta["arrow"] = container.item_type
-    return element
-
-
-def _slice(array: exp.Expr, bounds: exp.Slice, container: pa.DataType | None) -> exp.Expr:
-    low = bounds.this or exp.Literal.number(1)
-    high = bounds.expression or exp.Anonymous(this="size", expressions=[array.copy()])
-    length = exp.Add(
-        this=exp.Sub(this=exp.Paren(this=high), expression=exp.Paren(this=low.copy())), expression=exp.Literal.number(1)
-    )
-    at_least_none = exp.Anonymous(this="greatest", expressions=[length, exp.Literal.number(0)])
-    call = exp.Anonymous(this="slice", expressions=[array, low, at_least_none])
-    call.meta["arrow"] = container
-    return call
-
-
-def _is_map(type_: pa.DataType | None) -> bool:
-    return type_ is not None and pa.types.is_map(type_)

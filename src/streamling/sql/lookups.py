@@ -13,6 +13,7 @@ from streamling.sql.dialect import parse
 from streamling.sql.inference import type_of
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Question
+from streamling.sql.printing import spark_sql
 from streamling.sql.problems import SqlProblem
 from streamling.sql.table_names import is_text, settle
 
@@ -70,7 +71,7 @@ def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[
     table, value = node.expressions
     type_ = type_of(value)
     is_list = None if type_ is None else bool(pa.types.is_list(type_))
-    return Question(table.name, value.sql("spark", comments=False), f"{_ANSWER}{number}", is_list)
+    return Question(table.name, spark_sql(value), f"{_ANSWER}{number}", is_list)
 
 
 def last(condition: exp.Expr) -> list[exp.Expr]:

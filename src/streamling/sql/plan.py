@@ -121,8 +121,3 @@ def keeps_rows_apart(plan: Plan) -> bool:
     if isinstance(plan, UnionAll) or (isinstance(plan, Project) and plan.explodes):
         return False
     return all(keeps_rows_apart(child) for child in _children(plan))
-
-
-def quoted(name: str) -> str:
-    """A name as Spark reads it back unchanged."""
-    return "`" + name.replace("`", "``") + "`"

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.spark.sql_text import quoted
 from streamling.sql.expressions import Expressions, Relation, pick
 from streamling.sql.literals import rewrite_number, widen
 from streamling.sql.places import SourceText
-from streamling.sql.plan import Column, Meant, Project, quoted
+from streamling.sql.plan import Column, Meant, Project
 from streamling.sql.problems import SqlProblem
 from streamling.sql.unnesting import UNNESTED, unnest
 from streamling.types.names import arrow_type_name

@@ -12,6 +12,7 @@ import difflib
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.spark.sql_text import quoted
 from streamling.sql.inference import type_of
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
@@ -103,8 +104,7 @@ def arrow_name(name: str) -> _Known | None:
         return _NO_ZONE if "none" in rest or "," not in rest else _UTC
     if head in ("decimal128", "decimal256") and rest:
         precision, _, scale = rest.rstrip(")").partition(",")
-        sized = exp.DataType.build(f"decimal({precision},{scale or 0})")
-        return _decimal(sized)
+        return _decimal([precision, scale or "0"])
     return _ARROW.get(head) or _ARROW_ONLY.get(head)
 
 
@@ -158,7 +158,7 @@ def spark_type(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
     if type_.this is _T.USERDEFINED:
         return _ARROW.get(str(type_.args.get("kind")).lower())
     if type_.this in (_T.DECIMAL, _T.BIGDECIMAL):
-        return _decimal(type_)
+        return _decimal([size.name for size in type_.expressions])
     if type_.this is _T.ARRAY and (element := spark_type(type_.expressions[0])):
         return f"ARRAY<{element[0]}>", pa.list_(element[1])
     if type_.this is _T.MAP:
@@ -169,8 +169,10 @@ def spark_type(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
     return _SQL.get(type_.this)
 
 
-def _decimal(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
-    sizes = [int(size.name) for size in type_.expressions] or [38, 10]
+def _decimal(written: list[str]) -> tuple[str, pa.DataType] | None:
+    if len(written) > 2 or not all(size.isascii() and size.isdigit() and len(size) < 5 for size in written):
+        return None
+    sizes = [int(size) for size in written] or [38, 10]
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
     if not 1 <= precision <= MOST_DIGITS or not 0 <= scale <= precision:
         return None
@@ -184,7 +186,7 @@ def _struct(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
         known = spark_type(field.args["kind"]) if isinstance(field, exp.ColumnDef) else None
         if known is None:
             return None
-        spellings.append(f"`{field.name}`: {known[0]}")
+        spellings.append(f"{quoted(field.name)}: {known[0]}")
         fields.append(pa.field(field.name, known[1]))
     return f"STRUCT<{', '.join(spellings)}>", pa.struct(fields)
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.spark.sql_text import quoted
 from streamling.sql.expressions import Expressions, Relation
 from streamling.sql.places import SourceText
-from streamling.sql.plan import Column, Plan, Project, quoted
+from streamling.sql.plan import Column, Plan, Project
 from streamling.sql.problems import SqlProblem
 
 #: prefix of the columns that hold the elements between the projections an unnest becomes

@@ -15,10 +15,11 @@ from streamling.pipeline.options import TransformOptions
 from streamling.pipeline.scalars import BadValueError, ProgramText
 from streamling.plugins.operators import OP_COLUMN
 from streamling.plugins.side_outputs import LookupTable
+from streamling.spark.sql_text import quoted
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import parse
 from streamling.sql.places import SourceText
-from streamling.sql.plan import ROW, Column, Filter, Project, Read, quoted
+from streamling.sql.plan import ROW, Column, Filter, Project, Read
 from streamling.sql.problems import SqlProblem, SqlRefused
 from streamling.sql.references import node_names
 from streamling.tables.appends import Appends

@@ -8,6 +8,7 @@ what is left is an expression over the decoded value.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.spark.sql_text import literal, quoted
 from streamling.types.spark import LOGICAL
 from streamling.types.wide import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
 from streamling.types.wide_sql import from_twos_complement
@@ -122,7 +124,7 @@ class AvroRecord:
                 type_ = understood.type(field["type"], _namespace(record, ""))
             except StreamlingError as error:
                 raise error.context(f"field '{field['name']}'") from None
-            columns.append(AvroColumn(pa.field(field["name"], type_.arrow, type_.nullable), type_.value))
+            columns.append(AvroColumn(pa.field(_checked_name(field), type_.arrow, type_.nullable), type_.value))
             fields.append({**field, "type": type_.schema})
         return cls({**record, "fields": fields}, tuple(columns))
 
@@ -207,7 +209,7 @@ class _Understanding:
     def _record(self, schema: dict[str, Any], namespace: str) -> _Type:
         name, inner = _full_name(schema, namespace), _namespace(schema, namespace)
         self._named[name] = None
-        members = [(field["name"], self.type(field["type"], inner)) for field in schema["fields"]]
+        members = [(_checked_name(field), self.type(field["type"], inner)) for field in schema["fields"]]
         arrow, value = _struct([(field, type_, type_.nullable) for field, type_ in members])
         fields = [{**field, "type": type_.schema} for field, (_, type_) in zip(schema["fields"], members, strict=True)]
         self._named[name] = result = _Type({**schema, "fields": fields}, arrow, value)
@@ -258,8 +260,16 @@ def _struct(members: list[tuple[str, _Type, bool]]) -> tuple[pa.DataType, str | 
 
 
 def _member(name: str, type_: _Type) -> str:
-    place = "{0}.`" + name + "`"
-    return f"'{name}', {(type_.value or '{0}').replace('{0}', place)}"
+    place = "{0}." + quoted(name)
+    return f"{literal(name)}, {(type_.value or '{0}').replace('{0}', place)}"
+
+
+def _checked_name(field: Mapping[str, Any]) -> str:
+    """Avro's own rule for names. They become part of Spark SQL, and a registry may answer anything."""
+    name = str(field["name"])
+    if re.fullmatch(r"[^\W\d]\w*", name):
+        return name
+    raise StreamlingError.user(f"the Avro schema has a field {name!r}, which is not a valid Avro name")
 
 
 def is_decimal(schema: Mapping[str, Any]) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from streamling.spark.sql_text import literal as text_literal
+from streamling.spark.sql_text import quoted
 from streamling.types.wide import Layout, contains_wide, layout_of
 
 _DIGITS, _FLIPPED = "0123456789ABCDEF", "89ABCDEF01234567"
@@ -53,9 +55,10 @@ def from_twos_complements(place: str, type_: pa.DataType, misfit: Callable[[str,
         return place
     key, item = f"_key{depth}", f"_item{depth}"
     if pa.types.is_struct(type_):
+        places = {field: f"{place}.{quoted(field.name)}" for field in type_}
         members = (
-            f"{_text(field.name)}, {from_twos_complements(f'{place}.{_name(field.name)}', field.type, misfit, depth)}"
-            for field in type_
+            f"{text_literal(field.name)}, {from_twos_complements(at, field.type, misfit, depth)}"
+            for field, at in places.items()
         )
         return f"IF({place} IS NULL, NULL, named_struct({', '.join(members)}))"
     if pa.types.is_map(type_):
@@ -64,15 +67,6 @@ def from_twos_complements(place: str, type_: pa.DataType, misfit: Callable[[str,
         values = f"transform_values({place}, ({key}, {item}) -> {items})" if items != item else place
         return f"transform_keys({values}, ({key}, {item}) -> {keys})" if keys != key else values
     return f"transform({place}, {item} -> {from_twos_complements(item, type_.value_type, misfit, depth + 1)})"
-
-
-def _text(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _name(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def to_twos_complement(place: str, layout: Layout, size: int | None = None) -> str:

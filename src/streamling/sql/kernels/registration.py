@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.sql.library.declaration import KERNEL_PREFIX, Kernel
+from streamling.sql.catalog import KERNEL_PREFIX
+from streamling.sql.library.declaration import Kernel
 from streamling.sql.library.registry import kernels
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ from string import Formatter
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.sql.catalog import KERNEL_PREFIX
 from streamling.sql.inference import type_of
 from streamling.sql.literals import widen
+from streamling.sql.printing import spark_sql
 
 Args = list[exp.Expr]
-
-#: how the names of kernels start in Spark SQL
-KERNEL_PREFIX = "streamling_"
 
 
 class NotPossible(Exception):
@@ -160,7 +159,7 @@ _ATOMS = (
 
 
 def _spelled(arg: exp.Expr) -> str:
-    text = arg.sql("spark", comments=False)
+    text = spark_sql(arg)
     is_word = isinstance(arg, exp.Var) and text.isidentifier()
     return text if is_word or isinstance(arg, _ATOMS) else f"({text})"
 

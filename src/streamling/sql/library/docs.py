@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from streamling.sql.catalog import KERNEL_PREFIX
 from streamling.sql.compiler import compile_sql
 from streamling.sql.library.datafusion import NAMES
-from streamling.sql.library.declaration import KERNEL_PREFIX, Function
+from streamling.sql.library.declaration import Function
 from streamling.sql.library.refused import INSTEAD
 from streamling.sql.library.registry import FAMILIES, family, functions
 from streamling.sql.plan import texts

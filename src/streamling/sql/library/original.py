@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.spark.sql_text import quoted
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import (
     Args,
@@ -17,7 +18,6 @@ from streamling.sql.library.declaration import (
     like,
     literal_text,
 )
-from streamling.sql.plan import quoted
 
 _TEXT = pa.string()
 _MILLIS = "lpad(lower(hex(unix_millis(current_timestamp()))), 12, '0')"

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.spark.failures import failure_of, on_its_way
+from streamling.spark.sql_text import type_sql
 from streamling.sql.library.declaration import Args, Function, Kernel, fill
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _kernel(name: str) -> Kernel:
 def _spark(type_: pa.DataType) -> str:
     from streamling.types.spark import to_spark_type
 
-    return to_spark_type(type_).simpleString()
+    return type_sql(to_spark_type(type_))
 
 
 def _checked(name: str, function: SqlFunction) -> Any:

@@ -21,21 +21,39 @@ _PARTS = {
 }
 
 
-def part_of_date(part: str, value: exp.Expr) -> exp.Expr | None:
-    """Parts that DataFusion counts differently: weekdays from Sunday = 0, whole seconds, the epoch."""
-    part = part.lower()
-    template = _PARTS.get(part)
-    if template is None:
-        return None
+#: parts that both count alike; Spark's own are among them
+_PLAIN_PARTS = ("year", "yearofweek", "quarter", "month", "week", "day", "doy", "hour", "minute")
+_SPELLINGS = {
+    spelling: part
+    for part, spellings in {
+        "year": "y years yr yrs", "yearofweek": "isoyear", "quarter": "quarters qtr", "month": "mon mons months",
+        "week": "w weeks", "day": "d days", "doy": "dayofyear", "hour": "h hours hr hrs",
+        "minute": "m min mins minutes",
+        "second": "s sec secs seconds", "millisecond": "ms msec msecs milliseconds",
+        "microsecond": "us usec usecs microseconds", "nanosecond": "ns nanoseconds", "dow": "dayofweek",
+        "isodow": "dayofweek_iso dow_iso",
+    }.items()
+    for spelling in spellings.split()
+}  # fmt: skip
+
+
+def part_of_date(part: str, value: exp.Expr) -> exp.Expr:
+    """A part by its name. DataFusion counts weekdays from Sunday = 0, whole seconds, and has the epoch."""
+    name = _SPELLINGS.get(part.lower(), part.lower())
+    if name not in _PARTS and name not in _PLAIN_PARTS:
+        known = ", ".join([*_PLAIN_PARTS, *_PARTS])
+        raise NotPossible(f"there is no part '{part}' of a date or time", f"parts are {known}")
     types = {"epoch": pa.float64(), "nanosecond": _LONG}
-    return fill(template, [value], types.get(part, pa.int32()))
+    is_moment = _is(value, pa.types.is_date, pa.types.is_timestamp, pa.types.is_time)
+    type_ = types.get(name, pa.int32() if is_moment or name in _PARTS else None)
+    return fill(_PARTS.get(name, f"date_part('{name}', {{0}})"), [value], type_)
 
 
 def _date_part(args: Args) -> exp.Expr | None:
     part = literal_text(args[0])
     if part is None:
         raise NotPossible("the part of the date has to be written as text", "such as date_part('year', x)")
-    return part_of_date(part, args[1]) or fill("date_part({0}, {1})", args)
+    return part_of_date(part, args[1])
 
 
 def _is(arg: exp.Expr, *tests: object) -> bool:

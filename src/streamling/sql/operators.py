@@ -1,0 +1,96 @@
+"""Operators that Spark does not have, or means differently: shifts, subscripts, ``||`` of lists, LIKE."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.inference import type_of
+from streamling.sql.library.declaration import NotPossible, call, fill, literal_text
+from streamling.sql.library.registry import find
+
+_INT = range(-(2**31), 2**31)
+
+
+def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
+    """What a node whose parts are done means; None when it is not one of these operators."""
+    if isinstance(node, exp.BitwiseLeftShift | exp.BitwiseRightShift):
+        return _shift(node)
+    if isinstance(node, exp.Bracket):
+        return _subscript(node)
+    if isinstance(node, exp.DPipe) and any(_is_list(side) for side in (node.this, node.expression)):
+        return _joined_lists(node)
+    if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
+        node.set("expression", _like_pattern(node.expression, "\\"))
+    elif isinstance(node, exp.Escape):
+        node.this.set("expression", _like_pattern(node.this.expression, literal_text(node.expression) or ""))
+    return None
+
+
+def _shift(node: exp.Binary) -> exp.Expr:
+    """Of 64 bits, by the last six bits of the count, whatever the types are."""
+    name = "shiftleft" if isinstance(node, exp.BitwiseLeftShift) else "shiftright"
+    return fill(f"{name}(CAST({{0}} AS BIGINT), CAST({{1}} & 63 AS INT))", [node.this, node.expression], pa.int64())
+
+
+def _subscript(node: exp.Bracket) -> exp.Expr | None:
+    """``x[i]``: lists count from 1 (from the end when negative), what is not there is NULL; ``s['f']`` a field."""
+    if len(node.expressions) != 1:
+        raise NotPossible("there is more than one subscript", "write x[1][2]")
+    container, [index] = type_of(node.this), node.expressions
+    if isinstance(index, exp.Slice):
+        return _slice(node.this, index)
+    if container is not None and pa.types.is_map(container):
+        element = call("try_element_at", node.this, index)
+        element.meta["arrow"] = container.item_type
+        return element
+    if isinstance(index, exp.Literal) and index.is_string:
+        return None
+    # Spark takes an INT and stops at 0
+    element = fill("try_element_at({0}, nullif(try_cast({1} AS INT), 0))", [node.this, index])
+    if isinstance(index, exp.Literal) and index.name.isdigit() and 0 < int(index.name) in _INT:
+        element = call("try_element_at", node.this, index)
+    if container is not None and pa.types.is_list(container):
+        element.meta["arrow"] = container.value_type
+    return element
+
+
+def _slice(array: exp.Expr, bounds: exp.Slice) -> exp.Expr:
+    ends = [bounds.this or exp.Literal.number(1), bounds.expression or exp.Neg(this=exp.Literal.number(1))]
+    step = bounds.args.get("step")
+    return _library("array_slice", array, *ends, *([step] if step else []))
+
+
+def _joined_lists(node: exp.DPipe) -> exp.Expr:
+    if all(_is_list(side) for side in (node.this, node.expression)):
+        return _library("array_concat", node.this, node.expression)
+    return _library("array_append" if _is_list(node.this) else "array_prepend", node.this, node.expression)
+
+
+def _library(name: str, *args: exp.Expr) -> exp.Expr:
+    function = find(name)
+    made = function.compile(list(args)) if function is not None else None
+    assert made is not None
+    return made
+
+
+def _is_list(node: exp.Expr) -> bool:
+    return bool(pa.types.is_list(type_of(node) or pa.null()))
+
+
+def _like_pattern(pattern: exp.Expr, escape: str) -> exp.Expr:
+    """Before an ordinary character an escape counts for nothing, at the end it stands for itself. Spark stops there."""
+    if len(escape) != 1:
+        return pattern
+    mark = re.escape(escape)
+    pairs = rf"((?:{mark}[%_{mark}])+)|({mark})\Z|{mark}"
+    written = literal_text(pattern)
+    if written is not None:
+        cleaned = re.sub(pairs, lambda found: (found[1] or "") + (found[2] or "") * 2, written, flags=re.S)
+        return exp.Literal.string(cleaned)
+    if isinstance(pattern, exp.Any | exp.All):
+        return pattern
+    java = exp.Literal.string(pairs.replace(r"\Z", r"\z"))
+    return fill("regexp_replace({0}, {1}, '$1$2$2')", [pattern, java], pa.string())

@@ -1,0 +1,97 @@
+"""Rewritten expressions as Spark SQL.
+
+Text that a user wrote reaches Spark as a quoted literal or a quoted name, never as SQL: the printer knows a fixed set
+of nodes and refuses every other one, and what it printed is read once more by `check_emitted`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from streamling.spark.sql_text import literal
+from streamling.sql import catalog
+
+#: what a rewritten expression consists of. Spark SQL that is finished (from templates of the function library) is in
+#: `exp.Var`; the rewriter takes no `exp.Var` from the parser.
+_PRINTABLE: frozenset[type[exp.Expr]] = frozenset(
+    {
+        exp.Add, exp.Alias, exp.All, exp.And, exp.Anonymous, exp.Any, exp.Array, exp.Between, exp.BitwiseAnd,
+        exp.BitwiseNot, exp.BitwiseOr, exp.BitwiseXor, exp.Boolean, exp.Bracket, exp.Case, exp.Cast, exp.Column,
+        exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.DPipe, exp.Div, exp.Dot, exp.EQ, exp.Escape,
+        exp.GT, exp.GTE, exp.HexString, exp.ILike, exp.Identifier, exp.If, exp.In, exp.IntDiv, exp.Is, exp.LT, exp.LTE,
+        exp.Lambda, exp.Like, exp.Literal, exp.Mod, exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ,
+        exp.NullSafeNEQ, exp.Or, exp.Paren, exp.RegexpLike, exp.Star, exp.Sub, exp.TryCast, exp.Tuple, exp.Var,
+    }
+)  # fmt: skip
+
+
+class Unprintable(Exception):
+    """A node that no rule turned into Spark SQL."""
+
+    def __init__(self, node: exp.Expr) -> None:
+        super().__init__(type(node).__name__)
+        self.node = node
+
+
+class _Emitted(Spark):
+    """Spark's dialect with our quoting."""
+
+    class Generator(Spark.Generator):  # type: ignore[misc,valid-type]
+        def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
+            if isinstance(expression, exp.Expr) and key is None and type(expression) not in _PRINTABLE:
+                raise Unprintable(expression)
+            return str(super().sql(expression, key, comment))
+
+        def literal_sql(self, expression: exp.Literal) -> str:
+            return literal(expression.name) if expression.is_string else str(expression.this)
+
+
+def spark_sql(node: exp.Expr) -> str:
+    """``node`` as Spark SQL, every name in quotes. Raises `Unprintable`."""
+    return node.sql(_Emitted, comments=False, identify=True)
+
+
+#: strings, quoted names, numbers, words, and the signs that operators are made of
+_TOKEN = re.compile(
+    r"""(?P<quoted>'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`)
+      |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[LD]|BD)?\b)
+      |(?P<word>[A-Za-z_]\w*)
+      |(?P<bad>--|/\*)
+      |(?P<sign>[-()\[\]<>,.=!+*/%&|^~:\s])""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+#: words that may stand before a bracket without being a function
+_KEYWORDS = frozenset(
+    {
+        "all", "and", "any", "array", "as", "between", "boolean", "case", "cast", "date", "decimal", "distinct", "div",
+        "else", "end", "escape", "ilike", "in", "interval", "is", "like", "map", "not", "or", "rlike", "struct", "then",
+        "time", "timestamp", "timestamp_ltz", "timestamp_ntz", "try_cast", "when",
+    }
+)  # fmt: skip
+#: only inside a query, or to leave the expression by name
+_QUERY_WORDS = frozenset({"identifier", "lateral", "select", "table", "union", "using", "values", "with"})
+_CALLABLE = catalog.SCALARS | catalog.GENERATORS | _KEYWORDS
+
+
+def check_emitted(text: str) -> str | None:
+    """What makes a text more than an expression over columns, literals and reviewed functions; None: nothing."""
+    place, previous = 0, ""
+    while place < len(text):
+        token = _TOKEN.match(text, place)
+        if token is None or token["bad"]:
+            return text[place : place + 20]
+        place, word = token.end(), (token["word"] or "").lower()
+        if word in _QUERY_WORDS or (word == "from" and previous != "distinct"):
+            return word.upper()
+        if word and text[place : place + 1] == "(" and not is_callable(word):
+            return f"{word}()"
+        if word or not token[0].isspace():
+            previous = word
+    return None
+
+
+def is_callable(name: str) -> bool:
+    return name in _CALLABLE or name.startswith(catalog.KERNEL_PREFIX)
