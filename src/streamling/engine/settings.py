@@ -20,6 +20,10 @@ _ALWAYS = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
     # The SQL compiler spells names exactly; columns that differ only in case stay apart.
     "spark.sql.caseSensitive": "true",
+    # Decimals keep their scale as in DataFusion, and a result that then needs more than 38 digits is an error. Spark's
+    # default is to round digits after the point away.
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "true",
     "spark.sql.catalogImplementation": "in-memory",
     # ICU builds a table of all characters at the first `upper`, half a second of a start; Java's own case mappings are
     # as complete, and quicker for ASCII.

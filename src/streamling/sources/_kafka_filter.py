@@ -15,17 +15,20 @@ from streamling.sql.problems import SqlRefused
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from streamling.sql.places import Analyse
+
 _NAME = "source"
 
 
-def compiled_filter(condition: str | None, schema: pa.Schema) -> str | None:
-    """The condition in Spark SQL. Raises a user's error that names what is wrong with it."""
+def compiled_filter(condition: str | None, schema: pa.Schema, analyse: Analyse | None = None) -> str | None:
+    """The condition in Spark SQL. Raises a user's error that names what is wrong with it. It is only final with
+    ``analyse``: its meaning may depend on types that Spark alone knows."""
     if condition is None or not condition.strip():
         return None
     columns = [Column(field.name, field.type) for field in schema]
     try:
         # the line break ends a comment at the end of the condition
-        compiled = compile_sql(f"SELECT * FROM {_NAME} WHERE ({condition}\n)", {_NAME: columns})
+        compiled = compile_sql(f"SELECT * FROM {_NAME} WHERE ({condition}\n)", {_NAME: columns}, analyse=analyse)
     except SqlRefused as refused:
         raise _refused(refused.problems[0].message, refused.problems[0].remedy) from None
     if compiled.problems:
@@ -37,10 +40,16 @@ def compiled_filter(condition: str | None, schema: pa.Schema) -> str | None:
     raise _refused("is no single condition")
 
 
-def filtered(rows: DataFrame, condition: str) -> DataFrame:
-    """The rows for which a compiled condition is true."""
-    register(rows.sparkSession, [condition])
-    return rows.filter(condition)
+def filtered(rows: DataFrame, condition: str | None, schema: pa.Schema, *, unless: str) -> DataFrame:
+    """The rows for which the condition over the columns of ``schema`` is true, and those for which ``unless`` (Spark
+    SQL) is."""
+    from streamling.sql.spark_types import SparkTypes
+
+    compiled = compiled_filter(condition, schema, SparkTypes(rows.sparkSession, {_NAME: rows}))
+    if compiled is None:
+        return rows
+    register(rows.sparkSession, [compiled])
+    return rows.filter(f"{unless} OR ({compiled})")
 
 
 def _refused(message: str, remedy: str | None = None) -> StreamlingError:

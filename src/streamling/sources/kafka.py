@@ -332,7 +332,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             rows = decoded_rows(messages, self._format, self._schema(), self.context.name, primary_key)
         if self._filter is None:
             return rows
-        return filtered(rows, f"{REJECT} IS NOT NULL OR ({self._filter})" if self._sifting else self._filter)
+        unless = f"{REJECT} IS NOT NULL" if self._sifting else "FALSE"
+        return filtered(rows, self.options.filter, self._schema(), unless=unless)
 
     def _undecodable(self) -> StreamlingError:
         """Spark does not say which message it could not decode: look for the first."""

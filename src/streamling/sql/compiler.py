@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -22,6 +23,9 @@ from streamling.sql.references import is_used, match, table_name
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.wide import contains_wide
 
+if TYPE_CHECKING:
+    from streamling.sql.places import Analyse
+
 #: columns of a node by its declared name; None when they are not known
 Inputs = Mapping[str, Sequence[Column] | None]
 
@@ -36,12 +40,17 @@ class Compiled:
 
 
 def compile_sql(
-    sql: str, inputs: Inputs, *, keep_row: bool = False, functions: Mapping[str, Function] | None = None
+    sql: str,
+    inputs: Inputs,
+    *,
+    keep_row: bool = False,
+    functions: Mapping[str, Function] | None = None,
+    analyse: Analyse | None = None,
 ) -> Compiled:
     """Check and rewrite ``sql``. Raises `SqlRefused` when it cannot be read or asks for what cannot be done.
     Where the rows are numbered, ``keep_row`` leaves the number (`ROW`) in what comes out. ``functions`` are those
-    that plugins add to the language; they win."""
-    query, text = parse(sql), SourceText(sql, functions)
+    that plugins add to the language; they win. With ``analyse`` no type that decides a meaning stays unknown."""
+    query, text = parse(sql), SourceText(sql, functions, analyse)
     lookups.settle_names(query)
     try:
         if refused := rules.check(query, text):

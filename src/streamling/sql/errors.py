@@ -18,6 +18,7 @@ from streamling.sql.problems import Span, SqlRefused
 _PLACE = re.compile(r"(.*) in ‹(.*)›", re.DOTALL)
 _GUARD = "guard the divisor, for example a / nullif(b, 0)"
 _WIDER = "cast to a wider type first, for example DECIMAL(38, 0) or DOUBLE"
+_WIDE = "cast to more digits first, for example DECIMAL(76, 18), or TRY_CAST for NULL instead"
 _TRY = "TRY_CAST gives NULL instead"
 _SAME_TYPE = "cast one side to the type of the other"
 
@@ -30,7 +31,8 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
     "BINARY_ARITHMETIC_OVERFLOW": ("{value1} {symbol} {value2} is too large for its type", _WIDER),
     "CAST_INVALID_INPUT": ("{expression} cannot be read as {targetType}", _TRY),
     "CAST_OVERFLOW": ("{value} does not fit into {targetType}", _TRY),
-    "NUMERIC_VALUE_OUT_OF_RANGE": ("{value} does not fit into DECIMAL({precision}, {scale})", _TRY),
+    "NUMERIC_VALUE_OUT_OF_RANGE": ("{value} does not fit into DECIMAL({precision}, {scale})", _WIDE),
+    "NUMERIC_OUT_OF_SUPPORTED_RANGE": ("{value} has more than 38 digits", _WIDE),
     "INVALID_ARRAY_INDEX": ("there is no element {indexValue} in a list of {arraySize}", None),
     "INVALID_INDEX_OF_ZERO": ("there is no element 0: lists count from 1, or from the end with -1", None),
     "DATETIME_FIELD_OUT_OF_BOUNDS": ("there is no such date: {rangeMessage}", None),

@@ -7,7 +7,7 @@ differ by type (integer division, subscripts), and it is what the static check r
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -15,8 +15,10 @@ from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
 from streamling.sql import inference, literals, lookups, typenames, wide_functions
+from streamling.sql.decimals import NotExact, divides_natively
 from streamling.sql.functions import as_call, rewrite_call
 from streamling.sql.intervals import interval
+from streamling.sql.lambdas import parameters
 from streamling.sql.library.declaration import NotPossible
 from streamling.sql.library.times import part_of_date
 from streamling.sql.operators import rewrite_operator
@@ -32,6 +34,8 @@ from streamling.sql.wide import WideNumbers
 _READ_BY_NAME = {
     (exp.Extract, "this"), (exp.Cast, "to"), (exp.TryCast, "to"), (exp.Anonymous, "this"), (exp.Alias, "alias"),
 }  # fmt: skip
+#: parameters of the lambdas around an expression, in lower case, and their types
+Lambdas = Mapping[str, pa.DataType | None]
 
 
 @dataclass(frozen=True)
@@ -60,16 +64,18 @@ class Expressions:
     problems: list[SqlProblem]
     #: columns that earlier items of the select list defined; Spark lets later items use them
     aliases: list[Column] = field(default_factory=list)
+    #: those items, as Spark SQL
+    earlier: list[str] = field(default_factory=list)
     #: what the expressions so far ask dynamic tables
     questions: list[Question] = field(default_factory=list)
 
     def spark(self, node: exp.Expr) -> tuple[str, pa.DataType | None]:
         """The expression as Spark SQL, and its type."""
         before = len(self.problems)
-        rewritten = self.rewrite(node.copy(), frozenset())
-        if len(self.problems) > before:  # it will not run
-            return "NULL", rewritten.meta.get("arrow")
         try:
+            rewritten = self.rewrite(node.copy(), {})
+            if len(self.problems) > before:  # it will not run
+                return "NULL", rewritten.meta.get("arrow")
             sql = spark_sql(rewritten)
             unsafe = check_emitted(sql)
         except Unprintable as error:
@@ -94,13 +100,34 @@ class Expressions:
         """What a column or field is really called; None for other expressions and what is not known."""
         if not isinstance(node, exp.Column | exp.Dot):
             return None
-        name: str | None = self._name(node.copy(), frozenset()).meta.get("name")
+        name: str | None = self._name(node.copy(), {}).meta.get("name")
         return name
 
-    def rewrite(self, node: exp.Expr, lambdas: frozenset[str]) -> exp.Expr:
+    def rewrite(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
         """``node`` with every part rewritten. Names in ``lambdas`` are parameters of an enclosing lambda."""
+        operators: list[exp.Binary] = []  # a OR b OR c … is one level for each: no recursion down the left side
+        try:
+            while isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
+                check_syntax(node)
+                node = plain(node)
+                if isinstance(node, exp.Binary):
+                    operators.append(node)
+                    node = node.this
+        except NotPossible as error:
+            return self._refused(node, error)
+        done = self._rewrite(node, lambdas)
+        for operator in reversed(operators):
+            operator.set("this", done)
+            self._parts(operator, lambdas, done="this")
+            done = self._meaning(self._learned(operator, lambdas))
+        return done
+
+    def _rewrite(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
         if isinstance(node, exp.Column | exp.Dot):
             return self._name(node, lambdas)
+        if isinstance(node, exp.Identifier) and node.name.lower() in lambdas:
+            node.meta["arrow"] = lambdas[node.name.lower()]
+            return node
         try:
             check_syntax(node)
             node = plain(node)
@@ -109,17 +136,43 @@ class Expressions:
         except NotPossible as error:
             return self._refused(node, error)
         if isinstance(node, exp.Lambda):
-            lambdas |= {parameter.name.lower() for parameter in node.expressions}
-            node.set("this", self.rewrite(node.this, lambdas))
+            node.set("this", self.rewrite(node.this, {**lambdas, **parameters(node)}))
             return node
+        self._parts(node, lambdas)
+        return self._meaning(self._learned(node, lambdas))
+
+    def _parts(self, node: exp.Expr, lambdas: Lambdas, done: str | None = None) -> None:
         for key, value in list(node.args.items()):
             if (type(node), key) in _READ_BY_NAME:
                 continue
             if isinstance(value, list):
-                node.set(key, [self.rewrite(v, lambdas) if isinstance(v, exp.Expr) else v for v in value])
-            elif isinstance(value, exp.Expr):
+                for number, part in enumerate(value):
+                    if isinstance(part, exp.Expr):
+                        node.set(key, self.rewrite(part, lambdas), number)
+            elif isinstance(value, exp.Expr) and key != done:
                 node.set(key, self.rewrite(value, lambdas))
-        return self._meaning(node)
+
+    def _learned(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
+        """``node``, and the types of its operands from Spark where the compiler does not know them."""
+        for part in inference.untyped(node) if self.text.analyse else ():
+            part.meta["arrow"] = self._analysed(part, lambdas)
+        return node
+
+    def _analysed(self, part: exp.Expr, lambdas: Lambdas) -> pa.DataType | None:
+        assert self.text.analyse is not None
+        try:
+            sql = spark_sql(part)
+        except Unprintable:
+            return None  # which is reported with the whole expression
+        for name, type_ in lambdas.items():
+            spelling = None if type_ is None else typenames.spelled(type_)
+            if spelling is None:
+                return None
+            sql = f"transform(array(CAST(NULL AS {spelling})), {quoted(name)} -> {sql})[0]"
+        plan = self.asked().plan
+        return self.text.analyse(plan, [sql]) or (
+            self.text.analyse(plan, [*self.earlier, sql]) if self.earlier else None
+        )
 
     def _meaning(self, node: exp.Expr) -> exp.Expr:
         """What DataFusion means by a construct whose parts are done, spelled for Spark."""
@@ -127,6 +180,8 @@ class Expressions:
         wide = wide_functions.rewrite_call(node, numbers) if isinstance(node, exp.Anonymous) else numbers.rewrite(node)
         if wide is not None:
             return wide
+        if isinstance(node, exp.Div) and not divides_natively(node):
+            return numbers.decimal_quotient(node)
         if isinstance(node, exp.Anonymous):
             if node.name.lower() == lookups.FUNCTION:
                 return self._look_up(node)
@@ -147,7 +202,11 @@ class Expressions:
                 side.replace(as_text(side) if special(inference.type_of(side)) else side)
         if isinstance(node, exp.Literal):
             return literals.rewrite_number(node)
-        return inference.annotate(node)
+        try:
+            return inference.annotate(node)
+        except NotExact as error:
+            self.problems.append(self.text.problem(node, str(error), error.remedy))
+            return node
 
     def _look_up(self, node: exp.Anonymous) -> exp.Expr:
         """The column that will hold the answer; the same question is asked once."""
@@ -161,12 +220,14 @@ class Expressions:
         answer.meta.update({**node.meta, "arrow": pa.bool_()})
         return answer
 
-    def _name(self, node: exp.Expr, lambdas: frozenset[str]) -> exp.Expr:
+    def _name(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
         path = _path(node)
         if path is None:  # a field of something that is not a name: f(x).y
             node.set("this", self.rewrite(node.this, lambdas))
             return node
         if path[0].name.lower() in lambdas:
+            if len(path) == 1:
+                node.meta["arrow"] = lambdas[path[0].name.lower()]
             return node
         found = self._resolve(path)
         if found is None:

@@ -11,6 +11,7 @@ from streamling.sql.catalog import KERNEL_PREFIX
 from streamling.sql.library import registry
 from streamling.sql.library.declaration import Function, NotPossible, call
 from streamling.sql.library.refused import INSTEAD
+from streamling.sql.literals import widen
 from streamling.sql.lookups import FUNCTION
 from streamling.sql.places import SourceText
 from streamling.sql.printing import spark_sql
@@ -22,6 +23,7 @@ _SYNTAX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
     exp.StrPosition: ("strpos", ("this", "substr")),
 }
+_FOLDS = ("aggregate", "reduce")
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -46,7 +48,8 @@ def rewrite_call(node: exp.Anonymous, text: SourceText, problems: list[SqlProble
         return node
     function = text.functions.get(name) or registry.find(name)
     if function is None:
-        rewritten = call(name, *node.expressions)
+        # a sum starts as wide as the elements that are added to it
+        rewritten = call(name, *map(widen, node.expressions) if name in _FOLDS else node.expressions)
     else:
         try:
             rewritten = _compiled(function, name, node)

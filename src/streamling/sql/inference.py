@@ -6,12 +6,15 @@ Spark and DataFusion share, or one that the rewriting makes true.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.sql import decimals
 from streamling.sql.literals import beside_decimals, widen
+from streamling.sql.literals import type_of as type_of
 
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -28,10 +31,6 @@ _FIXED: dict[type[exp.Expr], pa.DataType] = {
 }
 
 
-def type_of(node: exp.Expr) -> pa.DataType | None:
-    return node.meta.get("arrow")
-
-
 def annotate(node: exp.Expr) -> exp.Expr:
     """``node``, or what stands for it in Spark, with its type noted. Its parts are done."""
     if isinstance(node, exp.RegexpILike):
@@ -39,6 +38,10 @@ def annotate(node: exp.Expr) -> exp.Expr:
         node = exp.RegexpLike(this=node.this, expression=pattern)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         node = _arithmetic(node)
+    elif isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor):
+        node = _bitwise(node)
+    elif isinstance(node, exp.Neg) and decimals.is_decimal(type_of(node.this)):
+        return decimals.negated(node.this)
     elif isinstance(node, exp.Neg | exp.Paren):
         node.meta["arrow"] = type_of(node.this)
     elif isinstance(node, exp.Case):
@@ -55,6 +58,29 @@ def annotate(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.DPipe) and not all(_texty(side) for side in (node.this, node.expression)):
         node.meta["arrow"] = None  # lists and binary are joined as what they are
     return node
+
+
+#: operators whose meaning does not depend on the types of their parts, and parts that have none
+_INDIFFERENT = (
+    exp.Connector, exp.Not, exp.Paren, exp.Alias, exp.If, exp.Is, exp.Tuple, exp.Star, exp.Ordered, exp.Slice,
+)  # fmt: skip
+_UNTYPED = (
+    exp.Lambda, exp.DataType, exp.Interval, exp.Star, exp.Identifier, exp.If, exp.Slice, exp.Alias, exp.Tuple,
+    exp.PropertyEQ, exp.Kwarg, exp.Literal, exp.Null,
+)  # fmt: skip
+
+
+def untyped(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The operands of ``node`` whose type may decide what it means and is not known."""
+    if isinstance(node, _INDIFFERENT):
+        return
+    operands = [node.expression] if isinstance(node, exp.Extract) else list(node.iter_expressions())
+    operands += [branch.args["true"] for branch in node.args["ifs"]] if isinstance(node, exp.Case) else []
+    yield from (part for part in operands if _is_unknown(part))
+
+
+def _is_unknown(part: exp.Expr) -> bool:
+    return type_of(part) is None and "span" not in part.meta and not isinstance(part, _UNTYPED)
 
 
 def common(types: list[pa.DataType | None]) -> pa.DataType | None:
@@ -102,17 +128,44 @@ def _texty(node: exp.Expr) -> bool:
 def _arithmetic(node: exp.Binary) -> exp.Expr:
     left, right = type_of(node.this), type_of(node.expression)
     result = common([left, right])
+    if decimals.meet(left, right):
+        return decimals.arithmetic(node)
     if result in _WIDTHS:
         node.set("this", widen(node.this))
         node.set("expression", widen(node.expression))
         if isinstance(node, exp.Div):  # 7 / 2 is 3; Spark's / would make 3.5 of it
             node = exp.IntDiv(this=node.this, expression=node.expression)
             result = pa.int64()
+    elif pa.float32() in (left, right) and all(map(_single_or_exact, (left, right))):
+        return _single(node)
     elif result == pa.float64() or (_moment(left) and "span" in node.expression.meta):
         result = result or left
     else:
         result = None
     node.meta["arrow"] = result
+    return node
+
+
+def _single_or_exact(type_: pa.DataType | None) -> bool:
+    return type_ == pa.float32() or type_ in _WIDTHS or decimals.is_decimal(type_)
+
+
+def _single(node: exp.Binary) -> exp.Expr:
+    """Of two FLOATs, or one and an integer or decimal: a FLOAT again. Spark would make a DOUBLE of it."""
+    for side in ("this", "expression"):
+        if type_of(node.args[side]) != pa.float32():
+            node.set(side, exp.Cast(this=node.args[side], to=exp.Var(this="FLOAT")))
+    made: exp.Expr = exp.Cast(this=node, to=exp.Var(this="FLOAT")) if isinstance(node, exp.Div) else node
+    made.meta["arrow"] = pa.float32()
+    return made
+
+
+def _bitwise(node: exp.Binary) -> exp.Expr:
+    result = common([type_of(node.this), type_of(node.expression)])
+    if result in _WIDTHS:
+        node.set("this", widen(node.this))
+        node.set("expression", widen(node.expression))
+        node.meta["arrow"] = result
     return node
 
 

@@ -20,6 +20,10 @@ def rewrite_number(node: exp.Literal) -> exp.Expr:
     return double
 
 
+def type_of(node: exp.Expr) -> pa.DataType | None:
+    return node.meta.get("arrow")
+
+
 def widen(node: exp.Expr) -> exp.Expr:
     """An integer literal as a 64-bit one, for places where its type becomes the type of a result."""
     if isinstance(node, exp.Literal) and not node.is_string and node.meta.get("arrow") == pa.int64():

@@ -17,15 +17,25 @@ from streamling.sql.dialect import tokenize
 from streamling.sql.problems import Span, SqlProblem, problem_at
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from streamling.sql.library.declaration import Function
+    from streamling.sql.plan import Plan
+
+    #: the type of the last of some items (Spark SQL) in a projection of a plan; None when Spark refuses it
+    Analyse = Callable[[Plan, Iterable[str]], pa.DataType | None]
 
 
 class SourceText:
-    """A SQL text that can say where things stand in it, and which functions it has besides those of the language."""
+    """A SQL text that can say where things stand in it, and which functions it has besides those of the language.
+    ``analyse`` asks Spark for types that only it knows, once there is a session."""
 
-    def __init__(self, sql: str, functions: Mapping[str, Function] | None = None) -> None:
+    def __init__(
+        self, sql: str, functions: Mapping[str, Function] | None = None, analyse: Analyse | None = None
+    ) -> None:
         self.sql = sql
         self.functions = functions or {}
+        self.analyse = analyse
 
     @cached_property
     def _tokens(self) -> list[Token]:

@@ -45,6 +45,7 @@ def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, probl
     for item in items:
         output += _items(item, expressions)
         expressions.aliases = [done.column for done in output]
+        expressions.earlier = [done.aliased for done in output]
     source = expressions.asked()
     unseen = tuple(map(quoted, source.unseen))
     if source.columns is None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import typenames
+from streamling.sql.decimals import quotient_scale
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Kernel
 from streamling.sql.library.wide import ABSOLUTE, ADD, DIVIDE, MULTIPLY, NEGATE, REMAINDER, SUBTRACT
@@ -32,7 +33,7 @@ from streamling.sql.wide_values import (
     spelled,
     text_of,
 )
-from streamling.types.wide import U256, WideInteger, contains_wide, is_wide
+from streamling.types.wide import SPARK_DIGITS, U256, WideInteger, contains_wide, is_wide
 
 _ARITHMETIC: dict[type[exp.Expr], Kernel] = {
     exp.Add: ADD,
@@ -116,6 +117,18 @@ class WideNumbers:
         result = _result(kernel, [type_of(side) for side in sides], types)
         values = [held(side, type_, where, unchecked=True) for side, type_ in zip(sides, types, strict=True)]
         return computed(call(kernel, *values, types=[*types, result]), result, where)
+
+    def decimal_quotient(self, node: exp.Div) -> exp.Expr:
+        """Of two decimals with up to 38 digits, whose quotient takes more to compute than to hold."""
+        where, sides = self.where(node), (node.this, node.expression)
+        types = [sized(*_size_of(type_of(side))) for side in sides]
+        digits = quotient_scale(type_of(node.this))
+        result = sized(*_size_of(types[0]))
+        result = sized(result.precision - result.scale + types[1].scale, digits)
+        values = [held(side, type_, where, unchecked=True) for side, type_ in zip(sides, types, strict=True)]
+        quotient = computed(call(DIVIDE, *values, types=[*types, result]), result, where)
+        spelling, type_ = f"DECIMAL({SPARK_DIGITS}, {digits})", pa.decimal128(SPARK_DIGITS, digits)
+        return _typed(cast_out(quotient, type_, spelling, where, or_null=False), type_, node)
 
     def negated(self, value: exp.Expr, node: exp.Expr) -> exp.Expr:
         type_ = type_of(value)

@@ -12,6 +12,7 @@ from streamling.sql.errors import place_note
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Kernel
 from streamling.sql.library.wide import CONVERT, DOUBLE, FROM_DECIMAL, FROM_DOUBLE, PARSE, TEXT
+from streamling.sql.printing import spark_sql
 from streamling.sql.wide_calls import call, checked, failed, failure, text_literal
 from streamling.types.wide import (
     MOST_DIGITS,
@@ -47,7 +48,7 @@ def layout(type_: pa.DataType) -> Layout:
 
 
 def spelled(node: exp.Expr) -> str:
-    return node.sql("spark", comments=False)
+    return spark_sql(node)
 
 
 def constant(node: exp.Expr) -> str | None:

@@ -56,6 +56,7 @@ class Statement:
 
     def _prepare(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> Prepared:
         from streamling.sql.frames import prepare
+        from streamling.sql.spark_types import SparkTypes
         from streamling.types.spark import column_type
 
         key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
@@ -65,7 +66,13 @@ class Statement:
                 name: [Column(field.name, column_type(field)) for field in frame.schema.fields]
                 for name, frame in inputs.items()
             }
-            compiled = compile_sql(self._sql, columns, keep_row=self._keep_row, functions=own.declared(self._functions))
+            compiled = compile_sql(
+                self._sql,
+                columns,
+                keep_row=self._keep_row,
+                functions=own.declared(self._functions),
+                analyse=SparkTypes(spark, inputs, self._functions),
+            )
             if compiled.problems:
                 raise SqlRefused(compiled.problems)
             own.register(spark, texts(compiled.plan), self._functions)

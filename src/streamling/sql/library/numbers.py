@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.sql import decimals
 from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, Rewrite, fill, like
+from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, fill, like
 
 _DOUBLE, _BOOL, _LONG = pa.float64(), pa.bool_(), pa.int64()
 
@@ -36,7 +37,14 @@ def _is_integer(arg: exp.Expr) -> bool:
 
 
 def _is_decimal(arg: exp.Expr) -> bool:
-    return bool(pa.types.is_decimal(type_of(arg) or pa.null()))
+    return decimals.is_decimal(type_of(arg))
+
+
+def _as_before(template: str, args: Args) -> exp.Expr:
+    """A decimal of the type that the first argument has; Spark's result would have other digits."""
+    type_ = type_of(args[0])
+    assert type_ is not None
+    return fill(f"CAST({template} AS DECIMAL({type_.precision}, {type_.scale}))", args, type_)
 
 
 def _whole(function: str) -> Rewrite:
@@ -46,10 +54,17 @@ def _whole(function: str) -> Rewrite:
         if _is_integer(args[0]):
             return fill("({0})", args, type_of(args[0]))
         if _is_decimal(args[0]):
-            return fill(f"{function}({{0}})", args)
+            return _as_before(f"{function}({{0}})", args)
         return fill(f"if({_WHOLE}, {{0}}, CAST({function}({{0}}) AS DOUBLE))", args, _DOUBLE)
 
     return rewrite
+
+
+def _check_places(name: str, args: Args) -> None:
+    places = [arg.this if isinstance(arg, exp.Neg) else arg for arg in args[1:]]
+    if not all(isinstance(place, exp.Literal) for place in places):
+        message = f"{name}() of a DECIMAL takes the number of decimal places as a literal: its type depends on it"
+        raise NotPossible(message, f"write {name}(x, 2), or cast x to DOUBLE")
 
 
 def _round(args: Args) -> exp.Expr:
@@ -59,6 +74,7 @@ def _round(args: Args) -> exp.Expr:
     if _is_integer(args[0]):
         return fill(_WHOLE_ROUND, args, type_of(args[0]))
     if _is_decimal(args[0]):
+        _check_places("round", args)
         return fill("round({*})", args)
     if len(args) == 1:
         return fill(f"if({_WHOLE}, {{0}}, round({{0}}, 0))", args, _DOUBLE)
@@ -72,6 +88,10 @@ def _trunc(args: Args) -> exp.Expr | None:
     """Of numbers; ``trunc(date, 'MM')`` is Spark's."""
     if len(args) == 2 and isinstance(args[1], exp.Literal) and args[1].is_string:
         return None
+    if _is_decimal(args[0]):
+        _check_places("trunc", args)
+        places = ", {1}" if len(args) == 2 else ""
+        return _as_before(f"if({{0}} < 0, ceil({{0}}{places}), floor({{0}}{places}))", args)
     if _is_integer(args[0]):
         args = [fill("CAST({0} AS DOUBLE)", args[:1], _DOUBLE), *args[1:]]
     if len(args) == 1:
@@ -86,7 +106,15 @@ def _power(args: Args) -> exp.Expr:
 
 
 def _absolute(args: Args) -> exp.Expr:
+    if _is_decimal(args[0]):
+        return fill("if({0} < 0, {1}, {0})", [args[0], decimals.negated(args[0])], type_of(args[0]))
     return fill("abs({0})", args, type_of(args[0]))
+
+
+def _negated(args: Args) -> exp.Expr:
+    if _is_decimal(args[0]):
+        return decimals.negated(args[0])
+    return fill("negative({0})", args, type_of(args[0]))
 
 
 def _logarithm(function: str, value: str = "{0}") -> str:
@@ -164,6 +192,7 @@ FUNCTIONS = (
         "nanvl(1.5, 2.5) = 1.5",
         _DOUBLE,
     ),
+    Function("negative", "number", _negated, "With the other sign, as `-x`.", "negative(5) = -5", like(0)),
     Function("pi", "", "pi()", "π.", "round(pi(), 5) = 3.14159", _DOUBLE),
     Function(
         "power", "number number", _power, "The first to the power of the second.", "power(2, 10) = 1024", None, "pow"

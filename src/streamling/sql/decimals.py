@@ -1,0 +1,184 @@
+"""Arithmetic of decimals with up to 38 digits, with DataFusion's result types: exact, or an error at run time.
+
+Sums and products are Spark's own under the settings of `engine.settings`, which keep every digit after the point. What
+Spark computes differently is spelled out here.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.literals import type_of
+from streamling.sql.printing import spark_sql
+from streamling.types.wide import SPARK_DIGITS
+
+#: digits before the point that integers of a type may have
+_INTEGERS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+#: Spark negates through a Scala number of 34 digits and rounds the others away
+_NEGATED_EXACTLY = 34
+#: digits that a quotient has after those of the dividend
+_QUOTIENT_DIGITS = 4
+
+_Size = tuple[int, int]
+
+
+class NotExact(Exception):
+    """An expression of decimals that has no exact result; the message and what to do instead."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+def is_decimal(type_: pa.DataType | None) -> bool:
+    """Whether it is a decimal that Spark has."""
+    return type_ is not None and bool(pa.types.is_decimal(type_)) and type_.precision <= SPARK_DIGITS
+
+
+def meet(left: pa.DataType | None, right: pa.DataType | None) -> bool:
+    """Whether an operator over these types is one of decimals."""
+    return (is_decimal(left) or is_decimal(right)) and None not in (_size(left), _size(right))
+
+
+def arithmetic(node: exp.Binary) -> exp.Expr:
+    """``left + right`` and so on, at least one side a decimal, the other one or an integer."""
+    left, right = _as_decimal(node.this), _as_decimal(node.expression)
+    if isinstance(node, exp.Div):
+        return _quotient(left, _as_divisor(node.expression))
+    node.set("this", left)
+    node.set("expression", right)
+    node.meta["arrow"] = _decimal(*_result(node, _sized(left), _sized(right)))
+    return node
+
+
+def negated(value: exp.Expr) -> exp.Expr:
+    type_ = type_of(value)
+    assert type_ is not None
+    made: exp.Expr = exp.Neg(this=value)
+    if type_.precision > _NEGATED_EXACTLY:
+        zero = _cast(exp.Literal.number(0), type_)
+        made = _cast(exp.Sub(this=zero, expression=exp.Paren(this=value)), type_)
+    made.meta["arrow"] = type_
+    return made
+
+
+def quotient_scale(dividend: pa.DataType | None) -> int:
+    """Digits after the point of a quotient."""
+    _, scale = _size(dividend) or (0, 0)
+    return min(scale + _QUOTIENT_DIGITS, SPARK_DIGITS)
+
+
+def divides_natively(node: exp.Div) -> bool:
+    """Whether Spark's 38 digits are enough to compute a quotient; they always are when no decimal takes part."""
+    left, right = type_of(node.this), type_of(node.expression)
+    return not meet(left, right) or _division(_as_decimal(node.this), _as_divisor(node.expression)) is not None
+
+
+def _quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    made = exp.Var(this=_division(left, right))
+    made.meta["arrow"] = _quotient_type(left, right)
+    return made
+
+
+def _quotient_type(left: exp.Expr, right: exp.Expr) -> pa.DataType:
+    (precision, scale), (_, other_scale) = _sized(left), _sized(right)
+    digits = quotient_scale(type_of(left))
+    return _decimal(precision + digits - scale + other_scale, digits)
+
+
+def _division(left: exp.Expr, right: exp.Expr) -> str | None:
+    """A quotient cut after four digits more than the dividend has, as Spark SQL: the dividend without its remainder is
+    divided, and that has no further digits. None when Spark has no type to do it in: its own quotient is rounded,
+    half of the digits after the point."""
+    (precision, scale), (other, other_scale) = _sized(left), _sized(right)
+    result = _quotient_type(left, right)
+    moved = result.scale + other_scale  # digits after the point of a dividend that divides without a remainder
+    if moved > SPARK_DIGITS:
+        return None
+    x = _spelled_cast(left, min(SPARK_DIGITS, precision - scale + moved), moved)
+    y = f"({spark_sql(right)})"
+    even = f"({x} - {x} % ({y} * {_power(-result.scale)}))"
+    whole, digits = _spark_quotient((min(SPARK_DIGITS, precision - scale + moved + 1), moved), (other, other_scale))
+    if digits >= result.scale and whole >= result.precision - result.scale:
+        return f"CAST({even} / {y} AS DECIMAL({result.precision}, {result.scale}))"
+    whole, _ = _spark_quotient((SPARK_DIGITS, 0), (other, 0))
+    if whole < result.precision:
+        return None
+    units = f"CAST({even} * {_power(moved)} AS DECIMAL({SPARK_DIGITS}, 0))"
+    divisor = f"CAST({y} * {_power(other_scale)} AS DECIMAL({other}, 0))"
+    quotient = f"CAST({units} / {divisor} AS DECIMAL({result.precision}, 0))"
+    return f"CAST({quotient} * {_power(-result.scale)} AS DECIMAL({result.precision}, {result.scale}))"
+
+
+def _spark_quotient(left: _Size, right: _Size) -> tuple[int, int]:
+    """Digits before and after the point of Spark's own quotient."""
+    whole = min(SPARK_DIGITS, left[0] - left[1] + right[1])
+    digits = min(SPARK_DIGITS, max(6, left[1] + right[0] + 1))
+    excess = whole + digits - SPARK_DIGITS
+    if excess <= 0:
+        return whole, digits
+    digits -= excess // 2 + 1
+    return SPARK_DIGITS - digits, digits
+
+
+def _power(exponent: int) -> str:
+    """A power of ten as a decimal with no more digits than it needs."""
+    size = f"{exponent + 1}, 0" if exponent >= 0 else f"{-exponent}, {-exponent}"
+    return f"CAST('1E{exponent}' AS DECIMAL({size}))"
+
+
+def _spelled_cast(node: exp.Expr, precision: int, scale: int) -> str:
+    return f"CAST({spark_sql(node)} AS DECIMAL({precision}, {scale}))"
+
+
+def _result(node: exp.Binary, left: _Size, right: _Size) -> _Size:
+    (precision, scale), (other, other_scale) = left, right
+    if isinstance(node, exp.Mul):
+        if scale + other_scale > SPARK_DIGITS:
+            raise NotExact(
+                f"the product has {scale + other_scale} digits after the point, a DECIMAL at most {SPARK_DIGITS}",
+                f"cast one side, to fewer digits or to a wide decimal such as DECIMAL({precision + other}, {scale})",
+            )
+        return precision + other + 1, scale + other_scale
+    most = max(scale, other_scale)
+    if isinstance(node, exp.Mod):
+        return min(precision - scale, other - other_scale) + most, most
+    return max(precision - scale, other - other_scale) + most + 1, most
+
+
+def _as_decimal(side: exp.Expr) -> exp.Expr:
+    """An integer as the decimal that has a place for all of its type: for Spark a literal has as many digits as it is
+    written with."""
+    type_ = type_of(side)
+    return side if type_ not in _INTEGERS else _cast(side, _decimal(_INTEGERS[type_], 0))
+
+
+def _as_divisor(side: exp.Expr) -> exp.Expr:
+    """A literal with the digits that it has: the fewer, the more are left for the quotient."""
+    if isinstance(side, exp.Literal) and type_of(side) in _INTEGERS:
+        return _cast(side, _decimal(len(side.name), 0))
+    return _as_decimal(side)
+
+
+def _size(type_: pa.DataType | None) -> _Size | None:
+    if is_decimal(type_):
+        assert type_ is not None
+        return type_.precision, type_.scale
+    return (_INTEGERS[type_], 0) if type_ in _INTEGERS else None
+
+
+def _sized(node: exp.Expr) -> _Size:
+    found = _size(type_of(node))
+    assert found is not None, node
+    return found
+
+
+def _cast(node: exp.Expr, type_: pa.DataType) -> exp.Expr:
+    made = exp.Cast(this=node, to=exp.Var(this=f"DECIMAL({type_.precision}, {type_.scale})"))
+    made.meta["arrow"] = type_
+    return made
+
+
+def _decimal(precision: int, scale: int) -> pa.DataType:
+    return pa.decimal128(min(precision, SPARK_DIGITS), scale)

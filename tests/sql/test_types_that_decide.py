@@ -1,0 +1,225 @@
+"""Where the meaning of an operator depends on a type, Spark's analysis decides, and decimals keep all their digits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import datafusion as oracle
+import pyarrow as pa
+import pytest
+
+from streamling.sql.compiler import compile_sql
+from streamling.sql.plan import Column
+from streamling.transforms._statement import Statement
+from streamling.types.spark import to_spark_schema
+
+pytestmark = pytest.mark.spark
+
+ROWS = pa.table(
+    {
+        "id": pa.array([0, 1, 2]),
+        "i": pa.array([7, -7, None]),
+        "n": pa.array([7, -7, None], pa.int32()),
+        "f": pa.array([2.5, -0.5, None], pa.float32()),
+        "x": pa.array([2.5, -0.5, None]),
+        "ts": pa.array([0, 10**15 + 123456, None], pa.timestamp("us")),
+        "st": pa.array([{"a": 7}, {"a": -7}, {"a": None}], pa.struct([("a", pa.int64())])),
+        "li": pa.array([[7, 3], [-7], None], pa.list_(pa.int64())),
+        "q": pa.array([Decimal("1.1250"), Decimal("0.0001"), None], pa.decimal128(20, 4)),
+        "small": pa.array([Decimal("-1.55"), Decimal("1.45"), None], pa.decimal128(10, 2)),
+        "wei": pa.array([Decimal("2.5"), Decimal("-1234567890123456.123456789012345678"), None], pa.decimal128(38, 18)),
+        "most": pa.array([Decimal(7), Decimal("-98765432109876543210987654321098765432"), None], pa.decimal128(38, 0)),
+        "p36": pa.array([Decimal("1" * 36), Decimal("-" + "9" * 36), None], pa.decimal128(36, 0)),
+    }
+)
+
+SAME_AS_DATAFUSION = """
+extract(year FROM ts) / 10
+date_part('year', ts) / 10
+st['a'] / 2
+(i & 7) / 2
+(n | 3) / 2
+li[1] / 2
+coalesce(st['a'], 1) / 2
+CASE WHEN id = 0 THEN n & 3 ELSE 1 END / 2
+-(i & 7) / 2
+f + 1
+f * n
+f / 2
+f % 2
+f * q
+i / f
+(i & 7) % 4
+CAST(st['a'] * 1.5 AS TEXT)
+st['a'] * 1.5 || '!'
+round(st['a'] / 2)
+wei * 2
+wei * 0
+q * q
+q * q * q
+small * small
+q + wei
+wei - 1
+q % small
+coalesce(q, wei)
+coalesce(wei, most)
+CASE WHEN id = 0 THEN q ELSE wei END
+CASE WHEN id = 0 THEN n ELSE small END
+least(q, wei)
+greatest(small, wei, q)
+greatest(q, i)
+-wei
+-most
+-p36
+abs(wei)
+abs(most)
+abs(p36)
+-(p36 + 0)
+round(q * q, 2)
+round(q, 2)
+round(wei, 3)
+round(small)
+round(small, -1)
+floor(small)
+ceil(q)
+floor(wei)
+trunc(small)
+trunc(small, 1)
+trunc(wei, 17)
+trunc(small, -1)
+q / small
+q / 3
+q / q
+q / i
+small / 3
+small / n
+small / wei
+-7 / small
+3 / small
+CAST(q / small AS TEXT)
+CAST(floor(small) AS TEXT)
+CAST(small * small AS TEXT)
+q * 1.5
+q = 1.125
+q > small
+wei < q
+q IN (small, 1)
+q BETWEEN small AND wei
+"""
+
+#: functions that only Spark has
+SPARK_ONLY = {
+    "year(ts) / 10": [197, 200, None],
+    "bit_count(i) / 2": [1, 31, None],
+    "transform(li, e -> e / 2)": [[3, 1], [-3], None],
+    "transform(li, (e, place) -> (e & 7) / (place + 2))": [[3, 1], [0], None],
+    "aggregate(li, 0, (total, e) -> total + e / 2)": [4, -3, None],
+    "negative(most)": [Decimal(-7), Decimal("98765432109876543210987654321098765432"), None],
+    "year(ts) || '!'": ["1970!", "2001!", None],
+}
+
+
+@pytest.fixture(scope="module")
+def frame(spark: Any) -> Any:
+    return spark.createDataFrame(ROWS, to_spark_schema(ROWS.schema)).coalesce(1).cache()
+
+
+def evaluated(spark: Any, frame: Any, expressions: Sequence[str], source: str = "t") -> dict[str, Any]:
+    items = ", ".join(f"{expression} AS v{number}" for number, expression in enumerate(expressions))
+    found = Statement("node", f"SELECT id, {items} FROM {source}").apply(spark, {"t": frame}).toArrow().sort_by("id")
+    return {expression: found[f"v{number}"] for number, expression in enumerate(expressions)}
+
+
+def test_types_of_operands_decide_as_in_datafusion(spark: Any, frame: Any) -> None:
+    expressions = SAME_AS_DATAFUSION.strip().split("\n")
+    context = oracle.SessionContext()
+    context.from_arrow(ROWS, "t")
+    ours = evaluated(spark, frame, expressions)
+    differing = {}
+    for expression in expressions:
+        wanted = context.sql(f"SELECT {expression} AS v FROM t ORDER BY id").to_arrow_table()["v"]
+        got = ours[expression]
+        if got.to_pylist() != wanted.to_pylist() or _kind(got.type) != _kind(wanted.type):
+            differing[expression] = (wanted.type, wanted.to_pylist(), got.type, got.to_pylist())
+    assert not differing
+
+
+def _kind(type_: pa.DataType) -> Any:
+    """Decimals by their scale: how many digits Spark allows before the point is its own choice in places."""
+    if pa.types.is_decimal(type_):
+        return "decimal", type_.scale
+    return "string" if pa.types.is_string_view(type_) else str(type_)
+
+
+def test_functions_that_only_spark_has(spark: Any, frame: Any) -> None:
+    found = evaluated(spark, frame, list(SPARK_ONLY))
+    assert {expression: values.to_pylist() for expression, values in found.items()} == SPARK_ONLY
+
+
+def test_types_are_followed_through_subqueries_and_aliases(spark: Any, frame: Any) -> None:
+    source = "(SELECT id, year(ts) AS y, bit_count(i) + 1 AS b, b / 3 AS third FROM t) AS s"
+    found = evaluated(spark, frame, ["y / 10", "third / 1", "(b - 1) / 2"], source)
+    assert {name: values.to_pylist() for name, values in found.items()} == {
+        "y / 10": [197, 200, None],
+        "third / 1": [1, 21, None],
+        "(b - 1) / 2": [1, 31, None],
+    }
+
+
+def test_conditions_are_decided_by_spark_too(spark: Any, frame: Any) -> None:
+    statement = Statement("node", "SELECT id FROM t WHERE year(ts) / 10 = 197 AND bit_count(i) / 2 = 1")
+    assert statement.apply(spark, {"t": frame}).toArrow()["id"].to_pylist() == [0]
+
+
+def test_a_union_of_different_scales_keeps_all_digits(spark: Any, frame: Any) -> None:
+    sql = "SELECT id, wei AS v FROM t UNION ALL SELECT id + 3, q FROM t UNION ALL SELECT id + 6, small FROM t"
+    found = Statement("node", sql).apply(spark, {"t": frame}).toArrow().sort_by("id")["v"].to_pylist()
+    assert found == [value for name in ("wei", "q", "small") for value in ROWS[name].to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "expression", ["wei * 1000000000000000000", "most + most", "coalesce(most, wei)", "ceil(most * 10)", "most / q"]
+)
+def test_digits_that_do_not_fit_are_an_error(spark: Any, frame: Any, expression: str) -> None:
+    statement = Statement("node", f"SELECT {expression} AS v FROM t WHERE id = 1")
+    with pytest.raises(Exception, match=r"NUMERIC_VALUE_OUT_OF_RANGE|NUMERIC_OUT_OF_SUPPORTED_RANGE|does not fit"):
+        statement.apply(spark, {"t": frame}).toArrow()
+
+
+def test_a_product_with_too_many_digits_after_the_point_is_refused() -> None:
+    columns = [Column("a", pa.decimal128(38, 20))]
+    [problem] = compile_sql("SELECT a * a AS v FROM t", {"t": columns}).problems
+    assert "40 digits after the point" in str(problem)
+    assert "DECIMAL(76, 20)" in str(problem)
+
+
+def test_a_cast_to_a_wide_decimal_carries_what_38_digits_cannot(spark: Any, frame: Any) -> None:
+    sql = "SELECT CAST(CAST(most AS DECIMAL(76, 0)) * most AS TEXT) AS v FROM t WHERE id = 1"
+    [found] = Statement("node", sql).apply(spark, {"t": frame}).toArrow()["v"].to_pylist()
+    assert found == str(98765432109876543210987654321098765432**2)
+
+
+class Counted:
+    """Counts how often Spark is asked for a type."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, plan: Any, items: Any) -> None:
+        self.asked += items
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        ("SELECT i / 2, n + 1, q * q, upper(CAST(x AS TEXT)), round(q * 2, 2), (i & 7) / 2, -q FROM t", []),
+        ("SELECT bit_count(i) / 2 FROM t", ["BIT_COUNT(`i`)"]),
+    ],
+)
+def test_spark_is_asked_only_about_types_that_are_not_known(sql: str, asked: Sequence[str]) -> None:
+    columns: Mapping[str, Any] = {"t": [Column(field.name, field.type) for field in ROWS.schema]}
+    counted = Counted()
+    assert not compile_sql(sql, columns, analyse=counted).problems
+    assert counted.asked == list(asked)
