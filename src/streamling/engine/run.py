@@ -156,6 +156,7 @@ class PipelineRun:
             on_failure=self._on_failure,
             on_limit=self.stop,
             on_first_rows=self._on_first_rows,
+            request_checkpoint=lambda: self._checkpoints.checkpoint(0),
         )
         self._parts = Builder(
             self.analysis,
