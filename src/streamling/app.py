@@ -18,6 +18,7 @@ from streamling.errors import told_as
 from streamling.pipeline.attached import with_side_outputs
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
+from streamling.plugins.keyed_options import options_for
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
@@ -63,7 +64,8 @@ class App:
             if kind is None:
                 log.warning("there is no preprocessor '%s' (plugin.preprocessor_ids): skipped", id)
             else:
-                yield partial(_rewrite, id, kind, settings.preprocessor_options)
+                options = options_for(id, settings.preprocessor_options, self.registry.preprocessors)
+                yield partial(_rewrite, id, kind, options)
 
     def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
         """One run of ``pipeline``; nothing has been asked of the outside yet."""
