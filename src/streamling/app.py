@@ -19,6 +19,7 @@ from streamling.pipeline.attached import with_side_outputs
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
 from streamling.pipeline.variables import Variables
+from streamling.plugins.keyed_options import options_for
 from streamling.plugins.loader import Plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
@@ -80,7 +81,8 @@ class App:
             if kind is None:
                 log.warning("there is no preprocessor '%s' (plugin.preprocessor_ids): skipped", id)
             else:
-                yield partial(_rewrite, id, kind, settings.preprocessor_options)
+                options = options_for(id, settings.preprocessor_options, self.registry.preprocessors)
+                yield partial(_rewrite, id, kind, options)
 
     def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
         """One run of ``pipeline``; nothing has been asked of the outside yet."""

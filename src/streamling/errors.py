@@ -71,6 +71,16 @@ class StreamlingError(Exception):
         self.contexts.append(doing)
         return self
 
+    def mark_retriable(self) -> Self:
+        """The same call may succeed later."""
+        self.retriable = True
+        return self
+
+    def mark_user_facing(self) -> Self:
+        """The user can do something about it: the sentence is shown as it is, without an internal cause."""
+        self.internal = False
+        return self
+
     def __str__(self) -> str:
         return ": ".join([*reversed(self.contexts), self.message])
 

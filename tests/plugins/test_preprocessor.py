@@ -47,12 +47,13 @@ def pipeline(tmp_path):
     (tmp_path / "plugins.py").write_text(PLUGINS)
     (tmp_path / "pipeline.yaml").write_text(PIPELINE)
 
-    def read(ids: str, text: str = PIPELINE):
+    def read(ids: str, text: str = PIPELINE, **variables: str):
         (tmp_path / "pipeline.yaml").write_text(text)
         env = {
             "STREAMLING__PLUGIN__PATH": str(tmp_path / "plugins.py"),
             "STREAMLING__PLUGIN__PREPROCESSOR_IDS": ids,
             "STREAMLING__PLUGIN__PREPROCESSOR_OPTIONS": '{"folder": "/data"}',
+            **variables,
         }
         app = App.of(load_config("config", cwd=tmp_path, env=env))
         return app.pipeline(str(tmp_path / "pipeline.yaml"))
@@ -63,6 +64,19 @@ def pipeline(tmp_path):
 def test_they_run_in_the_order_of_the_configuration(pipeline):
     assert pipeline("acme.paths,acme.again")["rows"].options.path == "/more/data/rows"
     assert pipeline("acme.again,acme.paths")["rows"].options.path == "/data/rows"
+
+
+def test_options_are_keyed_by_the_id(pipeline):
+    keyed = {
+        "acme.paths": '{"folder": "/all", "acme.paths": {"folder": "/own"}, "acme.again": {"folder": "/other"}}',
+        "variable": '{"folder": "/all"}',
+        "empty": '{"folder": "/all", "acme.paths": null}',
+    }
+    name = "STREAMLING__PLUGIN__PREPROCESSOR_OPTIONS"
+    assert pipeline("acme.paths", **{name: keyed["acme.paths"]})["rows"].options.path == "/own/rows"
+    assert pipeline("acme.paths", **{name: keyed["empty"]})["rows"].options.path == "/all/rows"
+    variable = {name: keyed["variable"], f"{name}__ACME_PATHS__FOLDER": "/var"}
+    assert pipeline("acme.paths", **variable)["rows"].options.path == "/var/rows"
 
 
 def test_one_that_is_not_there_is_skipped_with_a_warning(pipeline, caplog):

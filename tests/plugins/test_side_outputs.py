@@ -100,6 +100,13 @@ def test_a_pipeline_names_it_where_it_is_to_look(app, spark, tmp_path):
     assert noted(tmp_path)[-1] == ["watch", 5]
 
 
+def test_options_are_keyed_by_the_id(app):
+    options = '{"limit": 5, "acme.audit": {"file": "own.log"}}'
+    _, pipeline = app(SIDE_OUTPUT_IDS="acme.audit", SIDE_OUTPUT_OPTIONS=options)
+    found = pipeline["rows.acme.audit"].options
+    assert (found.file, found.limit) == ("own.log", 5)
+
+
 def test_nothing_reads_from_it(app):
     text = PIPELINE.replace("sinks:", "  watch: {type: acme.audit, from: half, file: audit.log}\nsinks:")
     with pytest.raises(InvalidPipeline, match="watch"):

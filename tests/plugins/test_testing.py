@@ -11,7 +11,7 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions, SourceOptions, TransformOptions
 from streamling.plugins.operators import END, Sink, Source, SourceBatch, Transform, Wait
-from streamling.plugins.testing import SinkContract, SourceContract, TransformContract
+from streamling.plugins.testing import SinkContract, SourceContract, TransformContract, bench
 
 ROWS = [{"id": id} for id in range(36)]
 
@@ -133,6 +133,22 @@ def test_a_source_without_end_passes(test):
     run(SourceContract, Tailing, test, expected=lambda self: ROWS)
 
 
+@pytest.mark.parametrize("operator", [Numbers, Tailing])
+@pytest.mark.parametrize(
+    ("expected", "shown"),
+    [
+        ([*ROWS[:-1], {"id": 77}], ["missing: 1", "{'id': 77, '_gs_op': 'i'}", "not expected: 1", "{'id': 35, "]),
+        ([*ROWS, {"id": 77}], ["36 rows came out, 37 were expected", "missing: 1", "{'id': 77, "]),
+        ([ROWS[1], ROWS[0], *ROWS[2:]], ["in another order; row 0 is {'id': 0, "]),
+    ],
+)
+def test_wrong_rows_of_a_source_are_shown_without_waiting(monkeypatch, operator, expected, shown):
+    monkeypatch.setattr(bench, "PATIENCE", 3600.0)
+    with pytest.raises(AssertionError) as caught:
+        run(SourceContract, operator, "test_every_row_arrives_once_and_in_order", expected=lambda self: expected)
+    assert all(part in str(caught.value) for part in shown), str(caught.value)
+
+
 # ── transforms ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -170,6 +186,13 @@ def test_a_faulty_transform_is_found(operator, test):
         return [row for batch in self.given() for row in batch.to_pylist()[: 1 if operator is FirstOfBatch else None]]
 
     assert_fails(TransformContract, operator, test, expected=expected)
+
+
+def test_wrong_rows_of_a_transform_are_shown(monkeypatch):
+    monkeypatch.setattr(bench, "PATIENCE", 3600.0)
+    expected = lambda self: [{**row, "name": "x"} for row in self.input().to_pylist()]  # noqa: E731
+    with pytest.raises(AssertionError, match=r"missing: 20\n    \{'id': 0, 'name': 'x'"):
+        run(TransformContract, Copying, "test_every_row_is_processed_once_and_in_order", expected=expected)
 
 
 @pytest.mark.parametrize("test", [name for name in dir(TransformContract) if name.startswith("test_")])
@@ -251,6 +274,16 @@ def test_a_faulty_sink_is_found(operator, test):
 @pytest.mark.parametrize("test", [name for name in dir(SinkContract) if name.startswith("test_")])
 def test_a_sink_without_fault_passes(test):
     run(SinkContract, with_disk(Writing), test, durable=lambda self: list(self.operator.disk))
+
+
+def test_wrong_rows_of_a_sink_are_shown(monkeypatch):
+    monkeypatch.setattr(bench, "PATIENCE", 3600.0)
+    hooks = {
+        "durable": lambda self: [{**row, "name": "x"} for row in self.operator.disk],
+    }
+    for test in ("test_every_row_is_durable_at_the_end", "test_after_a_crash_at_any_moment_no_row_is_lost"):
+        with pytest.raises(AssertionError, match=r"40 rows are not durable: .*\n  missing: 40\n    \{'id': 0, 'name'"):
+            run(SinkContract, with_disk(Writing), test, **hooks)
 
 
 def with_disk(operator: type[Writing]) -> type[Writing]:

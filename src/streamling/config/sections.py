@@ -156,9 +156,13 @@ class Plugin(Section):
         default=50, ge=1, description="Accepted; two batches wait in front of a node, plugins included."
     )
     preprocessor_ids: values.Names = Field(default=(), description="Preprocessors to run, in order.")
-    preprocessor_options: values.AnyMap = Field(default={}, description="Options given to the preprocessors.")
+    preprocessor_options: values.AnyMap = Field(
+        default={}, description="Options of the preprocessors, by their ids; those under no id are given to all."
+    )
     side_output_ids: values.Names = Field(default=(), description="Side outputs to attach to the sources.")
-    side_output_options: values.AnyMap = Field(default={}, description="Options given to the side outputs.")
+    side_output_options: values.AnyMap = Field(
+        default={}, description="Options of the side outputs, by their ids; those under no id are given to all."
+    )
     secrets: dict[str, dict[str, SecretStr]] = Field(
         default={},
         description="Secrets by plugin and key; also `plugin.<name>.<key>`, `…PLUGIN__<NAME>__<KEY>`.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,12 @@ from streamling.engine.rows import Rows
 from streamling.engine.side import OnAck, SideStep
 from streamling.engine.sifting import SiftedSink, SiftedTransform
 from streamling.engine.streamed_flow import StreamedFlow
+from streamling.engine.table_gate import TableFeed, TableGate, awaited_tables
 from streamling.engine.work import SinkWork, TransformWork
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
-from streamling.plugins.side_outputs import SideOutput
+from streamling.plugins.side_outputs import LookupTable, SideOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,8 @@ class Callbacks:
     on_limit: Callable[[str, bool], None]
     #: the first rows have come to a sink
     on_first_rows: Callable[[], None]
+    #: a checkpoint should begin now
+    request_checkpoint: Callable[[], object]
 
 
 @dataclass
@@ -91,7 +94,21 @@ class Builder:
                 self._add_side(built, built.operator)
         for node in self.analysis.pipeline.sources:
             self._add_flow(self.analysis.built[node.name])
+        self._add_gates()
         return self.parts
+
+    def _add_gates(self) -> None:
+        tables = [name for name, side in self.parts.sides.items() if _is_awaited(side.operator)]
+        for source, feeds in awaited_tables(self.analysis.pipeline, tables).items():
+            waits = [TableFeed(self.parts.sides[table], self._flows_of(feeders)) for table, feeders in feeds.items()]
+            for feed in waits:
+                for flow in feed.flows:
+                    flow.watch(self.callbacks.request_checkpoint)
+            for flow in self._flows_of({source}):
+                flow.gate = TableGate(flow, waits)
+
+    def _flows_of(self, sources: Collection[str]) -> list[Flow]:
+        return [flow for flow in self.parts.flows.values() if flow.node.name in sources]
 
     def _add_flow(self, built: Built) -> None:
         self.parts.operators[built.node.name] = [built.operator]
@@ -226,6 +243,10 @@ class Builder:
 
     def _rows(self, lane: str, batch: pa.RecordBatch) -> Rows:
         return Rows(self.session, batches=[batch], producer=lane)
+
+
+def _is_awaited(operator: SideOutput[Any]) -> bool:
+    return isinstance(operator, LookupTable) and operator.is_awaited
 
 
 def _instance_name(built: Built, number: int) -> str:

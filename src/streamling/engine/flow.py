@@ -28,8 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.engine.dead_letters import Letters
+    from streamling.engine.side import SideStep
+    from streamling.engine.table_gate import TableGate
 
 T = TypeVar("T")
+
+#: seconds between two looks at whether the tables that rows ask are filled
+GATE_CHECK = 0.05
 
 #: called with the flow's name, the epoch and the position that the epoch covers
 OnMarked = Callable[[str, int, Position], None]
@@ -50,7 +55,7 @@ class Flow(ABC):
         on_failure: Callable[[StreamlingError], None],
     ) -> None:
         self.name = name
-        self._node = node
+        self.node = node
         self._session = session
         self._outlet = outlet
         self._ports = outlet.ports()
@@ -66,6 +71,14 @@ class Flow(ABC):
         self._thread = threading.Thread(target=self._run, name=f"flow {name}", daemon=True)
         for port in self._ports:
             port.add_feeder(self.name)
+        #: closed until the tables that rows of this flow ask are filled
+        self.gate: TableGate | None = None
+        #: asks for a checkpoint; None: no flow waits for this one
+        self._request_checkpoint: Callable[[], object] | None = None
+        #: everything that the source had at the start has been delivered
+        self._caught_up = threading.Event()
+        #: the first epoch whose marker came after that
+        self._caught_up_epoch: int | None = None
 
     @property
     @abstractmethod
@@ -92,6 +105,29 @@ class Flow(ABC):
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    # ── tables that other flows ask ──────────────────────────────────────────────────────────────────────────
+
+    def watch(self, request_checkpoint: Callable[[], object]) -> None:
+        """Other flows wait for this one: notice when it has caught up; only before the start."""
+        self._request_checkpoint = request_checkpoint
+
+    def has_filled(self, table: SideStep) -> bool:
+        """Whether ``table`` has seen everything that the source had at the start. Behind a lane, a marker tells."""
+        if not self._caught_up.is_set():
+            return False
+        if table in self._ports:
+            return True
+        return self._caught_up_epoch is not None and table.completed >= self._caught_up_epoch
+
+    def _notice_caught_up(self, caught_up: bool) -> None:
+        if caught_up and self._request_checkpoint is not None and not self._caught_up.is_set():
+            self._caught_up.set()
+            self._request_checkpoint()
+
+    @property
+    def _held_back(self) -> bool:
+        return self.gate is not None and not self.gate.is_open()
 
     def restart(self, timeout: float) -> bool:
         """Have the source begin anew where it stands, as far as the pacing knows beginnings; False when the batch
@@ -138,6 +174,8 @@ class Flow(ABC):
     def _act(self) -> None:
         epoch, self._requested = self._requested, None
         if epoch is not None:
+            if self._caught_up_epoch is None and self._caught_up.is_set():
+                self._caught_up_epoch = epoch
             self._on_marked(self.name, epoch, self._position)
             for port in self._ports:
                 port.mark(self.name, epoch)
@@ -148,12 +186,12 @@ class Flow(ABC):
 
     def _ask(self, call: Callable[[], T]) -> T:
         """Call the source; what goes wrong in there is told with its name."""
-        with told_as(str(self._node)):
+        with told_as(str(self.node)):
             return call()
 
     def _fail(self, error: Exception) -> None:
         self.pause()
-        self._on_failure(error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self._node)))
+        self._on_failure(error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node)))
 
     def _with_operation(self, frame: DataFrame) -> DataFrame:
         if OP_COLUMN in frame.columns:
@@ -188,6 +226,8 @@ class PulledFlow(Flow):
         return self._source
 
     def _flow(self) -> None:
+        while self._held_back and not self._paused.is_set():
+            self._idle(GATE_CHECK)
         while not self._paused.is_set():
             step = self._ask(lambda: self._source.read(self._position))
             if isinstance(step, SourceBatch):
@@ -196,10 +236,13 @@ class PulledFlow(Flow):
                 if self._letters is not None:
                     self._letters.send()
                 self._position = step.position
+                self._notice_caught_up(self._source.caught_up())
                 self._act()
             elif isinstance(step, Wait):
+                self._notice_caught_up(True)
                 self._wait(step.seconds)
             elif isinstance(step, End):
+                self._notice_caught_up(True)
                 self._on_end(self.name)
                 break
         while not self._closed.is_set():
@@ -211,7 +254,7 @@ class PulledFlow(Flow):
             self._idle(left)
 
     def _rows(self, batch: SourceBatch) -> Rows:
-        lineage = ((self._node, self._source),)
+        lineage = ((self.node, self._source),)
         if isinstance(batch.rows, SparkRead):
             read = batch.rows
             frame = self._with_operation(self._ask(lambda: read.frame(self._session)))

@@ -24,6 +24,7 @@ from streamling.config import AppConfig
 from streamling.engine import analysis
 from streamling.engine.build import Builder, Callbacks, Parts
 from streamling.engine.network import FrameSinkStep
+from streamling.engine.node_state import OwnState
 from streamling.engine.placement import placement_for
 from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError
@@ -128,7 +129,7 @@ class PipelineRun:
             name=node.name,
             options=node.options,
             config=self._config,
-            state=self._state,
+            state=OwnState(self._state, node.name, [other.name for other in self.pipeline]),
             metrics=self.metrics.of(node.name),
             primary_key=node.primary_key,
             input_schema=input_schema,
@@ -158,6 +159,7 @@ class PipelineRun:
             on_failure=self._on_failure,
             on_limit=self.stop,
             on_first_rows=self._on_first_rows,
+            request_checkpoint=lambda: self._checkpoints.checkpoint(0),
         )
         self._parts = Builder(
             self.analysis,

@@ -70,6 +70,11 @@ class SideStep:
 
     # ── markers ─────────────────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def completed(self) -> int:
+        """The last epoch whose rows have all been seen."""
+        return self._complete
+
     def add_feeder(self, name: str) -> None:
         self._marked[name] = 0
 

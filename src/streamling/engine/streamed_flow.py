@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamling.engine.flow import Flow
+from streamling.engine.flow import GATE_CHECK, Flow
 from streamling.engine.meter import Meter
 from streamling.engine.network import FrameSinkStep, FrameStep, Outlet
 from streamling.engine.query_counts import QueryCounts
@@ -103,10 +103,12 @@ class StreamedFlow(Flow):
             while not self._closed.is_set() and not self._restarting.is_set() and self._again is None:
                 if query is not None and not query.isActive:
                     break
+                if self._request_checkpoint is not None and not self._caught_up.is_set():
+                    self._notice_caught_up(self._ask(self._source.caught_up))
                 self._idle(_QUERY_CHECK)
             failure = query.exception() if query is not None else None
             if failure is not None and self._again is None and not self._closed.is_set():
-                raise Rows(self._session, lineage=((self._node, self._source),)).explained(failure)
+                raise Rows(self._session, lineage=((self.node, self._source),)).explained(failure)
             return self._again
         except StreamAgain as again:
             return again
@@ -148,7 +150,7 @@ class StreamedFlow(Flow):
             self._position = stream.position
         frame = self._with_operation(stream.frame if isinstance(stream, StreamFrom) else stream)
         counts = QueryCounts()
-        source = Rows(self._session, frame=frame, lineage=((self._node, self._source),))
+        source = Rows(self._session, frame=frame, lineage=((self.node, self._source),))
         rows, deliver = self._fused(source, counts)
 
         def on_batch(frame: DataFrame, number: int) -> None:
@@ -163,7 +165,7 @@ class StreamedFlow(Flow):
     def _fused(self, rows: Rows, counts: QueryCounts) -> tuple[Rows, Callable[[Rows], None]]:
         """Follow SQL steps, and a sink that Spark writes, as long as they are the only consumer of their upstream.
         Returns the plan up to there, and who takes its batches."""
-        outlet, upstream, meter = self._outlet, self._node.name, self._meter
+        outlet, upstream, meter = self._outlet, self.node.name, self._meter
         for step in self._chain():
             if meter is not None:
                 rows, meter = _counted(rows, counts, meter.went, step.meter.came), step.meter
@@ -184,9 +186,16 @@ class StreamedFlow(Flow):
         # a side output makes Spark run the plan twice, and counters inside it would count twice
         return [] if outlet.sides and self._meter is not None else steps
 
+    @property
+    def _declines(self) -> bool:
+        """Whether no batch may be delivered by the running query any more."""
+        return self._refusing or self._paused.is_set() or self._restarting.is_set() or self._again is not None
+
     def _on_batch(self, deliver: Callable[[], None], counts: QueryCounts, scratch: Path, number: int) -> None:
+        while self._held_back and not self._declines:
+            time.sleep(GATE_CHECK)  # outside of the lock: markers are answered meanwhile
         with self._boundary:
-            if self._refusing or self._paused.is_set() or self._restarting.is_set() or self._again is not None:
+            if self._declines:
                 return  # nothing of this batch is delivered and the position stays: it comes again
             try:
                 deliver()
@@ -194,6 +203,8 @@ class StreamedFlow(Flow):
                 self._position = self._source.position_after(_end_offset(scratch, number), self._position)
                 self._went_on()
                 Flow._act(self)
+                if self._request_checkpoint is not None:
+                    self._wake.set()  # the source may have caught up
             except StreamAgain as again:
                 self._again = again
                 self._wake.set()
@@ -202,7 +213,7 @@ class StreamedFlow(Flow):
 
     def _went_on(self) -> None:
         if self._attempts:
-            log.info("%s: went on after %d failed attempts", self._node, self._attempts)
+            log.info("%s: went on after %d failed attempts", self.node, self._attempts)
             self._attempts = 0
 
 

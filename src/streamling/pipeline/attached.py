@@ -12,6 +12,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import NodeOptions
 from streamling.pipeline.suggest import did_you_mean
+from streamling.plugins.keyed_options import options_for
 from streamling.plugins.registry import NodeType, Registry
 
 
@@ -20,11 +21,12 @@ def with_side_outputs(
 ) -> Pipeline:
     """``pipeline`` with one node for each source and each of ``ids``, which sees the rows of that source."""
     kinds = {id: _options_class(id, registry) for id in ids}
+    known = _side_outputs(registry)
     attached = [
         Node(
             f"{source.name}.{id}",
             NodeKind.TRANSFORM,
-            _options(kind, id, source.name, options),
+            _options(kind, id, source.name, options_for(id, options, known)),
             upstreams=(source.name,),
             primary_key=source.primary_key,
             place=source.place,
@@ -38,13 +40,17 @@ def with_side_outputs(
 def _options_class(id: str, registry: Registry) -> type[NodeOptions]:
     found = _side_output(id, registry)
     if found is None:
-        known = [each for each in registry.ids(NodeKind.TRANSFORM) if _side_output(each, registry)]
+        known = _side_outputs(registry)
         raise StreamlingError.user(
             f"plugin.side_output_ids: there is no side output '{id}'",
             remedy=did_you_mean(id, [*known, *registry.declared])
             or (f"use one of: {', '.join(known)}" if known else "put its file on plugin.path, or install its package"),
         )
     return found.options
+
+
+def _side_outputs(registry: Registry) -> list[str]:
+    return [each for each in registry.ids(NodeKind.TRANSFORM) if _side_output(each, registry)]
 
 
 def _side_output(id: str, registry: Registry) -> NodeType | None:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from streamling.plugins.shared import Shared
 if TYPE_CHECKING:
     from streamling.plugins.rejects import Rejects
     from streamling.plugins.side_outputs import LookupTable
+
+
+T = TypeVar("T")
 
 
 class NodeState(Protocol):
@@ -42,6 +45,10 @@ class NodeState(Protocol):
 
     def remove(self, key: str) -> None:
         """Forget ``key``."""
+
+    def clear(self) -> None:
+        """Forget all entries of this node, of all its instances: those under its name, and under ``name:…``. A source's
+        position is among them; the next checkpoint stores the one it has then."""
 
     def claim(self, keys: Collection[str]) -> Mapping[str, Any]:
         """Take ``keys`` over from other instances, which cannot write them from now on, and get their entries."""
@@ -127,6 +134,13 @@ class NodeContext(Generic[OptionsT]):
         if self.rejects is None:
             raise BadRow.user(error)
         self.rejects.add(rows, error)
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """Call ``work`` until it succeeds. An error that is marked retriable is logged and tried again after a growing
+        pause, until the pipeline stops; any other one is raised at once."""
+        from streamling.retry import retried
+
+        return retried(work, stopping=self.stopping, log=self.log)
 
     @property
     def state_key(self) -> str:

@@ -87,13 +87,15 @@ class Terminate:
 
 @dataclass(frozen=True)
 class Error:
-    """What went wrong; ``retriable`` when it may work later."""
+    """What went wrong; ``retriable`` when it may work later, ``user_facing`` when the user can do something about
+    it."""
 
     message: str
     retriable: bool = False
+    user_facing: bool = False
 
     def raised(self) -> StreamlingError:
-        return StreamlingError.transient(self.message) if self.retriable else StreamlingError(self.message)
+        return StreamlingError(self.message, internal=not self.user_facing, retriable=self.retriable)
 
 
 Message = Init | Pull | NextBatch | CheckpointMarker | CheckpointAck | CheckpointFinalizer | Terminate | Error

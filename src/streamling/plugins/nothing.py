@@ -48,6 +48,9 @@ class NoState:
     def remove(self, key: str) -> None:
         self._refuse()
 
+    def clear(self) -> None:
+        self._refuse()
+
     def claim(self, keys: Collection[str]) -> Mapping[str, Any]:
         self._refuse()
 

@@ -188,6 +188,12 @@ class AnySource(Operator[OptionsT]):
         (a consumer group, a queue). May be called twice with the same position. A value of None: another instance
         had claimed that key, and ours was not stored."""
 
+    def caught_up(self) -> bool:
+        """Whether everything that was there at the start has been read; tables that this source fills are asked after
+        that. Asked between batches, only when somebody waits. A source that returns `Wait` or `END` has caught up
+        anyway."""
+        return False
+
     def progress(self) -> Progress | None:
         """How much of the known work has been read; None when unknown."""
         return None

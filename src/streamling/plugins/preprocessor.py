@@ -12,7 +12,7 @@ class Preprocessor(ABC):
     before everything else. One instance per reading of a file."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        #: `plugin.preprocessor_options`, shared by all preprocessors
+        #: what `plugin.preprocessor_options` has under its id, and what stands there for all
         self.options = options
 
     @abstractmethod

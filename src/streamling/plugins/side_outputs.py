@@ -60,6 +60,11 @@ class SideOutput(Operator[OptionsT]):
 class LookupTable(SideOutput[OptionsT]):
     """A side output that SQL asks about values: ``dynamic_table_check('name of the node', value)``."""
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether rows of another source that ask this table wait at the start until it is filled."""
+        return True
+
     def look_up(self, spark: SparkSession) -> Callable[[Column], Column] | None:
         """Makes of a column of texts one that says whether they are in the table (NULL for NULL), for Spark to compute
         by itself. Called for every batch, by the thread that emits it. None: the answers depend on the order of the

@@ -44,6 +44,8 @@ class SourceGroup:
         self._tells = self.shares or config.consumer_group_id is not None
         #: when we got the partitions that the stream reads, see `Membership.held`
         self._read: dict[int, int] = {}
+        #: whether the group has told which partitions are ours
+        self.is_assigned = not self.shares
         self._told: frozenset[int] | None = None
         self._committed: dict[int, int] = {}
         session_timeout = config.session_timeout_ms / 1000
@@ -73,6 +75,7 @@ class SourceGroup:
         held = self._membership.held()
         if held is None:
             return None
+        self.is_assigned = True
         self._tell(frozenset(held))
         if not held:
             self._read = {}

@@ -77,6 +77,7 @@ class FileSource(Source[FileSourceOptions]):
         self._tracker: Tracker = Ranges(context.name, {})
         self._queue: deque[File] = deque()
         self._total = 0
+        self._listings = 0
         #: the position that `_tracker` and `_queue` stand at
         self._at: Position | None = None
 
@@ -158,6 +159,7 @@ class FileSource(Source[FileSourceOptions]):
         listing = self._storage.list_files()
         self._queue.extend(self._tracker.pending(listing))
         self._total = len(listing)
+        self._listings += 1
 
     # ── batches ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,6 +175,10 @@ class FileSource(Source[FileSourceOptions]):
         batch = self._next_pieces(position) if self._reader.is_cut(self._queue[0]) else self._next_files(position)
         self._at = batch.position
         return batch
+
+    def caught_up(self) -> bool:
+        """The files of the first listing have been read."""
+        return self._listings > 1 or (self._listings == 1 and not self._queue)
 
     def progress(self) -> Progress | None:
         return Progress(self._total - len(self._queue), self._total, "files") if self.bounded else None

@@ -171,6 +171,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._spark: SparkSession | None = None
         #: where the running query stands
         self._position: Position = {}
+        #: where the topic ended at the start; known when somebody asks
+        self._ends: dict[int, int] | None = None
         #: a schema id that a message has and that the registry has to be asked for
         self._unknown: Failure | None = None
 
@@ -259,6 +261,22 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def position_after(self, offset: str, previous: Position) -> Position:
         self._position = self._offsets.position(self._offsets.parse(offset), previous)
         return self._position
+
+    def caught_up(self) -> bool:
+        """The end offsets of the start have been reached, in those partitions that this instance reads."""
+        if self._admin is None or self._group is None or not self._group.is_assigned:
+            return False
+        if self._ends is None:
+            try:
+                self._ends = self._offsets.of(self._offsets.ends(self._admin))
+            except StreamlingError as error:
+                if not error.retriable:
+                    raise
+                return False
+        at, mine = self._offsets.of(self._position), self._group.partitions
+        return all(
+            at.get(partition, 0) >= end for partition, end in self._ends.items() if mine is None or partition in mine
+        )
 
     def commit(self, position: Position) -> None:
         if self._lag is not None:

@@ -85,6 +85,12 @@ class DynamicTableTransformOptions(TransformOptions):
         default=None, ge=0, description="Least time between two refreshes of the cache; 0: at each batch."
     )
 
+    wait_for_table: bool = Field(
+        default=True,
+        description="At the start, hold back rows of other sources that ask this table until `sql` has seen what "
+        "there was.",
+    )
+
     def upstreams(self) -> Sequence[str]:
         return () if self.sql is None else node_names(parse(self.sql))
 
@@ -104,6 +110,10 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         self._statement = Statement(context.name, self.options.sql or "", keep_row=True)
         #: where the values of an epoch are kept until they are in the table
         self._key = f"dynamic_table:{context.name}"
+
+    @property
+    def is_awaited(self) -> bool:
+        return self.options.wait_for_table
 
     # ── filling ─────────────────────────────────────────────────────────────────────────────────────────────
 

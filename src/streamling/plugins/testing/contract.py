@@ -14,6 +14,8 @@ from streamling.plugins.testing.bench import NAME, Bench
 from streamling.plugins.testing.journal import Call
 from streamling.types.row_kind import OP_COLUMN
 
+#: rows of each kind that a difference shows
+_SHOWN = 5
 _DEFAULT_SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), (OP_COLUMN, pa.string())])
 
 
@@ -70,6 +72,16 @@ class OperatorContract:
         assert [call.method for call in bench.journal.calls] == ["open"], _names(bench.journal.calls)
         assert not bench.position, "a position was stored although nothing ran"
 
+    def test_an_error_keeps_its_marks_and_gets_the_name_of_the_node(self) -> None:
+        """What a plugin marks retriable or user-facing reaches the user as such."""
+        for mark in ("mark_retriable", "mark_user_facing"):
+            bench = self.bench()
+            marked = getattr(StreamlingError("refused on purpose"), mark)()
+            bench.journal.fail("open", error=marked)
+            error = bench.failure(self.given())
+            assert str(error).endswith(f"'{NAME}': refused on purpose"), str(error)
+            assert (error.retriable, error.internal) == (mark == "mark_retriable", mark != "mark_user_facing")
+
     def test_an_instance_is_never_called_by_two_threads_at_once(self) -> None:
         bench = self.bench()
         self.run_through(bench)
@@ -118,6 +130,23 @@ def operation_added(batch: pa.RecordBatch) -> pa.RecordBatch:
 def same_columns(found: pa.Schema, declared: pa.Schema) -> bool:
     """Names and types agree; whether nulls are allowed is not compared."""
     return list(found.names) == list(declared.names) and list(found.types) == list(declared.types)
+
+
+def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with the rows that were found, in a few lines; empty when they are the expected ones, in order."""
+    lost, extra = missing(expected, found), missing(found, expected)
+    lines = [f"{len(found)} rows came out, {len(expected)} were expected"]
+    for what, rows in (("missing", lost), ("not expected", extra)):
+        if rows:
+            shown = "".join(f"\n    {dict(row)}" for row in rows[:_SHOWN])
+            lines.append(f"  {what}: {len(rows)}{shown}" + ("\n    …" if len(rows) > _SHOWN else ""))
+    if not lost and not extra:
+        pairs = enumerate(zip(expected, found, strict=True))
+        wrong = next(((at, want, got) for at, (want, got) in pairs if dict(want) != dict(got)), None)
+        if wrong is None:
+            return ""
+        lines.append(f"  in another order; row {wrong[0]} is {dict(wrong[2])}, expected {dict(wrong[1])}")
+    return "\n".join(lines)
 
 
 def missing(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from streamling.engine.lane import QUEUE_LENGTH
 from streamling.plugins.operators import Sink
 from streamling.plugins.testing.bench import eventually, settled, wait_for_end
-from streamling.plugins.testing.contract import OperatorContract, missing, sample_rows, with_operation
+from streamling.plugins.testing.contract import OperatorContract, difference, missing, sample_rows, with_operation
 from streamling.plugins.testing.executor import run_on_executor
 
 #: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
@@ -181,10 +181,11 @@ class SinkContract(OperatorContract):
         durable = self.durable()
         if durable is None:
             return
-        lost = missing(self.expected(self._rows(batches)), durable)
-        assert not lost, f"{len(lost)} rows are not durable, the first one: {lost[0]}"
+        expected = self.expected(self._rows(batches))
+        lost = missing(expected, durable)
+        assert not lost, f"{len(lost)} rows are not durable: {difference(expected, durable)}"
         if exactly:
-            assert len(durable) == len(self.expected(self._rows(batches))), "rows are there twice"
+            assert len(durable) == len(expected), f"rows are there twice: {difference(expected, durable)}"
 
 
 _WRITES = ("write", "write_arrow", "write_frame")

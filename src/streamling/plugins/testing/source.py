@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,11 +15,15 @@ from streamling.engine.lane import QUEUE_LENGTH
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import End, Position, Source, SourceBatch, SparkRead, Wait
 from streamling.plugins.testing.bench import NAME, Bench, eventually, settled, wait_for_end
-from streamling.plugins.testing.contract import OperatorContract, missing, same_columns, with_operation
+from streamling.plugins.testing.contract import OperatorContract, difference, missing, same_columns, with_operation
 from streamling.plugins.testing.journal import Call, Fault
 
 #: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
+
+
+#: seconds without a new row after which a source that has nothing to give is taken to have given everything
+_QUIET = 3.0
 
 
 class SourceContract(OperatorContract):
@@ -37,7 +42,7 @@ class SourceContract(OperatorContract):
     def test_every_row_arrives_once_and_in_order(self) -> None:
         bench = self.bench()
         self.run_through(bench)
-        assert bench.book == self._rows()
+        self._check_book(bench)
         self.check_lives(bench)
 
     def test_batches_have_the_declared_columns(self) -> None:
@@ -79,7 +84,7 @@ class SourceContract(OperatorContract):
         assert first == self._rows()[: len(first)]
         bench.before_write = lambda _: None
         self.run_through(bench)
-        assert bench.book == self._rows(), "rows were lost or came twice over a clean stop"
+        self._check_book(bench, "rows were lost or came twice over a clean stop")
         self.check_lives(bench, runs=2)
 
     def test_a_finished_source_gives_nothing_more_after_a_restart(self) -> None:
@@ -90,7 +95,7 @@ class SourceContract(OperatorContract):
         eventually(lambda: bench.over or self._is_idle(bench), "the source says that there is nothing to read")
         bench.stop()
         wait_for_end(run)
-        assert bench.book == self._rows()
+        self._check_book(bench)
         assert bench.position == before, "the position moved although nothing was read"
 
     def test_after_a_crash_at_any_flush_no_row_is_lost(self) -> None:
@@ -111,7 +116,7 @@ class SourceContract(OperatorContract):
         go.set()
         self._let_end(bench)
         assert ahead <= _MOST_BATCHES_AHEAD, f"{ahead} batches were read while the sink wrote its first one"
-        assert bench.book == self._rows()
+        self._check_book(bench)
 
     def test_a_failing_read_stops_the_pipeline_and_keeps_what_was_stored(self) -> None:
         bench = self.bench()
@@ -119,13 +124,6 @@ class SourceContract(OperatorContract):
         self.check_named(bench.failure(interval=3600))
         assert not bench.position, "a position was stored although the epoch never ended"
         self.check_lives(bench)
-
-    def test_an_error_of_ours_keeps_its_flags_and_gets_the_name_of_the_node(self) -> None:
-        bench = self.bench()
-        bench.journal.fail("read", error=StreamlingError.transient("refused on purpose"))
-        error = bench.failure()
-        assert str(error).endswith(f"'{NAME}': refused on purpose"), str(error)
-        assert error.retriable
 
     def test_commit_comes_after_the_position_is_stored(self) -> None:
         bench = self.bench()
@@ -152,13 +150,29 @@ class SourceContract(OperatorContract):
     def _rows(self) -> list[dict[str, Any]]:
         return with_operation(self.expected())
 
+    def _check_book(self, bench: Bench, why: str = "") -> None:
+        wrong = difference(self._rows(), bench.book)
+        assert not wrong, f"{why}{': ' if why else ''}{wrong}"
+
     def _let_end(self, bench: Bench) -> None:
-        """A bounded source ends by itself; another one is stopped when every row has arrived."""
+        """A bounded source ends by itself; another one is stopped when every row has arrived, when a row arrived that
+        nobody expects, or when it has had nothing to give for a while."""
         assert bench.run is not None
         if not bench.run.bounded:
-            eventually(lambda: bench.over or not missing(self._rows(), bench.arrived), "every row arrives")
+            quiet = _Quiet(lambda: len(bench.arrived))
+            eventually(
+                lambda: bench.over or self._is_settled(bench) or (self._is_idle(bench) and quiet.is_over()),
+                "every row arrives",
+            )
             bench.stop()
         wait_for_end(bench.run)
+
+    def _is_settled(self, bench: Bench) -> bool:
+        rows, arrived = self._rows(), bench.arrived
+        # a source that reads again what was not stored may give a row twice
+        known = {repr(sorted(row.items())) for row in rows}
+        strange = any(repr(sorted(row.items())) not in known for row in arrived)
+        return strange or (len(arrived) >= len(rows) and not missing(rows, arrived))
 
     def _is_idle(self, bench: Bench) -> bool:
         """Whether the source of this run had nothing to give when it was asked."""
@@ -201,6 +215,20 @@ class SourceContract(OperatorContract):
         bench.start(interval=0.01)
         with suppress(StreamlingError):
             self._let_end(bench)
+
+
+class _Quiet:
+    """Whether a number has stayed the same for long enough."""
+
+    def __init__(self, value: Callable[[], int]) -> None:
+        self._value = value
+        self._last, self._since = value(), time.monotonic()
+
+    def is_over(self) -> bool:
+        now = self._value()
+        if now != self._last:
+            self._last, self._since = now, time.monotonic()
+        return time.monotonic() - self._since > _QUIET
 
 
 def _read(source: Source[Any], count: int, table: Any) -> list[dict[str, Any]]:

@@ -11,7 +11,14 @@ import pyarrow as pa
 from streamling.engine.lane import QUEUE_LENGTH
 from streamling.plugins.operators import Calls
 from streamling.plugins.testing.bench import NAME, Bench, eventually, settled, wait_for_end
-from streamling.plugins.testing.contract import OperatorContract, missing, same_columns, sample_rows, with_operation
+from streamling.plugins.testing.contract import (
+    OperatorContract,
+    difference,
+    missing,
+    same_columns,
+    sample_rows,
+    with_operation,
+)
 from streamling.plugins.testing.executor import run_on_executor
 
 #: in the sink's hands and its queue, in the transform's and its queue, and one that the flow waits to hand over
@@ -38,7 +45,8 @@ class TransformContract(OperatorContract):
     def test_every_row_is_processed_once_and_in_order(self) -> None:
         bench = self.bench()
         bench.finish(self.given())
-        assert bench.book == self._rows()
+        wrong = difference(self._rows(), bench.book)
+        assert not wrong, wrong
         self.check_lives(bench)
 
     def test_the_result_does_not_depend_on_how_rows_are_cut_into_batches(self) -> None:
@@ -46,7 +54,8 @@ class TransformContract(OperatorContract):
         for rows in (1, 7, 1000):
             bench = self.bench()
             bench.finish(self.given(), batch_size=rows)
-            assert bench.book == self._rows(), f"with batches of {rows} rows the result is another one"
+            wrong = difference(self._rows(), bench.book)
+            assert not wrong, f"with batches of {rows} rows the result is another one: {wrong}"
 
     def test_empty_batches_are_never_delivered(self) -> None:
         bench = self.bench()
