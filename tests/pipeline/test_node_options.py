@@ -50,7 +50,7 @@ FIELDS: list[tuple[NodeKind, str, set[str], set[str]]] = [
         NodeKind.TRANSFORM,
         "dynamic_table",
         {"backend_type", "backend_entity_name"},
-        {"sql", "schema", "column", "time_column", "cache", "cache_refresh_debounce_ms"},
+        {"sql", "schema", "column", "time_column", "cache", "cache_refresh_debounce_ms", "wait_for_table"},
     ),
     (
         NodeKind.SINK,
