@@ -1,6 +1,6 @@
 """Fronts for an HTTP service.
 
-One asks for a password, which Apicurio alone can only do with Keycloak; the other lets a test act at the moment a request
+One asks for a password, which Apicurio alone can only do with Keycloak; the other lets a test act when a request
 passes.
 """
 
