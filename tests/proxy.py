@@ -1,7 +1,7 @@
 """Fronts for an HTTP service.
 
-One asks for a password, which Apicurio alone can only do with Keycloak; the other lets a test act at the moment a
-request passes.
+One asks for a password, which Apicurio alone can only do with Keycloak; the other lets a test act when a request
+passes.
 """
 
 from __future__ import annotations

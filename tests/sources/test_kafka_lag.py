@@ -6,6 +6,7 @@ import pytest
 
 from streamling.kafka.admin import KafkaAdmin
 from streamling.sources._kafka_lag import METRIC, LagReporter
+from streamling.sources._kafka_offsets import Offsets
 from tests.engine.harness import eventually
 from tests.sources.kafka_driver import ORDERS, KafkaBench
 
@@ -25,7 +26,8 @@ def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry, caplog) -> No
     topic = KafkaBench(spark, kafka, registry).topic(partitions=2)
     topic.write(ORDERS, *({"id": n} for n in range(5)), partition=1)
     admin, gauges = KafkaAdmin(spark, {"bootstrap.servers": kafka.brokers}), _Gauges()
-    reporter = LagReporter(admin, topic.name, gauges, 0.05, logging.getLogger("test"))  # type: ignore[arg-type]
+    offsets, log = Offsets("rows", topic.name, committed=True), logging.getLogger("test")
+    reporter = LagReporter(admin, offsets, gauges, 0.05, log, lambda: None)  # type: ignore[arg-type]
     reporter.reading({0: 0, 1: 0})
     eventually(lambda: (METRIC, 5, {"partition": "1"}) in gauges.seen)
     reporter.stored({1: 3})

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SECONDS = 15
+#: Kafka's zero UUID
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
 _TOPIC_EXISTS = "TopicExistsException"
 #: Java exceptions that will not go away → the sentence
@@ -43,6 +45,15 @@ class Member:
     partitions: frozenset[int]
 
 
+@dataclass(frozen=True)
+class TopicInfo:
+    """A topic, as the brokers know it."""
+
+    #: the same as long as the topic is not deleted; None from brokers that give topics no ids
+    id: str | None
+    partitions: list[int]
+
+
 class KafkaAdmin:
     """One connection to the brokers. Calls wait at most 15 s and raise `StreamlingError`s."""
 
@@ -61,23 +72,33 @@ class KafkaAdmin:
     def _clients(self) -> Any:
         return self._jvm.org.apache.kafka.clients
 
-    def partitions(self, topic: str) -> list[int]:
-        """Numbers of the partitions of ``topic``."""
+    def describe(self, topic: str) -> TopicInfo:
+        """The id and the partitions of ``topic``."""
         names = self._jvm.java.util.Collections.singletonList(topic)
 
-        def ask() -> list[int]:
-            described = self._got(self._admin.describeTopics(names).allTopicNames())
-            return sorted(entry.partition() for entry in described.get(topic).partitions())
+        def ask() -> TopicInfo:
+            described = self._got(self._admin.describeTopics(names).allTopicNames()).get(topic)
+            id = str(described.topicId().toString())
+            return TopicInfo(
+                None if id == _NO_ID else id, sorted(entry.partition() for entry in described.partitions())
+            )
 
         return self.told(topic, ask)
 
+    def find(self, topic: str) -> TopicInfo | None:
+        """The same; None when there is no such topic."""
+        try:
+            return self.describe(topic)
+        except _UnknownTopicError:
+            return None
+
+    def partitions(self, topic: str) -> list[int]:
+        """Numbers of the partitions of ``topic``."""
+        return self.describe(topic).partitions
+
     def exists(self, topic: str) -> bool:
         """Whether there is a topic of this name."""
-        try:
-            self.partitions(topic)
-        except _UnknownTopicError:
-            return False
-        return True
+        return self.find(topic) is not None
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         """Make ``topic``, with as many replicas as the brokers choose; one that is there already stays as it is."""
@@ -95,16 +116,19 @@ class KafkaAdmin:
         """The first offset there is, by partition."""
         return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.earliest())
 
-    def latest(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """The offset that the next message gets, by partition."""
-        return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.latest())
+    def latest(self, topic: str, partitions: Iterable[int], *, committed: bool = False) -> dict[int, int]:
+        """The offset that the next message gets, by partition; with ``committed`` the last stable offset: nothing
+        before it is part of an open transaction."""
+        return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.latest(), committed=committed)
 
-    def at_time(self, topic: str, partitions: Iterable[int], milliseconds: int) -> dict[int, int]:
+    def at_time(
+        self, topic: str, partitions: Iterable[int], milliseconds: int, *, committed: bool = False
+    ) -> dict[int, int]:
         """The first offset written at a time or later, by partition; the end where there is none."""
-        wanted = list(partitions)
-        found = self._offsets(topic, wanted, self._clients.admin.OffsetSpec.forTimestamp(milliseconds))
-        ends = self.latest(topic, [partition for partition in wanted if found[partition] < 0])
-        return found | ends
+        wanted, spec = list(partitions), self._clients.admin.OffsetSpec.forTimestamp(milliseconds)
+        found = self._offsets(topic, wanted, spec, committed=committed)
+        missing = [partition for partition in wanted if found[partition] < 0]
+        return found | self.latest(topic, missing, committed=committed)
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Store ``offsets`` (of the next message) for a consumer group."""
@@ -134,7 +158,7 @@ class KafkaAdmin:
         """Disconnect without waiting."""
         self._admin.close(self._jvm.java.time.Duration.ZERO)
 
-    def _offsets(self, topic: str, partitions: Iterable[int], spec: Any) -> dict[int, int]:
+    def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, *, committed: bool = False) -> dict[int, int]:
         places = {partition: self._place(topic, partition) for partition in partitions}
         if not places:
             return {}
@@ -142,8 +166,12 @@ class KafkaAdmin:
         for place in places.values():
             wanted.put(place, spec)
 
+        levels = self._jvm.org.apache.kafka.common.IsolationLevel
+        level = levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
+        options = self._clients.admin.ListOffsetsOptions(level)
+
         def ask() -> dict[int, int]:
-            found = self._got(self._admin.listOffsets(wanted).all())
+            found = self._got(self._admin.listOffsets(wanted, options).all())
             return {partition: found.get(place).offset() for partition, place in places.items()}
 
         return self.told(topic, ask)

@@ -1,24 +1,36 @@
-"""How far a source is behind its topic, told every so often."""
+"""How far a source is behind its topic, reported every so often."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from logging import Logger
 
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.plugins.context import Metrics
+from streamling.sources._kafka_offsets import Offsets
 
 METRIC = "kafka_consumer_messages_lag"
 
 
 class LagReporter:
-    """A thread that compares the end of each partition with the offset stored for it."""
+    """A thread that compares the end of each partition with the offset stored for it. It also notices a topic that was
+    deleted and created again: a running query may not, and goes on at the same offsets."""
 
-    def __init__(self, admin: KafkaAdmin, topic: str, metrics: Metrics, interval: float, log: Logger) -> None:
+    def __init__(
+        self,
+        admin: KafkaAdmin,
+        offsets: Offsets,
+        metrics: Metrics,
+        interval: float,
+        log: Logger,
+        on_recreated: Callable[[], object],
+    ) -> None:
         self._admin = admin
-        self._topic = topic
+        self._offsets = offsets
+        self._topic = offsets.topic
+        self._on_recreated = on_recreated
         self._metrics = metrics
         self._interval = interval
         self._log = log
@@ -27,7 +39,7 @@ class LagReporter:
         #: the partitions of the last report
         self._told: Set[int] = frozenset()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lag of {topic}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"lag of {offsets.topic}", daemon=True)
 
     def reading(self, offsets: Mapping[int, int]) -> None:
         """Tell about these partitions, which are read from ``offsets`` on, and no others."""
@@ -45,7 +57,7 @@ class LagReporter:
     def report(self) -> None:
         """Tell the lag of every partition once; whoever looks at the log sees whether the source keeps up."""
         stored = self._stored
-        ends = self._admin.latest(self._topic, sorted(stored))
+        ends = self._offsets.latest(self._admin, sorted(stored))
         lags = {partition: max(0, end - stored[partition]) for partition, end in ends.items()}
         for partition, lag in lags.items():
             self._metrics.gauge(METRIC, lag, {"partition": str(partition)})
@@ -58,6 +70,9 @@ class LagReporter:
     def _run(self) -> None:
         while not self._stopped.wait(self._interval):
             try:
-                self.report()
+                if self._offsets.is_recreated(self._admin):
+                    self._on_recreated()
+                else:
+                    self.report()
             except StreamlingError as error:
                 self._log.debug("the lag is not known: %s", error)

@@ -8,19 +8,28 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamling.errors import StreamlingError
-from streamling.kafka.admin import KafkaAdmin
+from streamling.kafka.admin import KafkaAdmin, TopicInfo
 from streamling.plugins.operators import Position
 
+_REMEDY = "clear the stored position with 'streamling state reset' to read what there is"
 #: brokers that have just started may not know their topics yet: how often to look for one, and how long between
 _LOOKS, _BETWEEN_LOOKS = 4, 0.5
 
 
 class Offsets:
-    """Offsets of the next message by partition, under the state keys of one node and topic."""
+    """Offsets of the next message by partition, under the state keys of one node and topic.
 
-    def __init__(self, node: str, topic: str) -> None:
+    Each entry has the id of the topic it was read from. A topic that is deleted and created again has another one, and
+    its offsets mean other messages. Positions of earlier versions have no id; it is added when they are stored next.
+    """
+
+    def __init__(self, node: str, topic: str, *, committed: bool) -> None:
+        """``committed``: messages of open and aborted transactions are not read."""
         self.topic = topic
         self.prefix = f"{node}:{topic}:"
+        self._committed = committed
+        #: id of the topic that is being read
+        self._topic_id: str | None = None
 
     def key(self, partition: int) -> str:
         """The state key of a partition."""
@@ -40,9 +49,14 @@ class Offsets:
         before, now = self.of(previous), int(time.time() * 1000)
         position: dict[str, Any] = dict(previous)
         for partition, offset in offsets.items():
-            if before.get(partition) != offset:
-                position[self.key(partition)] = {"offset": offset, "updated_at": now}
+            key = self.key(partition)
+            if before.get(partition) != offset or position[key].get("topic_id") != self._topic_id:
+                position[key] = self._entry(offset, now)
         return position
+
+    def _entry(self, offset: int, now: int) -> dict[str, Any]:
+        entry = {"offset": offset, "updated_at": now}
+        return entry if self._topic_id is None else {**entry, "topic_id": self._topic_id}
 
     def parse(self, text: str) -> dict[int, int]:
         """Offsets as Spark writes them."""
@@ -54,46 +68,80 @@ class Offsets:
 
     def ends(self, admin: KafkaAdmin) -> Position:
         """The position at the end of the topic."""
-        return self.position(admin.latest(self.topic, self._partitions(admin)), {})
+        topic = self._describe(admin)
+        self._topic_id = topic.id
+        return self.position(self.latest(admin, topic.partitions), {})
+
+    def latest(self, admin: KafkaAdmin, partitions: Iterable[int]) -> dict[int, int]:
+        """The end of each partition, as far as it is read."""
+        return admin.latest(self.topic, partitions, committed=self._committed)
 
     def start(
         self, admin: KafkaAdmin, position: Position, starting: str, only: Iterable[int] | None = None
     ) -> dict[int, int]:
         """Where to start each partition, or ``only`` some: the stored offset, else as configured. Messages that are
         gone are an error, not a gap."""
-        partitions = self._partitions(admin)
-        if only is not None:
-            partitions = sorted(set(partitions).intersection(only))
+        topic = self._describe(admin)
+        self._check_topic(topic, position)
+        self._topic_id = topic.id
+        partitions = topic.partitions if only is None else sorted(set(topic.partitions).intersection(only))
         first, end = admin.earliest(self.topic, partitions), admin.latest(self.topic, partitions)
         stored = self.of(position)
         for partition, offset in sorted(stored.items()):
             self._check(partition, offset, first, end)
+        self._check_stable(admin, stored)
         new = [partition for partition in partitions if partition not in stored]
         # latest is a stored position from the first start on: what is not there was added since, and nobody has read it
-        fresh = first if starting in ("earliest", "latest") else admin.at_time(self.topic, new, int(starting))
+        fresh = first
+        if starting not in ("earliest", "latest"):
+            fresh = admin.at_time(self.topic, new, int(starting), committed=self._committed)
         return stored | {partition: fresh[partition] for partition in new}
 
-    def _partitions(self, admin: KafkaAdmin) -> list[int]:
+    def is_recreated(self, admin: KafkaAdmin) -> bool:
+        """Whether the topic is not the one that is being read."""
+        topic = admin.find(self.topic)
+        return topic is not None and None not in (topic.id, self._topic_id) and topic.id != self._topic_id
+
+    def _describe(self, admin: KafkaAdmin) -> TopicInfo:
         for _ in range(_LOOKS):
-            if admin.exists(self.topic):
-                break
+            if (topic := admin.find(self.topic)) is not None:
+                return topic
             time.sleep(_BETWEEN_LOOKS)
-        return admin.partitions(self.topic)
+        return admin.describe(self.topic)
+
+    def _check_topic(self, topic: TopicInfo, position: Position) -> None:
+        for partition, offset in sorted(self.of(position).items()):
+            stored = position[self.key(partition)].get("topic_id")
+            if None not in (stored, topic.id) and stored != topic.id:
+                raise StreamlingError.user(
+                    f"the topic '{self.topic}' was deleted and created again: it has the id {topic.id}, and the stored "
+                    f"position (partition {partition}, offset {offset}) is of the topic with the id {stored}",
+                    remedy=_REMEDY,
+                )
 
     def _check(self, partition: int, offset: int, first: Mapping[int, int], end: Mapping[int, int]) -> None:
         place = f"partition {partition} of the topic '{self.topic}'"
-        remedy = "clear the stored position with 'streamling state reset' to read what there is"
         if partition not in first:
-            raise StreamlingError.user(f"{place} is gone, and offset {offset} was to be read next", remedy=remedy)
+            raise StreamlingError.user(f"{place} is gone, and offset {offset} was to be read next", remedy=_REMEDY)
         if offset < first[partition]:
             raise StreamlingError.user(
                 f"{place} begins at offset {first[partition]}, and offset {offset} was to be read next: "
                 f"{first[partition] - offset} messages were deleted unread",
-                remedy=remedy,
+                remedy=_REMEDY,
             )
         if offset > end[partition]:
             raise StreamlingError.user(
                 f"{place} ends at offset {end[partition]}, and offset {offset} was to be read next: "
                 "the topic was created anew",
-                remedy=remedy,
+                remedy=_REMEDY,
             )
+
+    def _check_stable(self, admin: KafkaAdmin, stored: Mapping[int, int]) -> None:
+        """A position that was stored when open transactions were read too may be inside of one."""
+        stable = self.latest(admin, stored)
+        for partition, offset in sorted(stored.items()):
+            if offset > stable[partition]:
+                raise StreamlingError.transient(
+                    f"offset {offset} of partition {partition} of the topic '{self.topic}' is to be read next, and a "
+                    f"transaction that began at offset {stable[partition]} is still open"
+                )

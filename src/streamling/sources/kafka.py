@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import pyarrow as pa
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 _SECTION = "kafka_source"
 _U32 = 2**32 - 1
+_COMMITTED = "read_committed"
 SchemaId = Annotated[int, Field(ge=0, le=_U32)]
 
 
@@ -112,6 +114,10 @@ class KafkaSourceOptions(AvroDecoding, Parallel, Rejecting, SourceOptions):
         default="earliest",
         description="Where to start without a stored position: earliest, latest, or milliseconds since 1970.",
     )
+    isolation_level: Annotated[Literal["read_committed", "read_uncommitted"], BeforeValidator(folded)] = Field(
+        default="read_committed",
+        description="Whether messages of open and aborted transactions are left out (read_committed) or read as well.",
+    )
     include_metadata: bool = Field(
         default=False,
         description="Add the columns `__kafka_partition`, `__kafka_offset` and `__kafka_timestamp`.",
@@ -162,7 +168,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._topic = context.options.topic
         self._config = context.config.kafka_source
         self._settings = client_settings(self._config, _SECTION)
-        self._offsets = Offsets(context.name, self._topic)
+        self._offsets = Offsets(context.name, self._topic, committed=context.options.isolation_level == _COMMITTED)
         self._format = self._make_format()
         self._filter: str | None = None
         self._admin: KafkaAdmin | None = None
@@ -303,7 +309,9 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _report_lag(self, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
         if self._lag is None:
             interval = self._config.lag_report_interval_ms / 1000
-            self._lag = LagReporter(admin, self._topic, self.context.metrics, interval, self.context.log)
+            # a query that begins again compares the topic's id with that of the position
+            again = partial(self.context.restart_stream, 0)
+            self._lag = LagReporter(admin, self._offsets, self.context.metrics, interval, self.context.log, again)
         self._lag.reading(offsets)
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -330,6 +338,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             **self._which(offsets),
             "startingOffsets": self._offsets.spark(offsets),
             "failOnDataLoss": "true",
+            "kafka.isolation.level": self.options.isolation_level,
             "includeHeaders": str(self._sifting or OP_COLUMN not in self._format.schema().names).lower(),
             "kafkaConsumer.pollTimeoutMs": str(int(self._config.consumer_fetch_timeout_sec * 1000)),
             "groupIdPrefix": f"streamling-{self.context.name}",
