@@ -183,7 +183,7 @@ def test_numbers_and_texts_become_what_is_declared(scripts, name, value, expecte
 
 REFUSED = [
     ("int32", "'abc'", "a string: abc"), ("int32", "NaN", "a number: NaN"), ("int32", "2**31", "int32 goes from"),
-    ("int8", "128", "int8 goes from -128 to 127"), ("uint8", "-1", "goes from 0 to 255"), ("int32", "({})", "a object"),
+    ("int8", "128", "int8 goes from -128 to 127"), ("uint8", "-1", "goes from 0 to 255"), ("int32", "({})", "an object"),
     ("int64", "2n**63n", "int64 goes from"), ("int32", "()=>1", "a function"), ("int32", "Symbol()", "a symbol"),
     ("float64", "'x'", "a string: x"), ("boolean", "2", "a number: 2"), ("boolean", "'maybe'", "maybe"),
     ("decimal(4,2)", "100", "2 digits before the point"), ("decimal(4,2)", "'ten'", "ten"), ("decimal", "Infinity", "Infinity"),

@@ -84,8 +84,8 @@ HARMLESS = {
         "row => ({ id: row.constructor.constructor('return typeof process')() === 'undefined' ? 0 : 1 })", {"id": 0}),
     "a dynamic import leads nowhere": ("row => { import('fs').catch(() => {}); return { id: 0 } }", {"id": 0}),
     "pollution of prototypes": (
-        "Object.prototype.note = 'dirty'; Array.prototype.join = () => 'dirty'; String.prototype.split = () => ['dirty'];\n"
-        "function process(row) { return { id: 0 } }", {"id": 0, "note": "dirty"}),
+        "Object.prototype.other = 'dirty'; Array.prototype.join = () => 'dirty'; String.prototype.split = () => ['dirty'];\n"
+        "function process(row) { return { id: 0 } }", {"id": 0}),
     "replaced built-ins": (
         "JSON.parse = JSON.stringify = () => 'dirty'; Array.isArray = () => true; Number.isSafeInteger = () => true;\n"
         "Float64Array = Uint8Array = Uint32Array = ArrayBuffer = undefined; globalThis.BigInt = undefined;\n"

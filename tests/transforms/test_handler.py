@@ -225,7 +225,7 @@ def test_a_row_kind_that_nobody_knows_is_an_error():
 
 def test_a_value_of_another_type_names_column_value_and_type():
     error = failing([{"id": 1, "name": "a"}, {"id": 1.5, "name": "b"}])
-    assert "answered 1.5 for column 'id', expected int64" in str(error)
+    assert "answered 1.5 for column 'id' of row 2, expected int64" in str(error)
 
 
 def test_an_answer_beyond_the_limit_is_an_error():
@@ -571,7 +571,7 @@ def test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink(one_row):
     assert (seven["position"], nine["position"]) == ("id=7", "id=9")
     assert "was answered with 422" in seven["error"]
     assert "no sevens" in seven["error"]
-    assert "for column 'id', expected int64" in nine["error"]
+    assert "for column 'id' of row 1, expected int64" in nine["error"]
     assert nine["payload"] == '{"id":9,"name":"n9","_gs_op":"i"}'
 
 

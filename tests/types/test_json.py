@@ -9,6 +9,39 @@ from streamling.types.json import json_rows
 from streamling.types.spark import LOGICAL
 from streamling.types.wide import I256, U256, from_integers, layout_of
 
+YEAR_10000, YEAR_0 = 2_932_897, -719_163  # days since 1970 of the first day after 9999 and the last before year 1
+_DAY_US = 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "text"),
+    [
+        (YEAR_10000, pa.date32(), "+10000-01-01"),
+        (YEAR_0, pa.date32(), "0000-12-31"),
+        (-(2**31), pa.date32(), "-5877641-06-23"),
+        (YEAR_10000 * 86_400_000, pa.date64(), "+10000-01-01"),
+        (YEAR_10000 * _DAY_US + 1, pa.timestamp("us"), "+10000-01-01T00:00:00.000001"),
+        (YEAR_0 * _DAY_US + 3_723_500_000, pa.timestamp("us", "UTC"), "0000-12-31T01:02:03.500000Z"),
+        (2**63 - 1, pa.timestamp("us"), "+294247-01-10T04:00:54.775807"),
+        (-(2**63), pa.timestamp("s"), "-292277022657-01-27T08:29:52"),
+    ],
+)
+def test_dates_and_timestamps_of_any_year(number, kind, text):
+    numbers = pa.array([number, 0, None], pa.int32() if kind == pa.date32() else pa.int64())
+    column = numbers.cast(kind)
+    start = "1970-01-01" + ("" if pa.types.is_date(kind) else "T00:00:00") + ("Z" if getattr(kind, "tz", None) else "")
+    texts = [text, start, None]
+    rows = [json.loads(row) for row in json_rows(pa.record_batch({"v": column}))]
+    assert [row["v"] for row in rows] == texts
+    listed = pa.ListArray.from_arrays(pa.array([0, 3]), column)
+    nested = pa.StructArray.from_arrays([listed], ["inner"])
+    assert json.loads(next(json_rows(pa.record_batch({"v": nested})))) == {"v": {"inner": texts}}
+
+
+def test_a_duration_longer_than_python_knows():
+    column = pa.array([2**62], pa.int64()).cast(pa.duration("s"))
+    assert next(json_rows(pa.record_batch({"v": column}))) == f'{{"v":{2**62 * 1_000_000}}}'
+
 
 def one(value, kind: pa.DataType) -> str:
     return next(json_rows(pa.record_batch({"v": pa.array([value], kind)})))

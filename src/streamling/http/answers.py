@@ -88,7 +88,8 @@ class Answers:
             column = arrow_column([row.get(field.name) for row in self._rows], kind)
         except UnfitValue as error:
             raise BadRow.user(
-                f"the endpoint answered {error.shown} for column '{field.name}', expected {kind}",
+                f"the endpoint answered {error.shown} for column '{field.name}' of row {error.index + 1}, "
+                f"expected {kind}",
                 remedy="let the endpoint answer in that type, or declare another one in schema_override",
             ) from None
         return column if kind == field.type else _held(column)

@@ -94,6 +94,6 @@ def each(cells: Cells, read: Callable[[str], T]) -> list[T | None]:
     for row, text in enumerate(cells.present()):
         try:
             values.append(None if text is None else read(text))
-        except (ValueError, ArithmeticError) as error:
+        except (ValueError, ArithmeticError, TypeError, LookupError, RecursionError) as error:
             raise Unfit(row, text or "", str(error)) from error
     return values

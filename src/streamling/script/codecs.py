@@ -126,7 +126,13 @@ def _integers(cells: Cells, type_: pa.DataType) -> pa.Array:
 
 
 def _floats(cells: Cells, type_: pa.DataType) -> pa.Array:
-    return cells.masked(pc.cast(cells.numbers, type_, safe=False))
+    numbers = cells.numbers
+    column = pc.cast(numbers, type_, safe=False)
+    if type_ != pa.float64():
+        beyond = pc.index(pc.and_(pc.is_inf(column), pc.invert(pc.is_inf(numbers))), True).as_py()
+        if beyond >= 0:
+            raise Unfit(beyond, str(numbers[beyond].as_py()), f"it is beyond every {type_}")
+    return cells.masked(column)
 
 
 def _flags(cells: Cells, type_: pa.DataType) -> pa.Array:

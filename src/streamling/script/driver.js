@@ -4,10 +4,11 @@
   "use strict";
   const ROWS = "\u0001", PARTS = "\u0002", MOST_LINES = 20, LONGEST_LINE = 1000;
   const { parse, stringify } = JSON;
+  const { getPrototypeOf, setPrototypeOf } = Object;
   const { isArray } = Array;
   const { isSafeInteger, isFinite, isInteger } = Number;
   const N = Number, S = String, B = BigInt, P = Promise, F64 = Float64Array, U8 = Uint8Array, U32 = Uint32Array, D = Date;
-  const AB = ArrayBuffer, Flag = Boolean;
+  const AB = ArrayBuffer, Flag = Boolean, Plain = Object.prototype;
   const truncate = Math.trunc;
   const uncurried = Function.prototype.bind.bind(Function.prototype.call);
   const split = uncurried(S.prototype.split), join = uncurried(Array.prototype.join), test = uncurried(RegExp.prototype.test);
@@ -16,16 +17,31 @@
   const position = uncurried(S.prototype.lastIndexOf), sourceOf = uncurried(Function.prototype.toString);
   const isoDate = uncurried(D.prototype.toISOString), millis = uncurried(D.prototype.getTime);
   const padded = uncurried(S.prototype.padStart), inBase = uncurried(N.prototype.toString);
+  const codeAt = uncurried(S.prototype.charCodeAt), hasOwn = uncurried(Plain.hasOwnProperty);
+  const fill = uncurried(getPrototypeOf(U8.prototype).set);
   const INTEGER = /^[+-]?[0-9]+$/, NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$/i, HEX = /^([0-9a-f]{2})*$/i;
+  const EXPONENT = /e/i, MOST_DIGITS = 400;
+
+  // An array whose elements cannot be caught by setters on Array.prototype.
+  function bare(array) { return setPrototypeOf(array, null); }
+  // JSON of an array of texts, whatever the script has done to toJSON.
+  function texts(array) {
+    let text = "[";
+    for (let i = 0; i < array.length; i++) text += (i ? "," : "") + stringify(array[i]);
+    return text + "]";
+  }
 
   for (const name of settings.removed) {
     if (!Reflect.deleteProperty(globalThis, name)) try { globalThis[name] = undefined; } catch {}
   }
 
   // ── console: a few lines per call go to the log ────────────────────────────────────────────────────────────
-  let lines = [];
+  let lines = bare([]);
   const say = (...values) => {
-    if (lines.length < MOST_LINES) lines[lines.length] = cut(join(values.map(shown), " "), 0, LONGEST_LINE);
+    if (lines.length >= MOST_LINES) return;
+    let line = "";
+    for (let i = 0; i < values.length && line.length < LONGEST_LINE; i++) line += (i ? " " : "") + shown(values[i]);
+    lines[lines.length] = cut(line, 0, LONGEST_LINE);
   };
   globalThis.console = { log: say, info: say, debug: say, warn: say, error: say, trace: say };
 
@@ -45,7 +61,7 @@
   const significant = (text) => {
     let count = 0, zeros = 0, seen = false;
     for (let i = 0; i < text.length; i++) {
-      const code = text.charCodeAt(i);
+      const code = codeAt(text, i);
       if (code < 48 || code > 57) continue;
       if (code === 48) { if (seen) zeros++; } else { count += zeros + 1; zeros = 0; seen = true; }
     }
@@ -61,10 +77,13 @@
   };
   const nested = (text) => (includes(text, "\\u0001") ? parse(text, revive) : parse(text));
   const replaced = function (key, value) {
-    if (typeof value === "bigint") return ROWS + "i" + value;
     const original = this[key];
+    if (typeof original === "bigint") return ROWS + "i" + original;
     if (isDecimal(original)) return ROWS + "d" + digitsOf(original);
     if (typeof value === "number" && !isFinite(value)) return ROWS + "f" + value;
+    if (original instanceof U8 || original instanceof AB) return hex(original instanceof AB ? new U8(original) : original);
+    if (typeof value === "function" || typeof value === "symbol") throw new Inner(value);
+    checkInner(original);
     return typeof value === "string" && value[0] === ROWS ? ROWS + "s" + value : value;
   };
 
@@ -74,29 +93,47 @@
     // no destructuring of arrays here: it would use an iterator that the script can replace
     const mode = shape[0], at = shape[1], nulls = shape[2];
     let values;
-    if (mode === "none") return new Array(n).fill(null);
+    if (mode === "none") {
+      values = bare([]);
+      for (let i = 0; i < n; i++) values[i] = null;
+      return values;
+    }
     if (mode === "number") values = new F64(data, at, n);
     else if (mode === "bool") {
       const bits = new U8(data, at, n);
-      values = new Array(n);
+      values = bare([]);
       for (let i = 0; i < n; i++) values[i] = bits[i] === 1;
     } else values = mode === "json" ? parse(parts[at]) : split(parts[at], ROWS);
     const read = mode === "text" || mode === "json" ? READERS[kind] : undefined;
     if (nulls < 0 && read === undefined) return values;
     const gone = nulls < 0 ? undefined : new U8(data, nulls, n);
-    const found = new Array(n);
+    const found = bare([]);
     for (let i = 0; i < n; i++)
       found[i] = gone !== undefined && gone[i] === 1 ? null : read === undefined ? values[i] : read(values[i]);
     return found;
   }
 
-  const readable = (key, value) => (typeof value === "bigint" ? S(value) : value);
+  // A value inside another one that JSON would write as {} or null although there is something in it.
+  class Inner { constructor(value) { this.value = value; } }
+  const checkInner = (value) => {
+    if (typeof value !== "object" || value === null || isArray(value) || getPrototypeOf(value) === Plain) return;
+    if (value instanceof D ? !isFinite(millis(value)) : isKeeper(value)) throw new Inner(value);
+  };
+  const isKeeper = (value) => {
+    if (value instanceof N || value instanceof S || value instanceof Flag || typeof value.toJSON === "function") return false;
+    return keeper(value) !== undefined;
+  };
+  const readable = function (key, value) {
+    checkInner(this[key]);
+    return typeof value === "bigint" ? S(value) : value;
+  };
+  const loose = (key, value) => (typeof value === "bigint" ? S(value) : value);
 
   // ── values out: what the fast path did not take ────────────────────────────────────────────────────────────
   const shown = (value) => {
     try {
       if (typeof value === "string") return value;
-      if (typeof value === "object" && value !== null && !isDecimal(value)) return S(stringify(value, readable));
+      if (typeof value === "object" && value !== null && !isDecimal(value)) return S(stringify(value, loose));
       return typeof value === "function" ? "a function" : S(value);
     } catch { return "a value that cannot be shown"; }
   };
@@ -111,21 +148,36 @@
     if (typeof value === "number") return isFinite(value) ? S(value) : unfit(name, given);
     if (typeof value === "bigint") return S(value);
     if (typeof value === "boolean") return value ? "1" : "0";
-    if (value instanceof D) return S(millis(value));
+    if (value instanceof D) return isFinite(millis(value)) ? S(millis(value)) : unfit(name, given);
     if (typeof value === "string" && test(NUMBER, trim(value))) return trim(value);
     return unfit(name, given);
   };
+  function hex(bytes) {
+    let text = "";
+    for (let i = 0; i < bytes.length; i++) text += padded(inBase(bytes[i], 16), 2, "0");
+    return text;
+  }
+  // an object as JSON
+  function written(value, replacer, name) {
+    let text;
+    try { text = stringify(value, replacer); }
+    catch (error) { throw error instanceof Inner ? new Unfit(name, error.value) : error; }
+    return text === undefined ? unfit(name, value) : text;
+  }
   const COERCE = {
     int(value, name, given) {
       const text = numeric(value, name, given);
-      if (test(INTEGER, text)) return S(B(text[0] === "+" ? cut(text, 1) : text));
-      if (isDecimal(value) || (typeof value === "string" && !test(/e/i, text))) return S(B(split(text, ".")[0] || "0"));
-      return S(B(truncate(N(text))));
+      const whole = test(INTEGER, text) ? (text[0] === "+" ? cut(text, 1) : text)
+        : isDecimal(value) || (typeof value === "string" && !test(EXPONENT, text)) ? split(text, ".")[0] || "0"
+        : isFinite(N(text)) ? truncate(N(text)) : unfit(name, given);
+      // no column has room for so many digits
+      return typeof whole === "string" && whole.length > MOST_DIGITS ? unfit(name, given) : S(B(whole));
     },
     float(value, name, given) {
       if (typeof value === "number") return value;
       if (typeof value === "string" && (value === "NaN" || value === "Infinity" || value === "-Infinity")) return N(value);
-      return N(numeric(value, name, given));
+      const number = N(numeric(value, name, given));
+      return isFinite(number) ? number : unfit(name, given);
     },
     bool(value, name, given) {
       if (value === true || value === 1 || value === 1n) return 1;
@@ -135,10 +187,10 @@
       if (word === "false" || word === "0") return 0;
       return unfit(name, given);
     },
-    string(value) {
+    string(value, name) {
       if (typeof value !== "object") return S(value);
       if (isDecimal(value)) return digitsOf(value);
-      return value instanceof D ? isoDate(value) : stringify(value, readable);
+      return value instanceof D ? isoDate(value) : written(value, readable, name);
     },
     decimal: numeric,
     // a number is milliseconds since 1970, as in Date
@@ -154,14 +206,11 @@
       }
       const bytes = value instanceof AB ? new U8(value) : value;
       if (!isArray(bytes) && !(bytes instanceof U8)) return unfit(name, given);
-      let text = "";
-      for (let i = 0; i < bytes.length; i++) {
+      for (let i = 0; i < bytes.length; i++)
         if (!isInteger(bytes[i]) || bytes[i] < 0 || bytes[i] > 255) return unfit(name, given);
-        text += padded(inBase(bytes[i], 16), 2, "0");
-      }
-      return text;
+      return hex(bytes);
     },
-    json: (value) => stringify(value, replaced),
+    json: (value, name) => written(value, replaced, name),
     null: (value, name, given) => unfit(name, given),
   };
   const coerced = (kind, value, name) => {
@@ -173,20 +222,54 @@
   class Complaint extends Error { get name() { return "Complaint"; } }
   const complaint = (message) => new Complaint(message);
 
+  // ── rows ───────────────────────────────────────────────────────────────────────────────────────────────────
+  // objects that keep what is in them elsewhere than in properties
+  const KEEPERS = [[P, "a promise"], [Map, "a Map"], [Set, "a Set"], [WeakMap, "a WeakMap"], [WeakSet, "a WeakSet"],
+    [WeakRef, "a WeakRef"], [AB, "an ArrayBuffer"], [DataView, "a DataView"], [getPrototypeOf(U8), "a typed array"],
+    [D, "a Date"], [RegExp, "a RegExp"], [Error, "an Error"], [N, "a number"], [S, "a string"], [Flag, "a boolean"],
+    [B, "a bigint"], [Symbol, "a symbol"]];
+  const generators = [getPrototypeOf(getPrototypeOf((function* () {})())), getPrototypeOf(getPrototypeOf((async function* () {})()))];
+  const { iterator, asyncIterator } = Symbol;
+  // which kind of object that cannot be a row; undefined for all others
+  function keeper(value) {
+    for (let i = 0; i < KEEPERS.length; i++) if (value instanceof KEEPERS[i][0]) return KEEPERS[i][1];
+    for (let at = getPrototypeOf(value); at !== null; at = getPrototypeOf(at))
+      if (getPrototypeOf(at) === generators[0] || getPrototypeOf(at) === generators[1]) return "a generator";
+    if (typeof value[iterator] === "function" || typeof value[asyncIterator] === "function") return "an iterable object";
+    return typeof value.then === "function" ? "a promise" : undefined;
+  }
+  const isRow = (value) => isDecimal(value) || keeper(value) === undefined;
+  // of a property that every object has: the row's own
+  const own = (value, name) => {
+    for (let at = value; at !== null && at !== Plain; at = getPrototypeOf(at)) if (hasOwn(at, name)) return value[name];
+  };
+  // properties that would be found in rows and values that do not have them
+  const checkPrototypes = (names) => {
+    for (let i = 0; i < names.length; i++) if (hasOwn(Plain, names[i])) refuseProperty("Object", names[i]);
+    if (hasOwn(Plain, "toJSON")) refuseProperty("Object", "toJSON");
+    if (hasOwn(Elements, "toJSON")) refuseProperty("Array", "toJSON");
+  };
+  const Elements = Array.prototype;
+  const refuseProperty = (kind, name) => {
+    throw complaint("it gives " + kind + ".prototype a property " + name + ", which would change other rows");
+  };
+
   // ── failures ───────────────────────────────────────────────────────────────────────────────────────────────
-  const kindOf = (value) =>
-    value === null ? "null" : isArray(value) ? "an array" : typeof value === "undefined" ? "undefined" :
-    value instanceof P ? "a promise" : "a " + typeof value;
+  const kindOf = (value) => {
+    if (typeof value !== "object") return value === undefined ? "undefined" : "a " + typeof value;
+    if (value === null) return "null";
+    return isArray(value) ? "an array" : keeper(value) || "an object";
+  };
   function failure(error, row) {
-    let told = { row, name: "", message: "", stack: "" };
+    let column = "", name = "", message = "", stack = "", kind = "";
     try {
       if (error instanceof Unfit) {
-        told = { ...told, column: error.column, message: cut(shown(error.value), 0, 200), kind: kindOf(error.value) };
+        column = error.column; kind = kindOf(error.value); message = cut(shown(error.value), 0, 200);
       } else if (typeof error === "object" && error !== null && typeof error.message === "string") {
-        told = { ...told, name: S(error.name), message: error.message, stack: S(error.stack) };
-      } else told = { ...told, message: shown(error) };
-    } catch { told.message = "a value that cannot be shown"; }
-    return [new AB(0), wellFormed("!" + stringify(told))];
+        name = S(error.name); message = error.message; stack = S(error.stack);
+      } else message = shown(error);
+    } catch { message = "a value that cannot be shown"; }
+    return [new AB(0), wellFormed("!" + texts([S(row), kind, column, name, message, stack]))];
   }
 
   // ── which function is meant ────────────────────────────────────────────────────────────────────────────────
@@ -207,6 +290,7 @@
       : "it has several functions (" + names + "); name the one that takes a row process");
   }
 
-  return { ROWS, PARTS, N, AB, F64, U8, U32, P, isArray, isSafeInteger, parse, stringify, split, join, wellFormed,
-           column, coerced, complaint, failure, kindOf, chosen, lines: () => { const said = lines; lines = []; return said; } };
+  return { ROWS, PARTS, N, AB, F64, U8, U32, Plain, isArray, isSafeInteger, getPrototypeOf, parse, split, join, fill, bare,
+           texts, wellFormed, column, coerced, complaint, failure, kindOf, isRow, own, checkPrototypes, chosen,
+           lines: () => { const said = texts(lines); lines = bare([]); return said; } };
 })

@@ -51,6 +51,11 @@ def refused(field: pa.Field, found: str, why: str, shown: str) -> StreamlingErro
     return BadRow.user(f"column '{field.name}' is {kind} and cannot take {found}{reason}").showing(shown)
 
 
+def unreadable(field: pa.Field, why: str, shown: str) -> StreamlingError:
+    """A value of the input that has no form in JavaScript."""
+    return BadRow.user(f"a script cannot take the value of column '{field.name}' ({why})").showing(shown)
+
+
 def _reason(failure: ScriptFailed, limits: Limits) -> str:
     match failure.cause:
         case Cause.TIME:

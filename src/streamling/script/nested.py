@@ -196,8 +196,15 @@ def _scalar(found: Any, type_: pa.DataType) -> Any:
     if types.is_duration(type_):
         return timedelta(microseconds=int(found))
     if types.is_binary(type_) or types.is_large_binary(type_) or types.is_fixed_size_binary(type_):
-        return bytes.fromhex(found)
+        return _bytes(found)
     return str(found) if isinstance(found, str | Decimal) else json.dumps(found)
+
+
+def _bytes(found: Any) -> bytes:
+    """Of hex digits, or of an array of bytes."""
+    if isinstance(found, str):
+        return bytes.fromhex(found[2:] if found[:2] in ("0x", "0X") else found)
+    return bytes(_expected(found, list, "hex digits or an array of bytes"))
 
 
 def _whole(found: Any) -> int:

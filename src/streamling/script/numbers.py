@@ -40,10 +40,21 @@ def _bounds(type_: pa.DataType) -> tuple[int, int]:
 
 def decimals_of(cells: Cells, type_: pa.DataType) -> pa.Array:
     """Decimals from their digits; more places than the type has are rounded half up."""
-    try:
-        return pc.cast(pa.array(cells.present(), pa.string()), type_)
-    except pa.ArrowException:
-        return pa.array(each(cells, lambda text: rounded(Decimal(text), type_)), type_)
+    texts = pa.array(cells.present(), pa.string())
+    if _is_castable(texts, type_):
+        try:
+            return pc.cast(texts, type_)
+        except pa.ArrowException:
+            pass  # more places than the type has, or too large
+    return pa.array(each(cells, lambda text: rounded(Decimal(text), type_)), type_)
+
+
+def _is_castable(texts: pa.Array, type_: pa.DataType) -> bool:
+    """Whether Arrow reads ``texts`` right: more digits than the type's width become other numbers without an error, and
+    an exponent far below zero ends the process."""
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    width = 38 if pa.types.is_decimal128(type_) else 76
+    return longest <= width and not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py()
 
 
 def rounded(value: Decimal, type_: pa.DataType) -> Decimal:

@@ -45,6 +45,14 @@ _FAST = {
 }
 _NUMBERS = ("int", "float")
 _NEWLINE = "\n"
+#: properties that every object has: a row has such a column only when it has its own
+_OF_EVERY_OBJECT = frozenset(
+    (
+        *("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
+        *("toLocaleString", "toString", "valueOf", "__proto__"),
+        *("__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -126,30 +134,33 @@ def _own(stack: str) -> Iterator[str]:
 def _loop(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """Straight code for the columns at hand: a loop over descriptions of columns was three times slower."""
     columns = range(len(inputs))
-    numbers = [n for n, port in enumerate(outputs) if port.kind in _NUMBERS]
-    flags = [n for n, port in enumerate(outputs) if port.kind == "bool"]
-    texts = [n for n, port in enumerate(outputs) if port.kind not in (*_NUMBERS, "bool")]
     every = range(len(outputs))
-    typed = [*((n, "F64") for n in numbers), *((n, "U8") for n in flags)]
+    numbers = [(f"a{n}", "F64", 8) for n, port in enumerate(outputs) if port.kind in _NUMBERS]
+    flags = [(f"a{n}", "U8", 1) for n, port in enumerate(outputs) if port.kind == "bool"]
+    texts = [n for n, port in enumerate(outputs) if port.kind not in (*_NUMBERS, "bool")]
+    # in the order of the answer; name, class of the view, bytes per row
+    blocks = [*numbers, ("from", "U32", 4), *flags, *((f"n{n}", "U8", 1) for n in every)]
+    names = [port.name for port in outputs if port.name not in _OF_EVERY_OBJECT]
     return f"""
-const {{ ROWS, PARTS, N, AB, F64, U8, U32, P, isArray, isSafeInteger, parse, stringify, split, join, wellFormed }} = d;
+const {{ ROWS, PARTS, N, AB, F64, U8, U32, Plain, isArray, isSafeInteger, getPrototypeOf, parse, split, join }} = d;
+const {{ fill, bare, texts, wellFormed }} = d;
+const NAMES = {json.dumps(names)};
 return function (source, value, named) {{
   const user = d.chosen(source, value, named);
-  let room = 0, k = 0, i = 0, wide = [], from = new U32(0);
-  {" ".join(f"let a{n};" for n in every)} {" ".join(f"let n{n};" for n in every)}
+  let room = 0, k = 0, i = 0, wide = "", known = Plain;
+  {" ".join(f"let {name}, {name}_;" for name, _, _ in blocks)} {" ".join(f"let a{n};" for n in texts)}
   function reset(n) {{
-    room = n; k = 0; i = 0; wide = []; from = new U32(n);
-    {" ".join(f"a{n} = new {kind}(n);" for n, kind in typed)} {" ".join(f"a{n} = [];" for n in texts)}
-    {" ".join(f"n{n} = new U8(n);" for n in every)}
+    room = n; k = 0; i = 0; wide = "";
+    {" ".join(f"{name}_ = new AB({size} * n); {name} = new {view}({name}_);" for name, view, size in blocks)}
+    {" ".join(f"a{n} = bare([]);" for n in texts)}
   }}
   function grow() {{
     room = room * 2; let old;
-    old = from; from = new U32(room); from.set(old);
-    {" ".join(f"old = a{n}; a{n} = new {kind}(room); a{n}.set(old);" for n, kind in typed)}
-    {" ".join(f"old = n{n}; n{n} = new U8(room); n{n}.set(old);" for n in every)}
+    {" ".join(_growing(*block) for block in blocks)}
   }}
   function emit(o) {{
-    if (o.constructor === P) return refuse(o);
+    const kind = getPrototypeOf(o);
+    if (kind !== Plain && kind !== known) {{ if (!d.isRow(o)) refuse(o); known = kind; }}
     if (k === room) grow();
     let v;
     {_NEWLINE.join(_writer(n, port) for n, port in enumerate(outputs))}
@@ -170,19 +181,16 @@ return function (source, value, named) {{
     }}
   }}
   function packed() {{
-    const data = new AB(k * {8 * len(numbers) + 4 + len(flags) + len(every)});
+    const data = new AB(k * {sum(size for _, _, size in blocks)});
     let at = 0;
-    {" ".join(f"new F64(data, at, k).set(a{n}.subarray(0, k)); at += 8 * k;" for n in numbers)}
-    new U32(data, at, k).set(from.subarray(0, k)); at += 4 * k;
-    {" ".join(f"new U8(data, at, k).set(a{n}.subarray(0, k)); at += k;" for n in flags)}
-    {" ".join(f"new U8(data, at, k).set(n{n}.subarray(0, k)); at += k;" for n in every)}
-    const parts = [stringify({{ rows: k, wide, lines: d.lines() }})];
-    {" ".join(f"parts[parts.length] = join(a{n}, ROWS);" for n in texts)}
-    return [data, wellFormed(join(parts, PARTS))];
+    {" ".join(f"fill(new {v}(data, at, k), new {v}({x}_, 0, k)); at += {size} * k;" for x, v, size in blocks)}
+    let text = '{{"rows":' + k + ',"wide":[' + wide + '],"lines":' + d.lines() + "}}";
+    {" ".join(f"text += PARTS + join(a{n}, ROWS);" for n in texts)}
+    return [data, wellFormed(text)];
   }}
   function loop(data, text) {{
     if (text === "{WHERE.decode()}") return [new AB(0), "" + i];
-    if (text === "{AGAIN.decode()}") return [new AB(0), stringify([{", ".join(f"a{n}" for n in texts)}])];
+    if (text === "{AGAIN.decode()}") return [new AB(0), "[" + {_joined(texts)} + "]"];
     try {{
       const parts = split(text, PARTS), shape = parse(parts[0]), n = shape.rows;
       {" ".join(f'const c{n} = d.column("{inputs[n].kind}", shape.columns[{n}], n, data, parts);' for n in columns)}
@@ -191,6 +199,7 @@ return function (source, value, named) {{
         const o = user({{ {", ".join(f"{_key(port.name)}: c{n}[i]" for n, port in enumerate(inputs))} }});
         if (typeof o === "object" && o !== null && !isArray(o)) emit(o); else other(o);
       }}
+      d.checkPrototypes(NAMES);
       return packed();
     }} catch (error) {{ return d.failure(error, i); }}
   }}
@@ -198,18 +207,28 @@ return function (source, value, named) {{
 }};"""
 
 
+def _growing(name: str, view: str, size: int) -> str:
+    return f"old = {name}; {name}_ = new AB({size} * room); {name} = new {view}({name}_); fill({name}, old);"
+
+
+def _joined(texts: Sequence[int]) -> str:
+    return ' + "," + '.join(f"texts(a{n})" for n in texts) or '""'
+
+
 def _writer(n: int, port: Port) -> str:
     name, kind = json.dumps(port.name), port.kind
     coerced = f'd.coerced("{kind}", v, {name})'
+    value = f"d.own(o, {name})" if port.name in _OF_EVERY_OBJECT else f"o[{name}]"
     empty = "" if kind in _NUMBERS or kind == "bool" else f' a{n}[k] = "";'
     null = f"if (v === undefined || v === null) {{ n{n}[k] = 1;{empty} }}"
     if kind == "bool":
-        return f"v = o[{name}]; if (v === true) a{n}[k] = 1; else if (v !== false) {null} else a{n}[k] = {coerced};"
+        return f"v = {value}; if (v === true) a{n}[k] = 1; else if (v !== false) {null} else a{n}[k] = {coerced};"
     slow = f"a{n}[k] = {coerced};"
     if kind == "int":
-        slow = f"{{ v = {coerced}; if (isSafeInteger(N(v))) a{n}[k] = N(v); else wide[wide.length] = [{n}, k, v]; }}"
+        beyond = f"""wide += (wide === "" ? "[" : ",[") + {n} + "," + k + ',"' + v + '"]';"""
+        slow = f"{{ v = {coerced}; if (isSafeInteger(N(v))) a{n}[k] = N(v); else {beyond} }}"
     fast = f"if ({_FAST[kind]}) a{n}[k] = v; else " if kind in _FAST else ""
-    return f"v = o[{name}]; {fast}{null} else {slow}"
+    return f"v = {value}; {fast}{null} else {slow}"
 
 
 def _key(name: str) -> str:

@@ -17,7 +17,7 @@ from streamling.errors import StreamlingError
 from streamling.script.cells import PARTS, ROWS, Cells, Unfit
 from streamling.script.codecs import Codec, codec_for, nulls_of
 from streamling.script.engine import Cause, Engine, Limits, Sandbox, ScriptFailed, Value
-from streamling.script.failures import caught, failed, refused
+from streamling.script.failures import caught, failed, refused, unreadable
 from streamling.script.program import AGAIN, WHERE, Port, Program
 from streamling.types.json import json_rows
 
@@ -92,7 +92,7 @@ class Runner:
 
     def _part(self, call: _Call, rows: pa.RecordBatch) -> pa.RecordBatch:
         try:
-            data, text = call.exchange(*self._packed(rows))
+            data, text = call.exchange(*self._packed_or_blamed(call, rows))
         except ScriptFailed as failure:
             row = call.stood_at() if failure.cause in (Cause.TIME, Cause.THROWN) else None
             raise self._located(failure, call, rows, row) from None
@@ -105,6 +105,21 @@ class Runner:
             raise StreamlingError.user("the script broke the sandbox it runs in", cause=error) from error
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _packed_or_blamed(self, call: _Call, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
+        try:
+            return self._packed(rows)
+        except (ArithmeticError, ValueError, pa.ArrowException):
+            for row in range(rows.num_rows):
+                self._check_crossing(call, rows, row)
+            raise
+
+    def _check_crossing(self, call: _Call, rows: pa.RecordBatch, row: int) -> None:
+        for column in self._inputs:
+            try:
+                column.codec.encode(rows.column(column.field.name).slice(row, 1))
+            except (ArithmeticError, ValueError, pa.ArrowException) as error:
+                raise call.at(row, unreadable(column.field, str(error), call.shown(row))) from None
 
     def _packed(self, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
         """Numbers first: they have to stand at multiples of eight."""
@@ -172,12 +187,12 @@ class Runner:
 
     # ── failures ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _thrown(self, told: dict[str, Any], call: _Call, rows: pa.RecordBatch) -> StreamlingError:
-        row = told["row"]
-        if "column" not in told:
-            return self._located(caught(told["name"], told["message"], told["stack"]), call, rows, row)
-        found = f"{told['kind']}: {told['message']}"
-        return call.at(row, refused(self._schema.field(told["column"]), found, "", call.shown(row)))
+    def _thrown(self, told: Sequence[str], call: _Call, rows: pa.RecordBatch) -> StreamlingError:
+        number, kind, column, name, message, stack = told
+        row = int(number)
+        if not kind:  # it is not about a value
+            return self._located(caught(name, message, stack), call, rows, row)
+        return call.at(row, refused(self._schema.field(column), f"{kind}: {message}", "", call.shown(row)))
 
     def _located(self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None) -> StreamlingError:
         """With the row where it can be known: not when time ran out in a sandbox that died of it, or when all rows had

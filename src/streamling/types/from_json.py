@@ -43,12 +43,16 @@ _EXACT: Final = Context(prec=2 * _MOST_DIGITS, traps=[Inexact, InvalidOperation]
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
+#: what Arrow raises for a value that a column cannot hold; text with half of a surrogate pair cannot be encoded
+_REFUSED: Final = (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError)
+
+
 class UnfitValue(ValueError):
     """A value that a column cannot hold."""
 
     def __init__(self, index: int, value: object, kind: pa.DataType) -> None:
         self.index = index
-        text = _json_text(value)
+        text = _shown_text(value)
         self.shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
         super().__init__(f"{self.shown} is no {kind}")
 
@@ -59,6 +63,10 @@ def parse_json(text: bytes | str) -> Any:
         return _DECODER.decode(text if isinstance(text, str) else text.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, _NoJson):
+        raise
+    except ValueError:
+        raise ValueError("it has a number of more than 4300 digits") from None
 
 
 def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -74,11 +82,11 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     for index, value in enumerate(values):
         try:
             converted.append(convert(value))
-        except (ValueError, TypeError, ArithmeticError):
+        except (ValueError, TypeError, ArithmeticError, RecursionError):
             raise UnfitValue(index, value, kind) from None
     try:
         return pa.array(converted, kind)
-    except (pa.ArrowException, OverflowError, TypeError):
+    except _REFUSED:
         _blame(values, converted, kind)
 
 
@@ -92,8 +100,8 @@ def _at_once(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
         for type_, holds in _PLAIN:
             if holds(kind):
                 return pa.array(values, kind) if types <= {type_} else None
-    except (pa.ArrowException, OverflowError):
-        pass  # too large for the type
+    except _REFUSED:
+        pass  # too large for the type, or half of a surrogate pair
     return None
 
 
@@ -128,13 +136,17 @@ def _blame(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -
     for index, value in enumerate(converted):
         try:
             pa.array([value], kind)
-        except (pa.ArrowException, OverflowError, TypeError):
+        except _REFUSED:
             raise UnfitValue(index, values[index], kind) from None
     raise UnfitValue(0, values[0], kind)  # what fits alone fits together; this line keeps the promise anyway
 
 
+class _NoJson(ValueError):
+    """What Python's parser takes, and JSON does not have."""
+
+
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"JSON knows no {name}")
+    raise _NoJson(f"JSON knows no {name}")
 
 
 _PLAIN: Final[tuple[tuple[type, Callable[[pa.DataType], bool]], ...]] = (
@@ -214,6 +226,13 @@ def _boolean(value: Any) -> bool:
     return value
 
 
+def _shown_text(value: Any) -> str:
+    try:
+        return _json_text(value).encode(errors="backslashreplace").decode()
+    except RecursionError:
+        return "a value that is nested too deeply"
+
+
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else _json_text(value)
 
@@ -252,9 +271,14 @@ def _time(kind: pa.DataType) -> _Converter:
 
 
 def _timestamp(kind: pa.DataType) -> _Converter:
+    earliest, latest = (_in_unit(moment - _EPOCH, kind.unit) for moment in (datetime.min, datetime.max))
+
     def convert(value: Any) -> int:
         if not isinstance(value, str):
-            return _integer(value)
+            number = _integer(value)
+            if not earliest <= number <= latest:
+                raise ValueError("years go from 1 to 9999")
+            return number
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is not None:
             moment = moment.astimezone(UTC).replace(tzinfo=None)
