@@ -93,6 +93,9 @@ class Flow(ABC):
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
+
     def restart(self, timeout: float) -> bool:
         """Have the source begin anew where it stands, as far as the pacing knows beginnings; False when the batch
         under way was not delivered within ``timeout`` seconds."""
@@ -105,7 +108,7 @@ class Flow(ABC):
             opened = True
             self._position = self._ask(self.source.restore)
             self._flow()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._fail(error)
         finally:
             if opened:
@@ -114,7 +117,7 @@ class Flow(ABC):
     def _close_source(self) -> None:
         try:
             self._ask(self.source.close)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._fail(error)
 
     # ── between batches ──────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +154,7 @@ class Flow(ABC):
         with told_as(str(self._node)):
             return call()
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         self.pause()
         self._on_failure(error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self._node)))
 
