@@ -246,10 +246,9 @@ def test_a_terminal_epoch_given_up_names_the_sinks_that_never_answered() -> None
     made.handle(Marked("a", 1, {"a": 1}), 2)
     made.handle(Ack("s", 1), 2)
 
-    [warning] = made.handle(Stop(), 13)
+    assert made.handle(Stop(), 13) == []
 
-    assert isinstance(warning, Warn)
-    assert "sink 't' did not answer" in warning.message
+    assert made.given_up == "sink 't'"
     assert made.handle(Ack("t", 1), 14) == []
 
 
@@ -321,7 +320,7 @@ def test_a_store_that_hangs_between_attempts_does_not_keep_the_coordinator_busy(
     assert made.wake_at() == 410
 
 
-@pytest.mark.parametrize(("budget", "seconds"), [(25, 12), (60, 30), (12, 5), (6, 4), (3, 1), (1, 0)])
+@pytest.mark.parametrize(("budget", "seconds"), [(25, 12), (60, 30), (12, 5), (6, 4), (3, 1.5), (1, 0.5)])
 def test_the_terminal_wait_leaves_time_to_close(budget: float, seconds: float) -> None:
     assert terminal_wait(budget) == seconds
 

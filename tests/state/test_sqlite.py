@@ -140,3 +140,27 @@ def test_a_killed_process_leaves_its_last_write_whole(path: Path, after: int) ->
     with SqliteState("app", path) as state:
         assert state.get("a") == state.get("b")
         assert state.get("a") >= told
+
+
+# ── the file goes away under a running pipeline ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("gone", ["state.db", "state.db-wal"])
+def test_a_deleted_file_is_noticed_at_the_next_write(path: Path, gone: str) -> None:
+    with SqliteState("app", path) as state:
+        state.put("key", 1)
+        (path.parent / gone).unlink()
+        with pytest.raises(StreamlingError, match=f"{gone} was deleted while the pipeline runs") as caught:
+            state.put("key", 2)
+        assert not caught.value.retriable
+        assert "start the pipeline again" in (caught.value.remedy or "")
+
+
+def test_a_replaced_file_is_noticed_and_not_written(path: Path, tmp_path: Path) -> None:
+    with SqliteState("app", path) as state:
+        state.put("key", 1)
+        with SqliteState("app", tmp_path / "other.db") as other:
+            other.put("key", "of the other file")
+        (tmp_path / "other.db").rename(path)
+        with pytest.raises(StreamlingError, match=r"state\.db was replaced while the pipeline runs"):
+            state.put("key", 2)

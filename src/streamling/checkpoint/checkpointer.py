@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: how long a final checkpoint that is given up waits for the state backend
+_STOP_SECONDS = 0.5
+
 
 class MarkerTarget(Protocol):
     """A flow, as the checkpoint thread sees it."""
@@ -126,16 +129,25 @@ class Checkpointer:
         will not be committed later either. Several callers share one terminal epoch."""
         self._send(TerminalRequested())
         if not self._await_end(timeout):
-            self.stop()
+            self.stop(_STOP_SECONDS)
         if not self._terminal_finalized:
             self._count("checkpoint_terminal_finalizer_skipped")
         return self._terminal_finalized
 
-    def stop(self) -> None:
-        """No further epochs, no commit of the one in flight. Returns when the checkpoint thread is idle."""
+    def stop(self, timeout: float | None = None) -> None:
+        """No further epochs, no commit of the one in flight. Returns when the checkpoint thread is idle, or after
+        ``timeout`` seconds: a state backend may hang."""
         self._send(Stop())
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._await_end(None)
+            self._await_end(timeout)
+
+    def missing(self) -> str | None:
+        """What the epoch in flight waits for, or waited for when it was given up; None: for nothing."""
+        if self._coordinator.given_up:
+            return self._coordinator.given_up
+        if self._ended or self._coordinator.elapsed(0) is None:
+            return None
+        return self._coordinator.missing()
 
     def _send(self, event: Event) -> None:
         with self._changed:
@@ -152,7 +164,7 @@ class Checkpointer:
         try:
             while not self._coordinator.over:
                 self._handle(self._next_event())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._on_failure(StreamlingError.wrap(error, "the checkpoint thread failed"))
         finally:
             with self._changed:

@@ -44,7 +44,7 @@ _ABSENT: Final = object()
 
 def terminal_wait(budget: float) -> float:
     """How many of the ``budget`` seconds of a shutdown may go into waiting for the terminal epoch."""
-    return max(0.0, min(5.0, budget - 2), min(budget - 10, budget // 2))
+    return max(budget / 2 if budget < 4 else 0.0, min(5.0, budget - 2), min(budget - 10, budget // 2))
 
 
 @dataclass
@@ -89,6 +89,8 @@ class Coordinator:
         self._wanted = False
         self._terminal_wanted = False
         self._over = False
+        #: what the terminal epoch still waited for when it was given up
+        self.given_up = ""
 
     @property
     def over(self) -> bool:
@@ -280,16 +282,11 @@ class Coordinator:
         return [warning, *([Store(epoch.number, epoch.entries)] if epoch.entries else self._finalize(now))]
 
     def _stop(self) -> list[Action]:
-        epoch, missing = self._epoch, self.missing()
+        if self._epoch is not None and self._epoch.terminal:
+            trouble = self._epoch.trouble
+            self.given_up = f"{self.missing()} ({trouble})" if trouble else self.missing()
         self._over, self._epoch = True, None
-        if epoch is None or not epoch.terminal:
-            return []
-        return [
-            Warn(
-                f"the final checkpoint {epoch.number} was not completed in time: {missing} did not answer; "
-                "nothing of it is committed, its rows come again at the next start"
-            )
-        ]
+        return []
 
     def _fail(self, error: StreamlingError) -> list[Action]:
         self._over, self._epoch = True, None

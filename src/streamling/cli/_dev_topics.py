@@ -13,6 +13,7 @@ from streamling.cli._dev import common_options, local_services, running
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES
 from streamling.errors import StreamlingError
+from streamling.streams import write_data
 
 if TYPE_CHECKING:
     from streamling.dev.avro import SchemaRegistry
@@ -107,7 +108,7 @@ def consume(
     start = None if from_beginning else topics.end_offsets(brokers, topic)
     try:
         for message in topics.consume(brokers, topic, start=start, limit=limit, follow=not until_end):
-            click.echo(shown(message, registry))
+            write_data(shown(message, registry))
     except KeyboardInterrupt:
         if until_end:
             raise

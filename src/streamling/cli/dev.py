@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -17,11 +16,12 @@ import click
 
 from streamling.cli._dev import NAMES, common_options, local_services, short_path
 from streamling.cli._dev_topics import consume, produce
-from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, Suggesting, json_option
 from streamling.cli.progress import progress_of_steps
 from streamling.errors import StreamlingError
+from streamling.streams import write_data
 
 if TYPE_CHECKING:
     from streamling.dev.service import LocalService
@@ -81,7 +81,7 @@ def up(names: tuple[str, ...], ports: tuple[str, ...], folder: Path, config_name
     services = local_services(folder, config_name, debug, ports)
     _start(services, names)
     for name, value in services.variables().items():
-        click.echo(f"export {name}={shlex.quote(value)}")
+        write_data(f"export {name}={shlex.quote(value)}")
     click.echo(f"use them with: streamling run PIPELINE.yaml --env-file {short_path(services.env_file)}", err=True)
     return ExitCode.OK
 
@@ -120,7 +120,7 @@ def status(as_json: bool, folder: Path, config_name: str | None, debug: bool) ->
     services = local_services(folder, config_name, debug)
     rows = [_status(service) for service in services.all]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        echo_json(rows)
         return ExitCode.OK
     table = [
         (row["service"], row["address"], str(row["pid"]), f"{row['memory_bytes'] / 2**20:.0f} MB", row["log"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.errors import render as render_error
 from streamling.cli.options import config_option, debug_option, json_option
@@ -66,7 +65,7 @@ def doctor(prepare: bool, config_name: str | None, as_json: bool, debug: bool) -
         _prepare(config)
     checks = examine(cache_dir=config.cache_dir, conf=config.spark.conf)
     if as_json:
-        click.echo(json.dumps([asdict(check) for check in checks], indent=2, ensure_ascii=False))
+        echo_json([asdict(check) for check in checks])
     else:
         _show(checks)
     return ExitCode.OK if healthy(checks) else ExitCode.FAILED

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from enum import IntEnum
 
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.printable import printable, printable_lines
 
 
 class ExitCode(IntEnum):
@@ -28,33 +30,49 @@ def render(error: BaseException, *, debug: bool) -> str:
     if isinstance(error, InvalidPipeline):
         lines = _problems(error)
     elif isinstance(error, StreamlingError):
-        lines = [f"{_red('error:')} {error}", *_causes(error)]
+        lines = [f"{_red('error:')} {_indented(str(error))}", *_causes(error)]
         if error.remedy:
-            lines.append(f"  {_bold('help:')} {error.remedy}")
+            lines.append(f"  {_bold('help:')} {printable(error.remedy)}")
     else:
-        lines = [f"{_red('error:')} an internal error: {type(error).__name__}: {error}"]
+        lines = [f"{_red('error:')} an internal error: {type(error).__name__}: {printable(str(error))}"]
         if not debug:
             lines.append(f"  {_bold('help:')} run again with --debug and report the trace")
     if debug:
-        lines.append("".join(traceback.format_exception(error)).rstrip())
+        _show_all_causes(error)
+        lines.append(_indented("\n" + "".join(traceback.format_exception(error)).rstrip())[1:])
     return "\n".join(lines)
+
+
+def _show_all_causes(error: BaseException | None) -> None:
+    """Let a trace also show what was not worth a line in the block."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__suppress_context__ = error.__cause__ is not None
+        error = error.__cause__ or error.__context__
 
 
 def _problems(error: InvalidPipeline) -> list[str]:
     lines = []
     for problem in error.problems:
-        place = _bold(f"{problem.place}: " if problem.place else "")
-        lines.append(f"{_red('error:')} {place}{problem.message}")
-        lines += [f"  {line}" for line in problem.excerpt.splitlines()]
+        place = _bold(printable(f"{problem.place}: ") if problem.place else "")
+        lines.append(f"{_red('error:')} {place}{printable(problem.message)}")
+        lines += [f"  {printable(line)}" for line in problem.excerpt.split("\n")] if problem.excerpt else []
         if problem.remedy:
-            lines.append(f"  {_bold('help:')} {problem.remedy}")
+            lines.append(f"  {_bold('help:')} {printable(problem.remedy)}")
     if len(error.problems) > 1:
         lines.append(f"{len(error.problems)} problems found")
     return lines
 
 
 def _causes(error: StreamlingError) -> list[str]:
-    return [f"  caused by: {line}" for cause in error.causes() for line in cause.splitlines()[:3] if line.strip()]
+    lines = (line for cause in error.causes() for line in cause.splitlines()[:3] if line.strip())
+    return [f"  caused by: {printable(line)}" for line in lines]
+
+
+def _indented(text: str) -> str:
+    """Lines after the first one are indented: none that comes from outside looks like one of ours."""
+    return re.sub(r"\n(?!  )", "\n  ", printable_lines(text))
 
 
 def _red(text: str) -> str:

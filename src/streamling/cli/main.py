@@ -18,6 +18,8 @@ import click
 from streamling import __version__
 from streamling.cli.errors import ExitCode, exit_code, render
 from streamling.cli.options import no_such_command, yaml_completions
+from streamling.errors import StreamlingError
+from streamling.streams import safe_streams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -141,13 +143,24 @@ def main(args: Sequence[str] | None = None) -> int:
     gc.set_threshold(_OBJECTS)
     # Python looks through everything once more when it ends, which finds nothing and takes 0.1 s
     atexit.register(gc.freeze)
+    with safe_streams():
+        return _main(list(args))
+
+
+def _main(args: list[str]) -> int:
     try:
-        result = cli.main(args=list(args), prog_name="streamling", standalone_mode=False)
+        result = cli.main(args=args, prog_name="streamling", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return int(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
+    except SystemExit as error:  # of a plugin or a library; ours return their exit codes
+        _tell(
+            StreamlingError("the process was to be ended by code that is not ours", cause=error),
+            debug="--debug" in args,
+        )
+        return ExitCode.FAILED
     except Exception as error:
         _tell(error, debug="--debug" in args)
         if not args:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamling.cli.canvas import Canvas, canvas_of_stdout
+from streamling.cli.canvas import Canvas, canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, config_option, debug_option, json_option, pipeline_argument
+from streamling.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.app import App
@@ -49,9 +50,10 @@ def plan(pipeline_file: str | None, config_name: str | None, with_spark: bool, a
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
-    description = _describe(pipeline_file, config_name, with_spark=with_spark, debug=debug)
+    with stdout_for_data():
+        description = _describe(pipeline_file, config_name, with_spark=with_spark, debug=debug)
     if as_json:
-        click.echo(json.dumps(asdict(description), indent=2, ensure_ascii=False))
+        echo_json(asdict(description))
     else:
         for line in drawing(description, canvas_of_stdout()):
             click.echo(line, color=True)

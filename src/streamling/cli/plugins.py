@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, Suggesting, config_option, debug_option, json_option
+from streamling.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.pipeline.model import NodeKind
@@ -82,10 +82,11 @@ def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool)
 
     configure_logging("text", "warn")
     app = App.load(config_name)
-    app.plugins.load_all()
+    with stdout_for_data():
+        app.plugins.load_all()
     entries = [entry for entry in _entries(app.registry) if kind in (None, entry.kind)]
     if as_json:
-        click.echo(json.dumps([asdict(entry) for entry in entries], indent=2, ensure_ascii=False))
+        echo_json([asdict(entry) for entry in entries])
         return ExitCode.OK
     rows = [
         (entry.kind, entry.id, entry.origin, entry.description if entry.runs else f"(not yet) {entry.description}")

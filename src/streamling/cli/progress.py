@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from streamling.streams import data_output
+
 if TYPE_CHECKING:
     from streamling.engine.run import PipelineRun
 
@@ -31,7 +33,7 @@ def progress_of(run: PipelineRun) -> Iterator[None]:
         yield
         return
     # a bar between the rows of a print sink would be noise, so only when data goes elsewhere
-    bar = sys.stderr.isatty() and not sys.stdout.isatty()
+    bar = sys.stderr.isatty() and not data_output().isatty()
     done = threading.Event()
     thread = threading.Thread(target=_show, args=(run, done, bar), name="progress", daemon=True)
     thread.start()

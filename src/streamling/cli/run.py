@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,7 +16,9 @@ import click
 
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
+from streamling.cli.signals import Shutdown, shutdown_by_signals
 from streamling.errors import StreamlingError
+from streamling.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.config import AppConfig
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 
 #: a pipeline that runs for so long is not waiting for its first rows any more
 _ARCHIVE_AFTER_SECONDS = 30
+#: from a signal to the end, before the configuration has been read
+_BUDGET_SECONDS = 25.0
 
 
 def _in_a_folder(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
@@ -99,11 +102,12 @@ def run(
         from streamling.cli.validate import verdict_as_json
 
         return verdict_as_json(pipeline_file, config_name, debug)
-    with _reported(timings, show_timings):
-        return _run(pipeline_file, config_name, metrics_file, dry_run=dry_run, debug=debug, timings=timings)
+    with _reported(timings, show_timings), stdout_for_data(), shutdown_by_signals(_BUDGET_SECONDS) as shutdown:
+        return _run(shutdown, pipeline_file, config_name, metrics_file, dry_run=dry_run, debug=debug, timings=timings)
 
 
 def _run(
+    shutdown: Shutdown,
     pipeline_file: str | None,
     config_name: str | None,
     metrics_file: Path | None,
@@ -119,8 +123,9 @@ def _run(
     with timings.phase("read the configuration"):
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
         configure_logging(config.log_format, "debug" if debug else config.log_level)
+    shutdown.budget = config.shutdown_budget_secs
     with ExitStack() as resources:
-        start = partial(_start_spark, config, resources, timings, debug=debug)
+        start = partial(_start_spark, config, resources, shutdown, timings, debug=debug)
         # everything below happens while the JVM comes up
         file = pipeline_file or config.pipeline_definition_location
         early = start(frozenset()) if _can_start_early(config, file) else None
@@ -131,7 +136,6 @@ def _run(
             pipeline = app.pipeline(pipeline_file)
         state = resources.enter_context(app.state(dry_run=dry_run))
         run = app.run(pipeline, state, count_in_spark=is_reported(config, metrics_file))
-        resources.enter_context(_stopped_by_signals(run))
         if early is not None and not run.connectors <= early.connectors:
             early.stop()  # a plugin wants one without the file saying so
             early = None
@@ -144,9 +148,8 @@ def _run(
             run.analyse(session)
         if dry_run:
             log.info("%s: every plan can be built", pipeline.file)
-        elif run.stop_reason:
-            log.info("%s before the start: nothing was read", run.stop_reason)
         else:
+            shutdown.drain(run)
             with reported(run.metrics, config, metrics_file, os.environ):
                 _flow(run, runtime, timings, f"{pipeline.file} is running ({config.application_id})")
     return ExitCode.OK
@@ -200,7 +203,13 @@ def _can_start_early(config: AppConfig, path: str | os.PathLike[str]) -> bool:
 
 
 def _start_spark(
-    config: AppConfig, resources: ExitStack, timings: Timings, connectors: frozenset[str], *, debug: bool
+    config: AppConfig,
+    resources: ExitStack,
+    shutdown: Shutdown,
+    timings: Timings,
+    connectors: frozenset[str],
+    *,
+    debug: bool,
 ) -> SparkRuntime:
     from streamling.engine.session import SparkRuntime
 
@@ -214,6 +223,7 @@ def _start_spark(
         timings=timings,
     )
     resources.callback(runtime.stop)
+    shutdown.clean_up = runtime.kill
     return runtime
 
 
@@ -227,29 +237,6 @@ def _blamed_on(runtime: SparkRuntime) -> Iterator[None]:
         if death is not None:
             raise death from None
         raise
-
-
-@contextmanager
-def _stopped_by_signals(run: PipelineRun) -> Iterator[None]:
-    """SIGTERM and SIGINT drain the pipeline; a second one, or an overrun of the budget, ends the process."""
-    count = 0
-
-    def on_signal(number: int, frame: object) -> None:
-        nonlocal count
-        count += 1
-        name = signal.Signals(number).name
-        if count > 1:
-            print(f"{name} again: leaving at once, rows since the last checkpoint come again", file=sys.stderr)
-            os._exit(ExitCode.FAILED)
-        # the handler runs on the thread that waits for the pipeline: take no lock here
-        threading.Thread(target=run.stop, args=(name,), daemon=True).start()
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

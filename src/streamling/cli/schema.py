@@ -9,6 +9,7 @@ import click
 
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, config_option, debug_option
+from streamling.streams import stdout_for_data
 
 
 @click.command(epilog=EXIT_CODES)
@@ -44,7 +45,8 @@ def schema(output: Path | None, with_plugins: bool, config_name: str | None, deb
 
     app = App.load(config_name)
     if with_plugins:
-        app.plugins.load_all()
+        with stdout_for_data():
+            app.plugins.load_all()
     text = json.dumps(pipeline_schema(app.registry), indent=2, ensure_ascii=False)
     if output is None:
         click.echo(text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import (
     EXIT_CODES,
@@ -23,6 +23,7 @@ from streamling.cli.options import (
     json_option,
     pipeline_argument,
 )
+from streamling.streams import write_data
 
 if TYPE_CHECKING:
     from streamling.app import App
@@ -70,7 +71,7 @@ def show(pipeline_file: str | None, config_name: str | None, node: str | None, a
     with _opened(pipeline_file, config_name, node) as remembered:
         if as_json:
             rows = [{"node": e.node, "key": e.key, "value": e.value} for e in remembered.entries]
-            click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+            echo_json(rows)
         else:
             _show(remembered)
     return ExitCode.OK
@@ -91,7 +92,7 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
     with _opened(pipeline_file, config_name, node) as remembered:
         entries = {entry.key: entry.value for entry in remembered.entries}
         saved = {"application_id": remembered.app.config.application_id, "entries": entries}
-        click.echo(json.dumps(saved, indent=2, ensure_ascii=False))
+        write_data(json.dumps(saved, indent=2, ensure_ascii=False))  # a backup holds what is there, and nothing else
     return ExitCode.OK
 
 

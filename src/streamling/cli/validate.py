@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from streamling.cli.canvas import echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.printable import printable
+from streamling.streams import stdout_for_data
 
 
 @click.command()
@@ -42,8 +43,9 @@ def validate(pipeline_file: str | None, config_name: str | None, static: bool, a
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
-    checked = _check(pipeline_file, config_name, static=static, debug=debug)
-    click.echo(f"{checked} is valid")
+    with stdout_for_data():
+        checked = _check(pipeline_file, config_name, static=static, debug=debug)
+    click.echo(printable(f"{checked} is valid"))
     return ExitCode.OK
 
 
@@ -54,17 +56,17 @@ def verdict_as_json(pipeline_file: str | None, config_name: str | None, debug: b
     configure_logging("text", "debug" if debug else "warn")
     errors: list[str] = []
     success = True
-    with captured_warnings() as warnings:
+    with stdout_for_data(), captured_warnings() as warnings:
         try:
             _check(pipeline_file, config_name, static=static, debug=debug)
         except InvalidPipeline as error:
             errors = [str(problem) for problem in error.problems]
         except StreamlingError as error:
             errors, success = [": ".join([str(error), *error.causes()])], not error.internal
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             errors, success = [f"{type(error).__name__}: {error}"], False
     verdict = {"success": success, "is_valid": not errors, "errors": errors, "warnings": warnings}
-    click.echo(json.dumps(verdict, indent=2, ensure_ascii=False))
+    echo_json(verdict)
     return ExitCode.OK if not errors else ExitCode.FAILED
 
 

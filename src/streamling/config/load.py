@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ from streamling.config.environment import from_environment
 from streamling.config.file import from_file
 from streamling.config.model import AppConfig, default_cache_dir
 from streamling.config.origin import Given, Reading
-from streamling.config.schema import expected, is_secret, settings
+from streamling.config.schema import expected, is_secret, is_typed_secret, settings
 from streamling.config.values import mask_url
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.scalars import BadValueError
+from streamling.pipeline.secrets import secrets_in, secrets_in_environment, secrets_of_text
+from streamling.redaction import add_secrets
 
 DEFAULT_NAME = "config"
 
@@ -31,6 +33,9 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     if path is not None:
         from_file(path, AppConfig, reading)
     from_environment(env, AppConfig, reading)
+    # before anything is said about the values
+    add_secrets(secrets_in_environment(env))
+    add_secrets(_given_secrets(reading))
     reading.given.setdefault(("cache_dir",), Given(str(default_cache_dir(env)), ""))
     try:
         # the empty section makes its defaults go through validation, which places them in ``cwd``
@@ -40,8 +45,19 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
         reading.problems += _problems(error, reading.given)
     if reading.problems:
         raise InvalidPipeline(reading.problems)
+    add_secrets(secrets_in(config))
     _tell_ineffective(reading)
     return config
+
+
+def _given_secrets(reading: Reading) -> Iterator[str]:
+    secret = [setting.path for setting in settings(AppConfig) if is_typed_secret(setting.info)]
+    for path, given in reading.given.items():
+        if isinstance(given.value, str) and any(_matches(declared, path) for declared in secret):
+            yield from secrets_of_text(given.value, is_secret=True)
+        else:
+            # the keys below http_secret_header are names of secrets
+            yield from secrets_in(given.value, path[0] if path[0] == "http_secret_header" else path[-1])
 
 
 def _tell_ineffective(reading: Reading) -> None:

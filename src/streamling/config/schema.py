@@ -103,6 +103,11 @@ def is_secret(info: FieldInfo) -> bool:
     return _without_none(info.annotation) is SecretStr or map_value(info) is not None
 
 
+def is_typed_secret(info: FieldInfo) -> bool:
+    """The field, or each value of the map that it is, was declared a secret."""
+    return "SecretStr" in str(info.annotation)
+
+
 def is_text(info: FieldInfo) -> bool:
     return _without_none(info.annotation) in (str, SecretStr)
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, ValidationInfo
 
 from streamling.pipeline.scalars import BadValueError, check_http_url, redact_url
+from streamling.redaction import MASK
 
 _CREDENTIALS_IN_URL = re.compile(r"(://[^/@:\s]*:)[^@/\s]*@")
 _QUERY_OF_URL = re.compile(r"(://[^\s?]*\?)(?=[\w.%-]+=)\S+")  # a bare ? is a wildcard in paths
 _SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|access[._-]?key|api[._-]?key", re.IGNORECASE)
 
-MASK = "**********"
 #: in place of an address: nothing is sent
 NOWHERE = "none"
 

@@ -106,6 +106,9 @@ class Flow(ABC):
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
+
     # ── tables that other flows ask ──────────────────────────────────────────────────────────────────────────
 
     def watch(self, request_checkpoint: Callable[[], object]) -> None:
@@ -141,7 +144,7 @@ class Flow(ABC):
             opened = True
             self._position = self._ask(self.source.restore)
             self._flow()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._fail(error)
         finally:
             if opened:
@@ -150,7 +153,7 @@ class Flow(ABC):
     def _close_source(self) -> None:
         try:
             self._ask(self.source.close)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._fail(error)
 
     # ── between batches ──────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +192,7 @@ class Flow(ABC):
         with told_as(str(self.node)):
             return call()
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         self.pause()
         self._on_failure(error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node)))
 

@@ -142,7 +142,7 @@ class Lane:
             self._work.open(self._wake)
             opened = True
             self._loop()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._failed.set()
             self._on_failure(StreamlingError.wrap(error, self.name))
         finally:
@@ -152,7 +152,7 @@ class Lane:
     def _close(self) -> None:
         try:
             self._work.close()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not self._failed.is_set():
                 self._on_failure(StreamlingError.wrap(error, f"{self.name}: closing"))
 

@@ -232,7 +232,7 @@ def _named(function: ArrowMap, name: str, node: str) -> ArrowMap:
         source = _Upstream(batches)
         try:
             yield from function(source)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if source.failed:
                 raise  # of an operator further up in the same plan
             raise on_its_way(error, name, node) from None

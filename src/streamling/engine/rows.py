@@ -12,6 +12,7 @@ from streamling.engine.observed import Observed
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
+from streamling.spark.errors import spark_error
 from streamling.sql.plan import ROW
 
 if TYPE_CHECKING:
@@ -151,8 +152,8 @@ class Rows:
             explained = operator.explain(error)
             if explained is not None:
                 return explained if str(node) in str(explained) else explained.context(str(node))
-        unexplained = StreamlingError("Spark could not run the plan", cause=error)
-        return unexplained if doing is None else unexplained.context(doing)
+        nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))
+        return spark_error(error, ": ".join(filter(None, (doing or nodes, "Spark could not run the plan"))))
 
 
 def check_columns(found: pa.Schema, declared: pa.Schema) -> None:

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: part of the shutdown budget that is left for closing the state, the metrics and Spark
+_RESERVE_SECONDS = 2.0
+
 
 class PipelineRun:
     """One run of one pipeline. `stop` may be called from any thread, the rest from one."""
@@ -198,7 +201,9 @@ class PipelineRun:
             self._keep_position |= keep_position
             if self.stop_reason is None:
                 self.stop_reason = reason
-                self._deadline = self._clock.now() + self._config.shutdown_budget_secs
+                budget = self._config.shutdown_budget_secs
+                # what comes after the operators have been closed takes a moment too
+                self._deadline = self._clock.now() + budget - min(_RESERVE_SECONDS, budget / 4)
                 self._stopping.set()
             self._changed.notify_all()
         if keep_position and self._checkpointer is not None:
@@ -225,6 +230,13 @@ class PipelineRun:
     def rows_written(self) -> Mapping[str, int]:
         """Rows per sink, as far as they passed through Python."""
         return {name: limit.taken for name, limit in self._parts.limits.items() if limit.taken}
+
+    def unfinished(self) -> list[str]:
+        """What a stop still waits for. May be called from any thread at any time."""
+        waiting = self._checkpointer.missing() if self._checkpointer is not None else None
+        parts = [f"the final checkpoint waits for {waiting}"] if waiting else []
+        parts += [f"{lane.name} is busy" for lane in self._parts.lanes if not lane.join(0)]
+        return parts or [f"{flow.name} is busy" for flow in self._parts.flows.values() if not flow.has_ended()]
 
     def progress(self) -> Progress | None:
         """Progress over all bounded sources that know theirs."""
@@ -278,8 +290,11 @@ class PipelineRun:
         budget = self._config.shutdown_budget_secs
         wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
         if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
+            missing = self._checkpoints.missing() or "nothing"
             self._failure = StreamlingError(
-                f"the last checkpoint was not complete after {wait:g} s; rows since the one before come again",
+                f"the final checkpoint was not completed within {wait:g} s: waiting for {missing}; rows since the last "
+                "checkpoint will be replayed",
+                remedy="raise shutdown_budget_secs if the sink only needs more time" if self.stop_reason else None,
             )
 
     def _exits_fast(self) -> bool:
@@ -303,8 +318,8 @@ class PipelineRun:
             self._close_step(step)
         if late:
             self._failure = self._failure or StreamlingError(
-                f"still busy when the shutdown budget of {self._config.shutdown_budget_secs:g} s was used up: "
-                + ", ".join(late)
+                f"still busy when shutdown_budget_secs ({self._config.shutdown_budget_secs:g} s) was used up: "
+                f"{', '.join(late)}; rows since the last checkpoint will be replayed"
             )
 
     def _open_steps(self) -> None:

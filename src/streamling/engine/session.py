@@ -141,6 +141,11 @@ class SparkRuntime:
             self._jvm.close()
             self._scratch.remove()
 
+    def kill(self) -> None:
+        """End the JVM and remove its folder without waiting, for a process that is about to end by force."""
+        self._jvm.process.kill()
+        self._scratch.remove()
+
     @property
     def connectors(self) -> frozenset[str]:
         """Spark connectors that it has."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import random
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +23,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import StreamAgain, StreamedSource, StreamFrom
 from streamling.retry import pause_after
+from streamling.spark.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,12 +93,12 @@ class StreamedFlow(Flow):
 
     def _stream(self) -> StreamlingError | None:
         """Run one query to its end. Returns what ended it, None when the flow is closed or the source wants another."""
-        scratch = Path(tempfile.mkdtemp(prefix="streamling-query-"))
+        folder = Scratch()
         self._again, self._refusing = None, False
         self._restarting.clear()  # before the source is asked: what changes from here on sets it again
         query = None
         try:
-            query = self._query(scratch)
+            query = self._query(folder.path / "query")
             while not self._closed.is_set() and not self._restarting.is_set() and self._again is None:
                 if query is not None and not query.isActive:
                     break
@@ -122,7 +121,7 @@ class StreamedFlow(Flow):
                     self._refusing = True
                 # outside the lock: the stop waits for Spark's thread, which may be asking for it
                 query.stop()
-            shutil.rmtree(scratch, ignore_errors=True)
+            folder.remove()
 
     def _wait_for_source(self, again: StreamlingError) -> None:
         """A source that is away is waited for; markers are answered meanwhile."""
@@ -208,7 +207,7 @@ class StreamedFlow(Flow):
             except StreamAgain as again:
                 self._again = again
                 self._wake.set()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._fail(error)
 
     def _went_on(self) -> None:

@@ -17,10 +17,12 @@ from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import NodeKind, Pipeline
 from streamling.pipeline.nodes import Draft, read_node
 from streamling.pipeline.references import link
+from streamling.pipeline.secrets import secrets_in
 from streamling.pipeline.suggest import closest
 from streamling.pipeline.variables import Variables, expand_variables
 from streamling.pipeline.yaml import Document, load_yaml
 from streamling.plugins.registry import Registry
+from streamling.redaction import add_secrets
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +97,7 @@ def parse_pipeline(
     orphans = orphan_problems(document, registry)
     if preprocessors:
         document = expand_variables(_preprocess(text, preprocessors, file), registry, variables)
+    add_secrets(secrets_in(document.data))  # before anything is said about the values
     broken_sections: list[Problem] = []
     drafts = _drafts(document, broken_sections)
     problems = [*document.problems, *broken_sections]
@@ -108,6 +111,7 @@ def parse_pipeline(
     if rules.job_mode:
         problems += job_problems(nodes, registry)
     pipeline = with_known_keys(Pipeline(tuple(nodes), file))
+    add_secrets(secret for node in nodes for secret in secrets_in(node.options))
     problems += keyless(pipeline, rules.enforce_primary_keys) if not problems else []
     if problems:
         raise InvalidPipeline(_in_file_order(problems))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from streamling.errors import BadRow
 from streamling.plugins.operators import OP_COLUMN
+from streamling.redaction import redact
 
 #: columns of every dead-letter sink
 SCHEMA: Final = pa.schema(
@@ -44,7 +45,7 @@ class Rejects:
         from streamling.types.json import json_rows  # brings pyarrow.compute, 25 ms of a start
 
         payloads = list(json_rows(rows))
-        self._waiting.append(bad_rows(self._node, [error] * len(payloads), self._positions(rows), payloads))
+        self._waiting.append(bad_rows(self._node, [redact(error)] * len(payloads), self._positions(rows), payloads))
 
     def take(self) -> list[pa.RecordBatch]:
         """Those added since the last call, in order."""

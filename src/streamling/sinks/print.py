@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pydantic import Field
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import OP_COLUMN, Sink
+from streamling.streams import data_output
 
 #: row kind before the row, on a terminal only: a pipe into jq must see nothing but JSON
 _KINDS = {"i": b"\x1b[32m+I\x1b[0m ", "u": b"\x1b[33m+U\x1b[0m ", "d": b"\x1b[31m-D\x1b[0m "}
@@ -38,7 +38,7 @@ class PrintSink(Sink[PrintSinkOptions]):
         defaults = context.config.print_sink
         self._every = self.options.sample_every or defaults.sample_every
         self.row_limit = self.options.num_records_before_stop or defaults.num_records_before_stop
-        self._output = output or sys.stdout.buffer
+        self._output = output or data_output()
         self._kinds = _KINDS if self._output.isatty() and "NO_COLOR" not in os.environ else {}
         self._seen = 0
 

@@ -12,7 +12,7 @@ class FailedOnExecutor(Exception):
     """A failure as one line of JSON."""
 
 
-def on_its_way(error: Exception, name: str, what: str) -> FailedOnExecutor:
+def on_its_way(error: BaseException, name: str, what: str) -> FailedOnExecutor:
     """``error`` of ``name``, about ``what``, to be raised on a worker."""
     wrapped = StreamlingError.wrap(error, what)
     told = {

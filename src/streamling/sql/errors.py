@@ -10,6 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from streamling.errors import StreamlingError
+from streamling.spark.errors import spark_error
 from streamling.sql.dialect import parse
 from streamling.sql.places import SourceText
 from streamling.sql.problems import Span, SqlRefused
@@ -67,7 +68,7 @@ def explain(error: BaseException, node: str, sql: str) -> StreamlingError:
         return error
     found = next(_spark_errors(error), None)
     if found is None:
-        return StreamlingError(f"the SQL of '{node}' could not be run", cause=error)
+        return spark_error(error, f"the SQL of '{node}' could not be run")
     message, remedy = _sentence(found)
     fragment = next((context.fragment() for context in _contexts(found)), "")
     if noted := _PLACE.fullmatch(message):
@@ -148,7 +149,7 @@ def _without_spark(message: str) -> str:
     text = message.partition("\n")[0].partition("SQLSTATE")[0].replace("`", "")
     text = text.partition("] ")[2] if text.startswith("[") else text
     sentences = [part for part in text.split(". ") if "spark." not in part]
-    return ". ".join(sentences).strip().rstrip(".") or "Spark could not run the SQL"
+    return ". ".join(sentences).strip().rstrip(".") or f"Spark could not run the SQL: {message}"
 
 
 def _excerpt(sql: str, fragment: str) -> str:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from streamling.state.backend import StateBackend, checked_identifier, encoded
 
 #: Seconds to wait for another process that is writing to the same file.
 BUSY_TIMEOUT: Final = 5.0
+
+_CLOSE_SECONDS: Final = 0.5
 
 _TRANSIENT: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
@@ -30,6 +32,7 @@ class SqliteState(StateBackend):
         with self._errors("cannot be opened"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = self._open()
+        self._files = self._identities()
 
     def _open(self) -> sqlite3.Connection:
         # autocommit: transactions are begun by hand, so that a write takes its lock at the start
@@ -77,12 +80,17 @@ class SqliteState(StateBackend):
             connection.execute(f"DELETE FROM {self._table} WHERE namespace = ?", (self._namespace,))
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        # whoever still waits for the lock of another process must not hold up the end of this one
+        if self._lock.acquire(timeout=_CLOSE_SECONDS):
+            try:
+                self._connection.close()
+            finally:
+                self._lock.release()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
+            self._check_files()
             # IMMEDIATE: wait for another writer here; a lock upgraded later would fail without waiting
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -91,6 +99,28 @@ class SqliteState(StateBackend):
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
+            self._check_files()
+
+    def _check_files(self) -> None:
+        """SQLite goes on writing into a file that was deleted, and nothing of it would be there after a restart."""
+        found = self._identities()
+        for file, identity in self._files.items():
+            if found.get(file) != identity:
+                raise StreamlingError(
+                    f"the state file {file} was {'replaced' if file in found else 'deleted'} while the pipeline runs; "
+                    "no position is stored any more",
+                    remedy="start the pipeline again: it goes on from the state that is there then, or from the start",
+                )
+        self._files = found
+
+    def _identities(self) -> dict[Path, tuple[int, int]]:
+        """The database and its write-ahead log, and which files of the disk they are."""
+        found = {}
+        for file in (self._path, self._path.with_name(f"{self._path.name}-wal")):
+            with suppress(OSError):
+                stat = file.stat()
+                found[file] = stat.st_dev, stat.st_ino
+        return found
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from streamling.printable import printable, printable_json, printable_lines
+
 _LEVELS = {
     "trace": logging.DEBUG,
     "debug": logging.DEBUG,
@@ -63,9 +65,16 @@ class _TextFormatter(logging.Formatter):
         if self._coloured:
             level = f"{_COLOURS.get(record.levelname, '')}{level}\x1b[0m"
         node = record.name.removeprefix("streamling.node.")
-        message = f"{node}: {record.getMessage()}" if node != record.name else record.getMessage()
-        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        message = printable(f"{node}: {record.getMessage()}" if node != record.name else record.getMessage())
+        trace = self._trace(record)
         return f"{time} {level} {message}{trace}"
+
+    def _trace(self, record: logging.LogRecord) -> str:
+        """Indented: what an error quotes from outside must not look like a log line."""
+        if not record.exc_info:
+            return ""
+        lines = printable_lines(self.formatException(record.exc_info)).split("\n")
+        return "".join(f"\n  {line}" for line in lines)
 
 
 class _JsonFormatter(logging.Formatter):
@@ -80,7 +89,7 @@ class _JsonFormatter(logging.Formatter):
             line["node"] = record.name.removeprefix("streamling.node.")
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return printable_json(json.dumps(line, ensure_ascii=False))
 
 
 @contextmanager

@@ -1,0 +1,116 @@
+"""One spelling for a text, however encoders spelled it.
+
+`canonical` undoes percent-encoding, the escapes of JSON, Python, XML and HTML, and any nesting of them. Two texts that
+were the same before they were encoded, in different ways, have the same canonical form.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# Repetitions are bounded: a peer decides what is in a text, and unbounded ones would take the square of its length.
+_ESCAPE = re.compile(
+    r"\\{1,16}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([abfnrtv0]))"
+    r"|(\\{1,16})"
+    r"|%(?:25){0,4}([0-9a-fA-F]{2})"
+    r"|&(?:amp;){0,4}(?:\#([0-9]{1,8});|\#[xX]([0-9a-fA-F]{1,8});|([A-Za-z][A-Za-z0-9]{1,30};))"
+)
+_HEX_GROUPS, _LETTER, _BACKSLASHES, _DECIMAL, _NAME = (1, 2, 3, 6, 8), 4, 5, 7, 9
+_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+#: escapes inside escapes inside escapes
+_DEPTH = 4
+
+#: Shorter pieces of base64 occur by chance.
+_SHORTEST_PIECE = 5
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """A canonical text, and where its characters stood."""
+
+    text: str
+    #: for each character, where its spelling begins and ends; None when nothing was escaped
+    spans: list[tuple[int, int]] | None
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The place of ``text[start:end]`` in the original."""
+        if self.spans is None:
+            return start, end
+        return self.spans[start][0], self.spans[end - 1][1]
+
+
+def canonical(text: str) -> Canonical:
+    """``text`` without escapes; a plus sign, which is a space in forms, becomes a space."""
+    spans: list[tuple[int, int]] | None = None
+    for _ in range(_DEPTH):
+        decoded, moved = _decoded(text, spans)
+        if moved is None:
+            break
+        text, spans = decoded, moved
+    return Canonical(text.replace("+", " "), spans)
+
+
+def _decoded(text: str, spans: list[tuple[int, int]] | None) -> tuple[str, list[tuple[int, int]] | None]:
+    pieces: list[str] = []
+    moved: list[tuple[int, int]] = []
+    done = 0
+    for match in _ESCAPE.finditer(text):
+        meant = _meaning(match)
+        if meant is None:
+            continue
+        start, end = match.span()
+        pieces += (text[done:start], meant)
+        moved += spans[done:start] if spans is not None else [(at, at + 1) for at in range(done, start)]
+        whole = (start, end) if spans is None else (spans[start][0], spans[end - 1][1])
+        moved += [whole] * len(meant)
+        done = end
+    if not pieces:
+        return text, None
+    pieces.append(text[done:])
+    moved += spans[done:] if spans is not None else [(at, at + 1) for at in range(done, len(text))]
+    return "".join(pieces), moved
+
+
+def _meaning(match: re.Match[str]) -> str | None:
+    """What an escape stands for; None when it is none. Bytes above 127 become the character of that number: a text in
+    UTF-8 comes out as if it were Latin-1."""
+    kind = match.lastindex
+    assert kind is not None
+    found = match[kind]
+    if kind == _BACKSLASHES:
+        return ""
+    if kind == _LETTER:
+        return _LETTERS[found]
+    if kind == _NAME:
+        meant = html.unescape(f"&{found}")
+        return None if meant.startswith("&") and len(meant) > 1 else meant
+    code = int(found, 16 if kind in _HEX_GROUPS else 10)
+    return chr(code) if code < 0x110000 else None
+
+
+def spellings(text: str) -> Iterator[str]:
+    """The canonical texts to look for when ``text`` must not be shown."""
+    raw = text.encode("utf-8", "surrogatepass")
+    yield text
+    yield raw.decode("latin-1")
+    if len(units := text.encode("utf-16-le", "surrogatepass")) > 2 * len(text):  # \ud83d\ude00
+        yield "".join(chr(int.from_bytes(units[at : at + 2], "little")) for at in range(0, len(units), 2))
+    yield from _base64_pieces(raw)
+    yield from (raw.hex(), raw.hex().upper())
+
+
+def _base64_pieces(raw: bytes) -> Iterator[str]:
+    """What of ``raw`` is the same in base64, whatever stands before and after it (`user:` before a password): one
+    piece for each of the three places where a group of three bytes may begin."""
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).rstrip(b"=").decode()
+        skipped = (0, 2, 3)[before]  # characters with bits of what stands before
+        shared = (before + len(raw)) % 3  # the last character has bits of what stands behind
+        piece = encoded[skipped : len(encoded) - (1 if shared else 0)]
+        if len(piece) >= _SHORTEST_PIECE:
+            yield piece
+            yield piece.replace("+", "-").replace("/", "_")

@@ -1,0 +1,105 @@
+"""SIGTERM and SIGINT: a pipeline that runs is drained, one that starts is given up, and nothing takes longer than
+``shutdown_budget_secs``.
+
+Python calls its signal handlers on the main thread between two steps of it. A main thread that waits inside a database
+driver would never get there. Therefore a signal wakes a thread of its own, which watches the clock and ends the process
+when the time is up.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+from streamling.cli.errors import ExitCode
+
+if TYPE_CHECKING:
+    from streamling.engine.run import PipelineRun
+
+log = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: What the end of the process itself takes: the budget is the time until the process has gone.
+_RESERVE_SECONDS = 0.5
+
+
+class Shutdown:
+    """What a signal does at the moment."""
+
+    def __init__(self, budget: float) -> None:
+        #: longest time from the signal to the end of the process
+        self.budget = budget
+        #: called before the process ends by force; must not wait
+        self.clean_up: Callable[[], None] = lambda: None
+        self._run: PipelineRun | None = None
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def drain(self, run: PipelineRun) -> None:
+        """From now on a signal drains ``run``."""
+        with self._lock:
+            self._run = run
+
+    def on_signal(self, number: int) -> None:
+        """Called at once, on a thread of its own."""
+        name = signal.Signals(number).name
+        with self._lock:
+            self._count += 1
+            if self._count > 1:
+                self._leave(f"error: {name} again: exiting at once; rows since the last checkpoint will be replayed")
+            if self._run is None:
+                self._leave(f"{name} while starting: nothing was read", ExitCode.OK)
+            run = self._run
+        threading.Thread(target=self._watch, args=(name, run), name="shutdown", daemon=True).start()
+        run.stop(name)
+
+    def _watch(self, name: str, run: PipelineRun) -> None:
+        time.sleep(max(0.1, self.budget - _RESERVE_SECONDS))
+        busy = ", ".join(run.unfinished()) or "closing connections"
+        self._leave(
+            f"error: {name}: not finished within shutdown_budget_secs ({self.budget:g} s): {busy}; "
+            "rows since the last checkpoint will be replayed"
+        )
+
+    def _leave(self, message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
+        # not through the log, whose lock somebody may hold
+        print(message, file=sys.stderr, flush=True)
+        try:
+            self.clean_up()
+        finally:
+            os._exit(code)
+
+
+@contextmanager
+def shutdown_by_signals(budget: float) -> Iterator[Shutdown]:
+    """Signals are handled while the block runs. Only for the main thread of a process."""
+    shutdown = Shutdown(budget)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    watcher = threading.Thread(target=_read, args=(reading, shutdown), name="signals", daemon=True)
+    watcher.start()
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield shutdown
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(writing)  # ends the watcher
+        watcher.join()
+        os.close(reading)
+
+
+def _read(reading: int, shutdown: Shutdown) -> None:
+    while numbers := os.read(reading, 16):
+        for number in numbers:
+            if number in _SIGNALS:
+                shutdown.on_signal(number)

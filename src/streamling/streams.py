@@ -1,0 +1,99 @@
+"""Standard output and standard error: the one place where text leaves the process.
+
+While a command runs, both are `SafeStream`: secrets are covered and control characters escaped, whoever writes. Rows
+of print sinks are data; they go to `data_output` unchanged, and while a pipeline runs nothing else reaches standard
+output: what a plugin prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, TextIO, cast
+
+from streamling.printable import printable_codes, printable_lines
+from streamling.redaction import redact
+
+_data: BinaryIO | None = None
+
+
+class SafeStream:
+    """A text stream that shows neither secrets nor control characters other than our own colours."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        # what is not shown in colour has no reason to hold codes
+        self._printable: Callable[[str], str] = printable_codes if stream.isatty() else printable_lines
+
+    def write(self, text: str) -> int:
+        self._stream.write(self._printable(redact(text)))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        self.write("".join(lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def safe_streams() -> Iterator[None]:
+    """Standard output and error are safe while the block runs."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast(TextIO, SafeStream(sys.stdout)), cast(TextIO, SafeStream(sys.stderr))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def data_output() -> BinaryIO:
+    """Where rows are printed."""
+    return _data or sys.stdout.buffer
+
+
+def write_data(text: str) -> None:
+    """Print a line exactly as it is: it is meant for a program."""
+    output = data_output()
+    output.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+    output.flush()
+
+
+@contextmanager
+def stdout_for_data() -> Iterator[None]:
+    """Standard output takes nothing but rows while the block runs; what anybody else prints there goes to standard
+    error, also from C code and from child processes."""
+    global _data
+    before, stdout = _data, sys.stdout
+    stdout.flush()
+    number = _file_number(stdout)
+    if number is None:  # captured inside this process
+        _data, sys.stdout = stdout.buffer, sys.stderr
+    else:
+        saved = os.dup(number)
+        os.dup2(sys.stderr.fileno(), number)
+        _data = os.fdopen(saved, "wb")
+    try:
+        yield
+    finally:
+        data, _data = _data, before
+        with suppress(ValueError, OSError):
+            sys.stdout.flush()
+        sys.stdout = stdout
+        with suppress(ValueError, OSError):
+            data.flush()
+        if number is not None:
+            os.dup2(data.fileno(), number)
+            with suppress(OSError):
+                data.close()
+
+
+def _file_number(stream: TextIO) -> int | None:
+    try:
+        sys.stderr.fileno()
+        return stream.fileno()
+    except (OSError, ValueError, io.UnsupportedOperation):
+        return None

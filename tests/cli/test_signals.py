@@ -1,0 +1,244 @@
+"""SIGTERM ends the process within `shutdown_budget_secs`, whatever hangs, and says what was not finished."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from streamling.dev.postgres import LocalPostgres
+from tests.cli.conftest import Project, clean_environment, command_line
+
+pytestmark = pytest.mark.spark
+
+BUDGET = 3
+CONFIG = f"shutdown_budget_secs: {BUDGET}\ncheckpoint_interval_sec: 0.5\nspark: {{master: 'local[1]'}}\n"
+SOURCE = """\
+sources:
+  orders: {type: file, path: orders, format: csv, mode: MODE, primary_key: id}
+"""
+SINK = "transforms: {{}}\nsinks:\n  out: {{{}}}\n"
+BOUNDED, CONTINUOUS = "{type: bounded}", "{type: continuous}"
+STUCK_PLUGIN = """\
+import time
+import pyarrow as pa
+from streamling.plugins import Source, SourceOptions, plugin
+
+@plugin("acme.stuck")
+class Stuck(Source):
+    def schema(self):
+        return pa.schema([("id", pa.int64())])
+
+    def read(self, position):
+        print("reading", flush=True)
+        time.sleep(600)
+"""
+
+
+class Run:
+    """A pipeline in a process of its own, and what it said so far."""
+
+    def __init__(self, project: Project, **env: str) -> None:
+        self.process = subprocess.Popen(
+            command_line("run", "pipeline.yaml"), cwd=project.folder, env={**clean_environment(), **env},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.said = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said += line
+
+    def wait_for(self, happened: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
+        while not happened():
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.05)
+
+    def jvm(self) -> int:
+        """The process id of its JVM, as soon as there is one."""
+        found: list[int] = []
+
+        def look() -> bool:
+            found[:] = [pid for pid in _children(self.process.pid) if "PythonGatewayServer" in _command(pid)]
+            return bool(found)
+
+        self.wait_for(look)
+        return found[0]
+
+    def end(self) -> int:
+        """Send SIGTERM and wait; a process that hangs fails the test."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(BUDGET + 20)
+        self._reader.join(10)
+        return status
+
+    def close(self) -> None:
+        assert self.process.stderr is not None
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(10)
+        self.process.stderr.close()
+
+
+@contextmanager
+def running(project: Project, pipeline: str, **env: str) -> Iterator[Run]:
+    project.write("config.yaml", CONFIG)
+    project.write("pipeline.yaml", pipeline)
+    run = Run(project, **env)
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+@pytest.fixture
+def silent_server() -> Iterator[tuple[str, list[socket.socket]]]:
+    """Takes requests and never answers."""
+    connections: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            try:
+                while True:
+                    connections.append(server.accept()[0])
+            except OSError:
+                return
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/", connections
+        server.shutdown(socket.SHUT_RDWR)
+    for connection in connections:
+        connection.close()
+
+
+def test_a_handler_that_never_answers(tmp_path: Path, silent_server: tuple[str, list[socket.socket]]) -> None:
+    url, connections = silent_server
+    handler = f"transforms:\n  ask: {{type: handler, from: orders, url: '{url}', primary_key: id}}\n"
+    sinks = "sinks:\n  out: {type: blackhole, from: ask}\n"
+    with ExitStack() as both:
+        runs = []
+        for name, mode in (("bounded", BOUNDED), ("continuous", CONTINUOUS)):
+            (tmp_path / name).mkdir()
+            pipeline = SOURCE.replace("MODE", mode) + handler + sinks
+            runs.append(both.enter_context(running(Project(tmp_path / name), pipeline)))
+        runs[0].wait_for(lambda: len(connections) >= 2)
+        for run in runs:
+            assert run.end() == 1
+    for run in runs:
+        assert "final checkpoint" in run.said
+        assert "waiting for sink 'out'" in run.said or "waits for sink 'out'" in run.said
+        assert "rows since the last checkpoint will be replayed" in run.said
+        assert "Traceback" not in run.said
+
+
+@pytest.mark.services
+def test_a_locked_postgres_table(folder: Project, postgres: LocalPostgres) -> None:
+    server = psycopg.conninfo.conninfo_to_dict(postgres.dsn)
+    env = {f"STREAMLING__POSTGRES_SINK__{name}": str(server[key]) for name, key in
+           (("HOST", "host"), ("PORT", "port"), ("USER", "user"), ("DB", "dbname"))}  # fmt: skip
+    sink = "type: postgres, from: orders, schema: public, table: locked_orders, primary_key: id"
+    with psycopg.connect(postgres.dsn) as owner:
+        owner.execute(
+            "CREATE TABLE locked_orders (id bigint PRIMARY KEY, item text, price double precision, _gs_op text)"
+        )
+        owner.commit()
+        owner.execute("LOCK TABLE locked_orders IN ACCESS EXCLUSIVE MODE")
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        with (
+            psycopg.connect(postgres.dsn, autocommit=True) as watcher,
+            running(folder, SOURCE.replace("MODE", CONTINUOUS) + SINK.format(sink), **env) as run,
+        ):
+            run.wait_for(lambda: watcher.execute(waiting).fetchone() != (0,))
+            assert run.end() == 1
+        owner.rollback()
+        owner.execute("DROP TABLE locked_orders")
+    assert "sink 'out'" in run.said
+    assert "will be replayed" in run.said
+
+
+def test_a_locked_state_file(folder: Project) -> None:
+    sink = SINK.format("type: blackhole, from: orders")
+    with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
+        run.wait_for(lambda: "is running" in run.said)
+        with sqlite3.connect(folder.folder / "state.db", isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            folder.write("orders/b.csv", "id,item,price\n4,salt,9.5\n")
+            run.wait_for(lambda: "storing the positions failed" in run.said)
+            assert run.end() == 1
+    assert "the state backend" in run.said
+    assert "will be replayed" in run.said
+
+
+def test_a_jvm_that_hangs_while_running_and_while_starting(folder: Project) -> None:
+    sink = SINK.format("type: blackhole, from: orders")
+    with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
+        jvm = run.jvm()
+        os.kill(jvm, signal.SIGSTOP)  # it never gets to listen
+        time.sleep(0.5)
+        assert run.end() == 0, run.said
+        assert "SIGTERM while starting: nothing was read" in run.said
+        assert not _is_running(jvm), "the JVM does not outlive us"
+    with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
+        run.wait_for(lambda: "is running" in run.said)
+        jvm = run.jvm()
+        os.kill(jvm, signal.SIGSTOP)
+        folder.write("orders/b.csv", "id,item,price\n4,salt,9.5\n")
+        time.sleep(1)
+        run.end()  # whether a batch was under way is chance, and so is the status
+        assert not _is_running(jvm)
+
+
+def test_a_plugin_that_never_returns(folder: Project) -> None:
+    folder.write("stuck.py", STUCK_PLUGIN)
+    pipeline = "sources:\n  a: {type: acme.stuck, primary_key: id}\n" + SINK.format("type: blackhole, from: a")
+    with running(folder, pipeline, STREAMLING__PLUGIN__PATH="stuck.py") as run:
+        run.wait_for(lambda: "reading" in run.said)  # on standard error: standard output is for rows
+        assert run.end() == 1
+    assert "source 'a'" in run.said
+    assert "will be replayed" in run.said
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        if parent == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
