@@ -375,15 +375,16 @@ def test_the_value_of_an_unknown_key_is_not_shown(case: Case, warned: list[str])
     assert warned[-1] == "the environment variable STREAMLING__SOMETHING is not known and has no effect"
 
 
-def test_a_setting_that_moved_to_the_nodes_is_told_to_have_no_effect(case: Case, warned: list[str]) -> None:
-    case.write("wasm_script:\n  parallelism: 8\n  timeout_sec: 5\n")
-    case.set(WASM_SCRIPT__BATCH_SIZE="100")
+def test_a_setting_without_effect_is_a_warning_at_its_place(case: Case, warned: list[str]) -> None:
+    case.write("wasm_script:\n  parallelism: 8\nkafka_source:\n  stall_watchdog_timeout_sec: 5\n")
+    case.set(ADMIN_API_PORT="3000", PLUGIN_DRAIN_BUDGET_SECS="7")
     case.load()
 
-    assert warned == [
-        "config.yaml:2:16: wasm_script.parallelism has no effect any more (set parallelism of the script nodes)",
-        "the environment variable STREAMLING__WASM_SCRIPT__BATCH_SIZE has no effect any more "
-        "(set batch_size of the script nodes)",
+    assert sorted(warned) == [
+        "config.yaml:4:31: kafka_source.stall_watchdog_timeout_sec has no effect: a broker that does not answer is "
+        "logged and waited for",
+        "the environment variable STREAMLING__PLUGIN_DRAIN_BUDGET_SECS has no effect: plugins have "
+        "shutdown_budget_secs as all nodes do",
     ]
 
 

@@ -55,6 +55,15 @@ def test_without_resolution_the_writers_columns_are_taken_by_name(bench: KafkaBe
     assert rows == [{"id": 1, "n": None, "_gs_op": "i"}, {"id": 2, "n": 4, "_gs_op": "i"}]
 
 
+@pytest.mark.parametrize(("listed", "n"), [(True, None), (False, 7)])
+def test_resolution_is_skipped_for_readers_that_are_listed(bench: KafkaBench, listed: bool, n: int | None) -> None:
+    topic = bench.topic()
+    topic.write(record("id", ("s", "string"), name="first"), {"id": 1, "s": "x"})
+    reader = topic.write(record(("id", "long"), ("n", "int", 7), name="first"), {"id": 2, "n": 4})
+    rows = bench.rows(topic, 2, skip_schema_resolution_for_reader_schema_ids=[reader if listed else reader + 1000])
+    assert rows == [{"id": 1, "n": n, "_gs_op": "i"}, {"id": 2, "n": 4, "_gs_op": "i"}]
+
+
 def test_a_schema_that_the_registry_does_not_know_names_the_message(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(record("id"), {"id": 1})

@@ -200,6 +200,22 @@ def test_small_batches(bench: KafkaBench) -> None:
     assert [batch.num_rows for batch in run._parts.operators["out"][0]._batches] == [4, 4, 2]
 
 
+@pytest.mark.parametrize(("parallelism", "tasks"), [(None, 3), (2, 2), (7, 3)])
+def test_parallelism_limits_the_tasks_that_read(bench: KafkaBench, parallelism: int | None, tasks: int) -> None:
+    topic = bench.topic(partitions=3)
+    for partition in range(3):
+        topic.write(ORDERS, *({"id": 10 * partition + n} for n in range(4)), partition=partition)
+    bench.sections = {"record_batch_size": 12, "record_batch_interval_ms": 10_000}  # all of them in one batch
+    sql = "SELECT id, spark_partition_id() AS task FROM rows"
+    options = {} if parallelism is None else {"parallelism": parallelism}
+    rows = bench.rows(topic, 12, sql, **options)
+    assert len({row["task"] for row in rows}) == tasks
+    for partition in range(3):
+        ids = [row["id"] for row in rows if row["id"] // 10 == partition]
+        assert ids == sorted(ids)
+        assert len(ids) == 4
+
+
 _BYTES, _UUID = "bytes", {"type": "string", "logicalType": "uuid"}
 _DAY = {"type": "int", "logicalType": "date"}
 

@@ -17,6 +17,7 @@ from streamling.plugins.nothing import NoMetrics, NoState
 from streamling.tables._layout import index_name
 from streamling.transforms._table_backends import make_store
 from streamling.transforms.dynamic_table import DynamicTableTransformOptions
+from tests.engine.harness import eventually
 
 pytestmark = pytest.mark.services
 
@@ -84,6 +85,17 @@ def test_values_are_looked_up_and_added_in_chunks_and_once(schema):
         table.add(["v9", "v10"])
         assert table.known([f"v{n}" for n in range(5, 15)]) == {f"v{n}" for n in range(5, 11)}
     assert len(schema.values()) == 11
+
+
+@pytest.mark.parametrize(("settings", "connections"), [({}, 1), ({"max_connections": 3}, 3)])
+def test_look_ups_of_many_values_use_the_connections_allowed(schema, settings, connections):
+    values = [f"v{n}" for n in range(20)]
+    with store(schema, backend=settings, max_batch_size=3, column="v") as table:
+        table.add(values[::2])
+        assert table.known(values) == set(values[::2])
+        assert table.known(["v0"]) == {"v0"}
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'streamling seen'"
+        eventually(lambda: schema.execute(query) == [(connections,)])  # those of an earlier test may linger
 
 
 def test_what_others_write_and_delete_is_seen_at_the_next_look(schema):

@@ -12,7 +12,7 @@ from streamling.config.environment import from_environment
 from streamling.config.file import from_file
 from streamling.config.model import AppConfig, default_cache_dir
 from streamling.config.origin import Given, Reading
-from streamling.config.schema import expected, is_secret, is_typed_secret, settings
+from streamling.config.schema import ANY_NAME, Setting, expected, is_secret, is_typed_secret, settings
 from streamling.config.values import mask_url
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.scalars import BadValueError
@@ -46,7 +46,7 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     if reading.problems:
         raise InvalidPipeline(reading.problems)
     add_secrets(secrets_in(config))
-    _tell_ineffective(reading)
+    _warn_of_ineffective(reading, config)
     return config
 
 
@@ -60,11 +60,21 @@ def _given_secrets(reading: Reading) -> Iterator[str]:
             yield from secrets_in(given.value, path[0] if path[0] == "http_secret_header" else path[-1])
 
 
-def _tell_ineffective(reading: Reading) -> None:
-    """Warn of settings that are only there because files of older versions have them."""
+def _warn_of_ineffective(reading: Reading, config: AppConfig) -> None:
+    """Warn of settings that are only there because files of the original have them, unless they say the default."""
     for setting in settings(AppConfig):
-        if setting.info.deprecated and (given := reading.given.get(setting.path)):
-            reading.ineffective(setting.path, given, str(setting.info.deprecated))
+        if setting.no_effect is None:
+            continue
+        for path, given in reading.given.items():
+            if _matches(setting.path, path) and (ANY_NAME in setting.path or not _is_default(setting, path, config)):
+                reading.ineffective(path, given, setting.no_effect)
+
+
+def _is_default(setting: Setting, path: tuple[str, ...], config: AppConfig) -> bool:
+    value: Any = config
+    for part in path:
+        value = getattr(value, part)
+    return bool(value == setting.info.get_default(call_default_factory=True))
 
 
 def _find(name: str, cwd: Path) -> Path | None:

@@ -41,12 +41,18 @@ class AppConfig(sections.Section):
         description="Pipeline file, when none is named.",
     )
     record_batch_interval_ms: int = Field(
-        default=100, ge=1, description="Accepted; a batch holds what is there when Spark asks."
+        default=100,
+        ge=1,
+        description="`batch_flush_interval` of Kafka sources that have none; no wait unless it is set.",
     )
     record_batch_size: int = Field(
-        default=1000, ge=1, description="Accepted; each source has a size of its own, or `batch_size`."
+        default=1000,
+        ge=1,
+        description="`batch_size` of Kafka sources that have none; 200 000 or more unless it is set.",
     )
-    internal_buffer_size: int = Field(default=10, ge=1, description="Accepted; two batches wait in front of a node.")
+    internal_buffer_size: int = Field(
+        default=10, ge=1, description="Batches that may wait in front of a node; 2 unless it is set."
+    )
     num_records_before_stop: int | None = Field(default=None, ge=1, description="Stop after that many rows.")
     checkpoint_interval_sec: float = Field(default=5, gt=0, description="Time between two checkpoints.")
     checkpoint_timeout_sec: float = Field(
@@ -57,19 +63,45 @@ class AppConfig(sections.Section):
     drain_policy: values.DrainPolicy = Field(default="auto", description="What a stop does with rows under way.")
     shutdown_budget_secs: float = Field(default=25, gt=0, description="Longest time from signal to exit.")
     plugin_drain_budget_secs: float = Field(
-        default=60, gt=0, description="Accepted; plugins have `shutdown_budget_secs` as well."
+        default=60,
+        gt=0,
+        json_schema_extra=sections.no_effect("plugins have shutdown_budget_secs as all nodes do"),
+        description="No effect: plugins have `shutdown_budget_secs` as all nodes do.",
     )
     backpressure_event_threshold_ms: int = Field(
-        default=100, ge=0, description="A wait for a slower node counts as back-pressure from here on."
+        default=100,
+        ge=0,
+        json_schema_extra=sections.no_effect("back-pressure events are not counted in this version"),
+        description="No effect: back-pressure events are not counted in this version.",
     )
-    preview_tolerant_mode: bool = Field(default=False, description="A failing node does not end a preview.")
+    preview_tolerant_mode: bool = Field(
+        default=False,
+        json_schema_extra=sections.no_effect("this version has no preview"),
+        description="No effect: this version has no preview.",
+    )
 
-    live_data_inspect_enabled: bool = Field(default=False, description="Serve rows of running nodes.")
+    live_data_inspect_enabled: bool = Field(
+        default=False,
+        json_schema_extra=sections.no_effect("this version has no admin API"),
+        description="Serve rows of running nodes; no effect in this version, which has no admin API.",
+    )
     live_data_inspect: sections.LiveDataInspect = Field(default=sections.LiveDataInspect())
-    admin_api_host: str = Field(default="127.0.0.1", description="Address the admin API listens on.")
-    admin_api_port: int = Field(default=3000, ge=0, le=65535, description="Its port; 0: any free one.")
+    admin_api_host: str = Field(
+        default="127.0.0.1",
+        json_schema_extra=sections.no_effect("this version has no admin API"),
+        description="Address the admin API listens on.",
+    )
+    admin_api_port: int = Field(
+        default=3000,
+        ge=0,
+        le=65535,
+        json_schema_extra=sections.no_effect("this version has no admin API"),
+        description="Its port; 0: any free one.",
+    )
     admin_api_token: SecretStr | None = Field(
-        default=None, description="Bearer token; required when the admin API listens beyond this machine."
+        default=None,
+        json_schema_extra=sections.no_effect("this version has no admin API"),
+        description="Bearer token; required when the admin API listens beyond this machine.",
     )
     pod_name: str | None = Field(
         default=None, json_schema_extra={"environment": "POD_NAME"}, description="Pod, as a tag on metrics."
@@ -99,7 +131,11 @@ class AppConfig(sections.Section):
     kafka_sink: sections.KafkaSink = Field(default=sections.KafkaSink())
     clickhouse_source: sections.ClickHouseSource = Field(default=sections.ClickHouseSource())
     clickhouse_sink: sections.ClickHouseSink = Field(default=sections.ClickHouseSink())
-    file_source: values.AnyMap = Field(default={}, description="Accepted; the file source has no settings here.")
+    file_source: values.AnyMap = Field(
+        default={},
+        json_schema_extra=sections.no_effect("the file source has no settings here"),
+        description="No effect: the file source has no settings here.",
+    )
     print_sink: sections.PrintSink = Field(default=sections.PrintSink())
     postgres_sink: sections.PostgresSink = Field(default=sections.PostgresSink())
     postgres_sink_connections: dict[str, sections.PostgresConnection] = Field(

@@ -58,6 +58,6 @@ class Reading:
         remedy = f"did you mean '{meant}'?" if meant else None
         log.warning("%s", Problem(f"the environment variable {name} is not known and has no effect", remedy=remedy))
 
-    def ineffective(self, path: tuple[str, ...], given: Given, remedy: str) -> None:
+    def ineffective(self, path: tuple[str, ...], given: Given, why: str) -> None:
         """Warn that a known setting does nothing."""
-        log.warning("%s", given.problem(path, "has no effect any more", remedy))
+        log.warning("%s", given.problem(path, f"has no effect: {why}"))

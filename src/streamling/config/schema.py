@@ -27,6 +27,8 @@ class Setting:
 
     path: tuple[str, ...]
     info: FieldInfo
+    #: why changing it does nothing; None: it does something
+    no_effect: str | None = None
 
     @property
     def name(self) -> str:
@@ -59,7 +61,11 @@ def settings(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setti
         elif section := section_of(map_value(info)):
             yield from settings(section, (*here, ANY_NAME))
         else:
-            yield Setting((*here, ANY_NAME) if map_value(info) else here, info)
+            extra = info.json_schema_extra
+            reason = extra.get("no_effect") if isinstance(extra, dict) else None
+            yield Setting(
+                (*here, ANY_NAME) if map_value(info) else here, info, str(reason) if reason else model.no_effect
+            )
 
 
 def fields(model: type[Section]) -> dict[str, FieldInfo]:

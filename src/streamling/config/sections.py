@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
@@ -14,8 +14,16 @@ from streamling.pipeline.scalars import Duration
 _EMPTY = SecretStr("")
 
 
+def no_effect(why: str) -> dict[str, Any]:
+    """Marks a setting that is accepted for files of the original: a value other than the default is warned about."""
+    return {"no_effect": why}
+
+
 class Section(BaseModel):
     """Base of all parts of the configuration: does not change once read, never prints a secret."""
+
+    #: why no setting of this section does anything; None: they do
+    no_effect: ClassVar[str | None] = None
 
     model_config = ConfigDict(
         extra="ignore",
@@ -34,6 +42,10 @@ class Section(BaseModel):
     def __str__(self) -> str:
         return repr(self)
 
+    def given(self, name: str) -> Any | None:
+        """The value of ``name`` if somebody set it, None for a default."""
+        return getattr(self, name) if name in self.model_fields_set else None
+
 
 # ── state and dynamic tables ────────────────────────────────────────────────────────────────────────────────
 
@@ -46,7 +58,12 @@ class SqliteState(Section):
         validate_default=True,
         description="State file, created when missing.",
     )
-    max_connections: int | None = Field(default=None, ge=1, description="Accepted; one connection is enough here.")
+    max_connections: int | None = Field(
+        default=None,
+        ge=1,
+        json_schema_extra=no_effect("one connection writes the file"),
+        description="No effect: one connection writes the file.",
+    )
     state_table_name: str = Field(default="state", description="Table of the entries.")
 
 
@@ -63,12 +80,17 @@ class PostgresServer(Section):
         default=None,
         description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
     )
-    max_connections: int = Field(default=20, ge=1, description="Most connections open at once.")
 
 
 class PostgresState(PostgresServer):
     """The state table in Postgres."""
 
+    max_connections: int = Field(
+        default=20,
+        ge=1,
+        json_schema_extra=no_effect("one connection stores the positions of all sources in one transaction"),
+        description="No effect: one connection stores all positions in one transaction.",
+    )
     state_schema_name: str = Field(default="streamling", description="Schema, created when missing.")
     state_table_name: str = Field(default="state", description="Table, created when missing.")
     acquire_timeout_secs: float | None = Field(
@@ -98,6 +120,12 @@ class StateBackend(Section):
 class DynamicTablePostgres(PostgresServer):
     """Where dynamic tables with the Postgres backend live."""
 
+    max_connections: int = Field(
+        default=20,
+        ge=1,
+        description="Connections that one table uses at most for look-ups of more than `max_batch_size` values; one "
+        "unless it is set.",
+    )
     dt_schema_name: str = Field(default="streamling", description="Schema of the dynamic tables.")
     cache_enabled: bool = Field(default=False, description="Keep the tables' content in memory.")
     cache_refresh_debounce_ms: int = Field(default=1000, ge=0, description="Shortest time between two refreshes.")
@@ -137,15 +165,9 @@ class WasmScript(Section):
     parallelism: int = Field(
         default=4,
         ge=1,
-        deprecated="set parallelism of the script nodes",
-        description="Has no effect any more; nodes have their own.",
+        description="`parallelism` of script nodes that have none; one unless it is set.",
     )
-    batch_size: int = Field(
-        default=0,
-        ge=0,
-        deprecated="set batch_size of the script nodes",
-        description="Has no effect any more; nodes have their own.",
-    )
+    batch_size: int = Field(default=0, ge=0, description="`batch_size` of script nodes that have none.")
 
 
 class Plugin(Section):
@@ -153,7 +175,9 @@ class Plugin(Section):
 
     path: values.LocalPath | None = Field(default=None, description="Plugin file, or a folder of them.")
     channel_capacity: int = Field(
-        default=50, ge=1, description="Accepted; two batches wait in front of a node, plugins included."
+        default=50,
+        ge=1,
+        description="Batches that may wait in front of a plugin; unless it is set, as in front of other nodes.",
     )
     preprocessor_ids: values.Names = Field(default=(), description="Preprocessors to run, in order.")
     preprocessor_options: values.AnyMap = Field(
@@ -207,7 +231,10 @@ class KafkaSource(Kafka):
     lag_report_interval_ms: int = Field(default=60000, ge=1, description="Time between two lag reports.")
     consumer_fetch_timeout_sec: float = Field(default=60, gt=0, description="Longest wait for one fetch.")
     stall_watchdog_timeout_sec: float = Field(
-        default=60, gt=0, description="Accepted; a broker that does not answer is told in the log."
+        default=60,
+        gt=0,
+        json_schema_extra=no_effect("a broker that does not answer is logged and waited for"),
+        description="No effect: a broker that does not answer is logged and waited for.",
     )
 
 
@@ -217,6 +244,8 @@ class KafkaSink(Kafka):
 
 class ClickHouse(Section):
     """A ClickHouse server."""
+
+    no_effect = "this version checks ClickHouse nodes, but cannot run them"
 
     url: values.Url = Field(default="http://localhost:8123", description="HTTP interface.")
     user: str = Field(default="default", description="User.")
@@ -333,6 +362,7 @@ class TestSettings(Section):
     """For tests of whole pipelines."""
 
     __test__ = False  # pytest would collect it by its name
+    no_effect = "it belongs to the test suite of the original"
 
     telemetry_assertions_enabled: bool = Field(
         default=True,
@@ -377,6 +407,8 @@ class Network(Section):
 
 class LiveDataInspect(Section):
     """Rows shown per node."""
+
+    no_effect = "this version has no admin API"
 
     records_per_topology_node: int = Field(default=15, ge=1, description="Rows kept per node.")
     refresh_in_secs: float = Field(default=30, gt=0, description="Length of the window those rows come from.")

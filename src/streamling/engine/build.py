@@ -14,7 +14,7 @@ from streamling.engine.arriving import LeftOutColumns
 from streamling.engine.dead_letters import Letters, RejectingWork, sifted
 from streamling.engine.flow import Flow, OnMarked, PulledFlow
 from streamling.engine.instances import router_of
-from streamling.engine.lane import Lane
+from streamling.engine.lane import QUEUE_LENGTH, Lane
 from streamling.engine.limit import RowLimit
 from streamling.engine.meter import Meter
 from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, Outlet, Step
@@ -27,7 +27,7 @@ from streamling.engine.streamed_flow import StreamedFlow
 from streamling.engine.table_gate import TableFeed, TableGate, awaited_tables
 from streamling.engine.work import SinkWork, TransformWork
 from streamling.errors import StreamlingError
-from streamling.pipeline.model import NodeKind
+from streamling.pipeline.model import Node, NodeKind
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
 from streamling.plugins.side_outputs import LookupTable, SideOutput
 
@@ -84,6 +84,8 @@ class Builder:
     row_limit: int | None
     #: whether rows that stay in Spark are counted too, which costs time there
     observing: bool = False
+    #: batches that may wait in front of a node
+    queue_length: Callable[[Node], int] = lambda node: QUEUE_LENGTH
     parts: Parts = field(default_factory=Parts)
     _steps: dict[str, Step] = field(default_factory=dict)
     _meters: dict[str, Meter] = field(default_factory=dict)
@@ -234,6 +236,7 @@ class Builder:
             rebatcher=Rebatcher(*built.operator.batching()),
             clock=self.clock,
             on_failure=self.callbacks.on_failure,
+            queue_length=self.queue_length(built.node),
         )
 
     def _limit(self, built: Built, own: int | None) -> RowLimit:

@@ -74,6 +74,7 @@ class Lane:
         rebatcher: Rebatcher,
         clock: Clock,
         on_failure: Callable[[StreamlingError], None],
+        queue_length: int = QUEUE_LENGTH,
     ) -> None:
         self.name = name
         self._work = work
@@ -81,7 +82,7 @@ class Lane:
         self._rebatcher = rebatcher
         self._clock = clock
         self._on_failure = on_failure
-        self._queue: queue.Queue[pa.RecordBatch | _Mark | _End | _Wake] = queue.Queue(QUEUE_LENGTH)
+        self._queue: queue.Queue[pa.RecordBatch | _Mark | _End | _Wake] = queue.Queue(queue_length)
         self._arrived: dict[int, set[str]] = {}
         self._finalized: int | None = None
         self._failed = threading.Event()

@@ -23,11 +23,13 @@ from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.engine import analysis
 from streamling.engine.build import Builder, Callbacks, Parts
+from streamling.engine.lane import QUEUE_LENGTH
 from streamling.engine.network import FrameSinkStep
 from streamling.engine.node_state import OwnState
 from streamling.engine.placement import placement_for
 from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError
+from streamling.pipeline.configured import configured
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Position, Progress
@@ -63,6 +65,7 @@ class PipelineRun:
     ) -> None:
         """With ``count_in_spark`` rows that never leave Spark are counted too, which costs time there: for runs whose
         metrics someone looks at."""
+        pipeline = configured(pipeline, config)
         self.pipeline = pipeline
         self._config = config
         self._registry = registry
@@ -173,6 +176,7 @@ class PipelineRun:
             self._clock,
             self._config.num_records_before_stop,
             self._count_in_spark,
+            self._queue_length,
         ).build()
         for name, operators in self._parts.operators.items():
             add_own_labels(self.metrics, self.pipeline[name], operators[0].labels())
@@ -246,6 +250,12 @@ class PipelineRun:
         if not known:
             return None
         return Progress(sum(one.done for one in known), sum(one.total for one in known), known[0].unit)
+
+    def _queue_length(self, node: Node) -> int:
+        """Batches that may wait in front of ``node``."""
+        found, config = self._registry.get(node.kind, node.type), self._config
+        own = config.plugin.given("channel_capacity") if found is not None and found.plugin else None
+        return own or config.given("internal_buffer_size") or QUEUE_LENGTH
 
     # ── what the parts tell ──────────────────────────────────────────────────────────────────────────────────
 

@@ -6,8 +6,8 @@ of a node type; the parser, the JSON schema, redaction and the docs tables are m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,6 +15,7 @@ from streamling.pipeline.labels import Labels
 from streamling.pipeline.scalars import Duration, PrimaryKey
 
 if TYPE_CHECKING:
+    from streamling.config import AppConfig
     from streamling.sql.lookups import Lookup
 
 
@@ -59,6 +60,16 @@ class NodeOptions(Options):
         default=(), description="Key columns, comma-separated; by default the upstream's, or what a source knows."
     )
     telemetry: Telemetry = Field(default_factory=Telemetry, description="Metric settings of this node.")
+
+    def configured(self, config: AppConfig) -> Self:
+        """These options with what the configuration sets for all nodes of the type."""
+        return self
+
+    def ineffective(self) -> Mapping[str, str]:
+        """Fields that are set and do nothing, with the reason."""
+        if self.telemetry.event_time is None:
+            return {}
+        return {"telemetry.event_time": "event times are not measured in this version"}
 
     def upstreams(self) -> Sequence[str]:
         """Names of the nodes this one reads, as written. Sources read none."""

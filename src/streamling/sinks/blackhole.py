@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 class BlackholeSinkOptions(Parallel, Rebatched, SinkOptions):
     """Discards its rows; for measuring and trying out."""
+
+    def ineffective(self) -> Mapping[str, str]:
+        fields = ("batch_size", "batch_flush_interval", "parallelism")
+        unused = {field: "Spark discards the rows of a batch" for field in fields if getattr(self, field) is not None}
+        return {**super().ineffective(), **unused}
 
 
 class BlackholeSink(FrameSink[BlackholeSinkOptions]):

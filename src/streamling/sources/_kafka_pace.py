@@ -30,16 +30,19 @@ STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"
 def pace(context: NodeContext[KafkaSourceOptions], cores: int) -> dict[str, str]:
     """Options of Spark's reader. A large batch of one partition is cut into consecutive ranges, one per core: whoever
     puts the rows of several tasks together keeps the order of tasks, and with it the order of the partition."""
-    options = context.options
-    rows = options.batch_size or (_COLLECTED_ROWS if context.collected else _ROWS)
+    options, config = context.options, context.config
+    rows = options.batch_size or config.given("record_batch_size") or (_COLLECTED_ROWS if context.collected else _ROWS)
+    interval = options.batch_flush_interval
+    if interval is None and (milliseconds := config.given("record_batch_interval_ms")) is not None:
+        interval = milliseconds / 1000
     chosen = {
         "maxOffsetsPerTrigger": str(rows),
         "kafka.max.poll.records": _MOST_PER_POLL,
         "kafka.fetch.max.wait.ms": _LONGEST_FETCH,
     }
-    if options.batch_flush_interval is not None:
+    if interval is not None:
         chosen["minOffsetsPerTrigger"] = str(rows)
-        chosen["maxTriggerDelay"] = f"{int(options.batch_flush_interval * 1000)}ms"
-    if context.divisible:
+        chosen["maxTriggerDelay"] = f"{int(interval * 1000)}ms"
+    if context.divisible and options.parallelism is None:
         chosen["maxRecordsPerPartition"] = str(max(_FEWEST_PER_TASK, -(-rows // cores)))
     return chosen

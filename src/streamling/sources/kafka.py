@@ -110,6 +110,11 @@ class KafkaSourceOptions(AvroDecoding, Parallel, Rejecting, SourceOptions):
     infers_primary_key: ClassVar[bool] = True
 
     topic: str = Field(min_length=1, description="Topic to read.")
+    parallelism: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tasks that read at the same time, each whole partitions; by default as many as there are cores.",
+    )
     starting_offsets: StartingOffsets = Field(
         default="earliest",
         description="Where to start without a stored position: earliest, latest, or milliseconds since 1970.",
@@ -252,7 +257,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._position = self._offsets.position(offsets, mine)
         self._report_lag(self._admin, offsets)
         reader = spark.readStream.format("kafka").options(**self._reader_options(spark, offsets))
-        rows = self._rows(reader.load())
+        messages = reader.load()
+        if self.options.parallelism is not None:
+            messages = messages.coalesce(self.options.parallelism)
+        rows = self._rows(messages)
         return StreamFrom(rows, self._position) if self._group.shares else rows
 
     def _pinned(self, admin: KafkaAdmin) -> Position:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -63,6 +64,7 @@ class PostgresStore:
         chunk: int,
         stopping: Stopping,
         log: logging.Logger,
+        connections: int = 1,
     ) -> None:
         layout.check_names()
         self._server = server
@@ -79,6 +81,11 @@ class PostgresStore:
         )
         self._lock = threading.Lock()
         self._prepared = False
+        #: further connections for look-ups of several chunks
+        self._readers = [
+            PostgresStore(server, layout, name=name, cached=cached, chunk=chunk, stopping=stopping, log=log)
+            for _ in range(connections - 1)
+        ]
 
     # ── values ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -87,6 +94,14 @@ class PostgresStore:
         chunks = list(_chunks((value for value in values if _NUL not in value), self._chunk))
         if not chunks:
             return set()
+        if len(chunks) == 1 or not self._readers or not self._prepared:  # one of them prepares the table
+            return self._known(chunks)
+        stores = [self, *self._readers][: len(chunks)]
+        shares = [chunks[number :: len(stores)] for number in range(len(stores))]
+        with ThreadPoolExecutor(len(stores), thread_name_prefix="look-up") as pool:
+            return set().union(*pool.map(PostgresStore._known, stores, shares))
+
+    def _known(self, chunks: Sequence[Sequence[str]]) -> set[str]:
         query = self._layout.filled(_KNOWN)
 
         def look(connection: psycopg.Connection) -> set[str]:
@@ -145,6 +160,8 @@ class PostgresStore:
     # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
 
     def close(self) -> None:
+        for reader in self._readers:
+            reader.close()
         with self._lock:
             self._session.close()
 

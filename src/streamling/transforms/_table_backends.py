@@ -47,6 +47,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
         chunk=config.max_batch_size,
         stopping=context.stopping,
         log=context.log,
+        connections=settings.given("max_connections") or 1,
     )
     if not cached:
         return store

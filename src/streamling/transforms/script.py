@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -18,6 +18,9 @@ from streamling.script.engine import ScriptFailed
 from streamling.script.engines import engine_for, limits_of
 from streamling.script.program import COMPLAINT, line_of
 from streamling.script.runner import Runner
+
+if TYPE_CHECKING:
+    from streamling.config import AppConfig
 
 _DEFAULT_FLUSH_SECONDS = 1.0
 _ALIASES = {"js": "javascript", "ts": "typescript"}
@@ -48,6 +51,10 @@ class ScriptTransformOptions(Parallel, Rebatched, Rejecting, Downstream, Transfo
         alias="schema",
         description="Columns of the output and their types; as the input by default.",
     )
+
+    def configured(self, config: AppConfig) -> Self:
+        shared = {name: config.wasm_script.given(name) for name in ("parallelism", "batch_size")}
+        return self.model_copy(update={k: v for k, v in shared.items() if v is not None and getattr(self, k) is None})
 
     @property
     def flush_interval(self) -> float | None:

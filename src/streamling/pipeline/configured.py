@@ -1,0 +1,28 @@
+"""What the configuration says for all nodes of a type."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from streamling.pipeline.model import Node, Pipeline
+
+if TYPE_CHECKING:
+    from streamling.config import AppConfig
+
+log = logging.getLogger(__name__)
+
+
+def configured(pipeline: Pipeline, config: AppConfig) -> Pipeline:
+    """``pipeline`` with the fields that its nodes leave to the configuration. Warns of fields without an effect."""
+    for node in pipeline:
+        _warn_of_ineffective(node)
+    return replace(
+        pipeline, nodes=tuple(replace(node, options=node.options.configured(config)) for node in pipeline.nodes)
+    )
+
+
+def _warn_of_ineffective(node: Node) -> None:
+    for field, why in node.options.ineffective().items():
+        log.warning("%s: `%s` has no effect: %s", node, field, why)

@@ -1,0 +1,288 @@
+"""The proof for every key of the configuration that does something."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.config import AppConfig
+from streamling.engine.run import PipelineRun
+from streamling.http.payload import Payload
+from streamling.kafka.registry import SchemaRegistry
+from streamling.kafka.settings import client_settings
+from streamling.pipeline.configured import configured
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.context import NodeContext
+from streamling.plugins.nothing import NoMetrics
+from streamling.plugins.registry import Registry
+from streamling.script.engines import limits_of
+from streamling.sinks._postgres_table import TableName
+from streamling.sinks._postgres_writer import Writer, batching
+from streamling.sinks.postgres import PostgresSinkOptions
+from streamling.sinks.webhook import WebhookSinkOptions
+from streamling.sources._kafka_pace import pace
+from streamling.sources.kafka import KafkaSourceOptions
+from streamling.state import open_state
+from streamling.state.memory import MemoryState
+from streamling.state.postgres import PostgresState
+from streamling.transforms._table_backends import make_store
+from streamling.transforms.dynamic_table import DynamicTableTransformOptions
+from tests.effects.proofs import ROOT, By, Observed
+
+PEM = str(ROOT / "tests" / "effects" / "__init__.py")  # any file that can be read
+_SCRIPT = """
+sources: {rows: {type: file, path: x, format: csv, primary_key: id}}
+transforms: {s: {type: script, from: rows, primary_key: id, language: js, script: "r => r"}}
+sinks: {out: {type: print, from: s}}
+"""
+
+
+def _context(config: AppConfig, options: Any, name: str = "out") -> NodeContext[Any]:
+    return NodeContext(name=name, options=options, config=config, state=MemoryState(), metrics=NoMetrics())
+
+
+# ── what is made of the configuration ───────────────────────────────────────────────────────────────────────
+
+
+def state_file(config: AppConfig) -> object:
+    """Who writes what where."""
+    with open_state(config) as state:
+        state.put("k", 1)
+    path = config.state_backend.sqlite.database_path  # type: ignore[union-attr]
+    if not path.exists():
+        return None
+    with sqlite3.connect(path) as file:
+        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")]
+        table = config.state_backend.sqlite.state_table_name  # type: ignore[union-attr]
+        return path.name, tables, file.execute(f"SELECT namespace, key FROM {table} ORDER BY 1, 2").fetchall()
+
+
+def state_server(config: AppConfig) -> object:
+    settings = config.state_backend.postgres
+    assert settings is not None
+    made = PostgresState(config.application_id, settings, acquire_timeout=config.state_acquire_timeout, create=False)
+    return made._server, made._table, made._acquire_timeout
+
+
+def table_server(config: AppConfig) -> object:
+    fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t", "time_column": "at"}
+    store: Any = make_store(_context(config, DynamicTableTransformOptions.model_validate(fields)))
+    inner = getattr(store, "_store", store)
+    return inner._server, inner._layout, inner._chunk, inner._cached, len(inner._readers), vars(store).get("_debounce")
+
+
+def postgres_sink(config: AppConfig) -> object:
+    options = PostgresSinkOptions.model_validate({"type": "postgres", "from": "x", "table": "t", "schema": "s"})
+    context = _context(config, options)
+    writer = Writer(context, TableName("s", "t"))
+    session = writer._session
+    times = (session._connect_timeout, session._time_limit, session._idle_timeout, session._lifetime)
+    return session.server, times, writer.statement_timeout_ms, batching(context)
+
+
+def kafka_source(config: AppConfig) -> object:
+    return client_settings(config.kafka_source, "kafka_source"), _registry(config.kafka_source)
+
+
+def kafka_sink(config: AppConfig) -> object:
+    return client_settings(config.kafka_sink, "kafka_sink"), _registry(config.kafka_sink)
+
+
+def _registry(section: Any) -> object:
+    made = SchemaRegistry.of(section, "kafka")
+    return made._url, made._headers
+
+
+def kafka_pace(config: AppConfig) -> object:
+    return pace(_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"})), 2)
+
+
+def request_limits(config: AppConfig) -> object:
+    options = WebhookSinkOptions.model_validate({"type": "webhook", "from": "x", "url": "http://x"})
+    payload, batch = Payload.of(options, config.external_http_handler), pa.record_batch({"id": list(range(3000))})
+    try:
+        return [body.stop - body.start for body in payload.bodies(batch)]
+    except Exception as error:
+        return str(error)
+
+
+def script_node(config: AppConfig) -> object:
+    options: Any = configured(parse_pipeline(_SCRIPT, registry=Registry.builtin()), config)["s"].options
+    return options.streams, options.rows_per_batch, options.flush_interval
+
+
+def queues(config: AppConfig) -> object:
+    pipeline = parse_pipeline(_SCRIPT, registry=Registry.builtin())
+    run = PipelineRun(pipeline, config=config, registry=Registry.builtin(), state=MemoryState())
+    return run._queue_length(pipeline["s"])
+
+
+def script_limits(config: AppConfig) -> object:
+    return limits_of(config.wasm_script)
+
+
+_SASL = {"security_protocol": "sasl_plaintext", "sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": "p"}
+_SSL = {"security_protocol": "ssl", "ssl_certificate_location": PEM, "ssl_key_location": PEM}
+
+
+def _kafka(section: str, observe: Any) -> dict[str, Observed | By]:
+    sasl = {f"{section}.{name}": value for name, value in _SASL.items()}
+    ssl = {f"{section}.{name}": value for name, value in _SSL.items()}
+    secured = By("tests/sources/test_kafka_outages.py::test_secured_listeners")
+    return {
+        f"{section}.brokers": Observed(observe, "other:9092"),
+        f"{section}.security_protocol": Observed(observe, "ssl"),
+        f"{section}.sasl_mechanism": Observed(observe, "SCRAM-SHA-512", sasl),
+        f"{section}.sasl_username": Observed(observe, "other", sasl),
+        f"{section}.sasl_password": Observed(observe, "other", sasl),
+        f"{section}.ssl_ca_location": Observed(observe, PEM, ssl),
+        f"{section}.ssl_certificate_location": secured,
+        f"{section}.ssl_key_location": secured,
+        f"{section}.schema_registry_url": Observed(observe, "http://other:1"),
+        f"{section}.schema_registry_username": Observed(observe, "other"),
+        f"{section}.schema_registry_password": Observed(observe, "other"),
+        f"{section}.client_id": Observed(observe, "other"),
+    }
+
+
+def _server(section: str, observe: Any, password: str = "password") -> dict[str, Observed | By]:
+    return {
+        f"{section}.host": Observed(observe, "other"),
+        f"{section}.port": Observed(observe, 1),
+        f"{section}.db": Observed(observe, "other"),
+        f"{section}.user": Observed(observe, "other"),
+        f"{section}.{password}": Observed(observe, "other"),
+        f"{section}.sslmode": Observed(observe, "verify-full"),
+        f"{section}.sslrootcert": Observed(observe, PEM),
+    }
+
+
+_OTLP, _RUN, _HANDLER = "tests/telemetry/test_otlp.py", "tests/engine/test_run.py", "tests/transforms/test_handler.py"
+_SPARK_SETTINGS = "tests/engine/test_settings.py"
+
+PROOFS: dict[str, Observed | By] = {
+    "application_id": Observed(state_file, "other"),
+    "log_format": By(
+        "tests/cli/test_run.py::test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_where_it_ended"
+    ),
+    "log_level": By("tests/cli/test_dev.py::test_variables_of_the_file_are_below_those_of_the_environment"),
+    "pipeline_definition_location": By("tests/cli/test_main.py::test_config_names_another_file"),
+    "record_batch_interval_ms": Observed(kafka_pace, 250),
+    "record_batch_size": Observed(kafka_pace, 5000),
+    "internal_buffer_size": By("tests/effects/test_knobs.py::test_so_many_batches_wait_in_front_of_a_node"),
+    "num_records_before_stop": By("tests/engine/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"),
+    "checkpoint_interval_sec": By("tests/tables/test_waiting.py::test_checkpoints_go_on_during_the_wait"),
+    "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
+    "enforce_primary_keys": By("tests/pipeline/test_keys.py::test_missing_keys_are_errors_when_enforced"),
+    "job_mode": By("tests/pipeline/test_parse.py::test_hybrid_source_may_run_as_a_job"),
+    "drain_policy": By(f"{_RUN}::test_a_fast_exit_leaves_the_tail_for_the_next_start"),
+    "shutdown_budget_secs": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
+    "pod_name": By(f"{_OTLP}::test_everything_measured_arrives_in_every_protocol"),
+    "http_secret_header.<name>": By(
+        f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
+    ),
+    "http_secret_value.<name>": By(
+        f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
+    ),
+    "network.deny_private": By(
+        "tests/http/test_client.py::test_private_addresses_are_refused_on_demand_however_they_are_written"
+    ),
+    "spark.master": By(f"{_SPARK_SETTINGS}::test_the_master_is_the_one_asked_for"),
+    "spark.conf.<name>": By(f"{_SPARK_SETTINGS}::test_the_user_s_settings_win"),
+    "cache_dir": By("tests/test_doctor.py::test_a_cache_folder_that_is_a_file_is_bad"),
+    "state_backend.backend_type": Observed(state_file, "InMemory"),
+    "state_backend.sqlite.database_path": Observed(state_file, "other.db"),
+    "state_backend.sqlite.state_table_name": Observed(state_file, "other"),
+    **_server("state_backend.postgres", state_server),
+    "state_backend.postgres.state_schema_name": Observed(state_server, "other"),
+    "state_backend.postgres.state_table_name": Observed(state_server, "other"),
+    "state_backend.postgres.acquire_timeout_secs": Observed(state_server, 7),
+    **_server("dynamic_table_backend.postgres", table_server),
+    "dynamic_table_backend.postgres.max_connections": By(
+        "tests/tables/test_postgres.py::test_look_ups_of_many_values_use_the_connections_allowed"
+    ),
+    "dynamic_table_backend.postgres.dt_schema_name": Observed(table_server, "other"),
+    "dynamic_table_backend.postgres.cache_enabled": Observed(table_server, True),
+    "dynamic_table_backend.postgres.cache_refresh_debounce_ms": Observed(
+        table_server, 7, {"dynamic_table_backend.postgres.cache_enabled": True}
+    ),
+    "dynamic_table_backend.max_batch_size": Observed(table_server, 7),
+    "external_http_handler.trigger_max_count": Observed(request_limits, 100),
+    "external_http_handler.operator_timeout_sec": By(
+        f"{_HANDLER}::test_an_endpoint_that_is_silent_for_too_long_is_asked_again"
+    ),
+    "external_http_handler.buffer_size": By(f"{_HANDLER}::test_no_more_requests_are_under_way_than_configured"),
+    "external_http_handler.max_request_bytes": Observed(request_limits, 200),
+    "external_http_handler.max_response_bytes": By(f"{_HANDLER}::test_an_answer_beyond_the_limit_is_an_error"),
+    "wasm_script.engine": By("tests/transforms/test_script.py::test_limits_come_from_the_configuration"),
+    "wasm_script.timeout_sec": Observed(script_limits, 7),
+    "wasm_script.memory_limit_mb": Observed(script_limits, 77),
+    "wasm_script.runtime_wasm_file_path": By("tests/script/test_quickjs.py::test_another_runtime_has_to_be_one"),
+    "wasm_script.parallelism": Observed(script_node, 3),
+    "wasm_script.batch_size": Observed(script_node, 50),
+    "plugin.path": By("tests/cli/test_plugins.py::test_a_plugin_file_is_named_as_the_origin", "PLUGIN__PATH"),
+    "plugin.channel_capacity": By("tests/effects/test_knobs.py::test_so_many_batches_wait_in_front_of_a_node"),
+    "plugin.preprocessor_ids": By(
+        "tests/plugins/test_preprocessor.py::test_they_run_in_the_order_of_the_configuration"
+    ),
+    "plugin.preprocessor_options.<name>": By("tests/plugins/test_preprocessor.py::test_options_are_keyed_by_the_id"),
+    "plugin.side_output_ids": By(
+        "tests/plugins/test_side_outputs.py::test_the_configuration_attaches_it_to_every_source"
+    ),
+    "plugin.side_output_options.<name>": By("tests/plugins/test_side_outputs.py::test_options_are_keyed_by_the_id"),
+    "plugin.secrets.<name>": By("tests/config/test_load.py::test_secrets_of_plugins_are_kept_for_them"),
+    **_kafka("kafka_source", kafka_source),
+    "kafka_source.consumer_group_id": By(
+        "tests/sources/test_kafka_outages.py::test_offsets_are_committed_to_the_group"
+    ),
+    "kafka_source.session_timeout_ms": By(
+        "tests/sources/test_kafka_instances.py::test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice"
+    ),
+    "kafka_source.lag_report_interval_ms": By(
+        "tests/sources/test_kafka_instances.py::test_only_the_owner_of_a_partition_tells_its_lag"
+    ),
+    "kafka_source.consumer_fetch_timeout_sec": By(
+        "tests/sources/test_kafka_outages.py::test_a_running_pipeline_outlives_the_broker"
+    ),
+    **_kafka("kafka_sink", kafka_sink),
+    "print_sink.sample_every": By(
+        "tests/sinks/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
+    ),
+    "print_sink.num_records_before_stop": By(
+        "tests/sinks/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
+    ),
+    **_server("postgres_sink", postgres_sink, "pass"),
+    "postgres_sink.batch_flush_interval": Observed(postgres_sink, "7s"),
+    "postgres_sink.batch_size": Observed(postgres_sink, 7),
+    "postgres_sink.statement_timeout_secs": Observed(postgres_sink, 7),
+    "postgres_sink.pool_acquire_timeout_secs": Observed(postgres_sink, 7),
+    "postgres_sink.pool_idle_timeout_secs": Observed(postgres_sink, 7),
+    "postgres_sink.pool_max_lifetime_secs": Observed(postgres_sink, 7),
+    **_server("postgres_sink_connections.<name>", postgres_sink, "pass"),
+    "open_telemetry_metrics.ingestion_endpoint": By(
+        "tests/telemetry/test_reporting.py::test_metrics_go_to_the_endpoint_and_into_the_file"
+    ),
+    "open_telemetry_metrics.endpoint_protocol": By(f"{_OTLP}::test_everything_measured_arrives_in_every_protocol"),
+    "open_telemetry_metrics.batch_interval_secs": By(
+        "tests/telemetry/test_reporting.py::test_reports_come_while_the_block_runs_and_once_at_its_end", "interval"
+    ),
+    "open_telemetry_metrics.global_tags": By(
+        "tests/cli/test_metrics.py::test_series_of_a_node_carry_who_it_is_its_labels_and_the_global_tags"
+    ),
+    "open_telemetry_metrics.metric_deny_list": By(f"{_OTLP}::test_differences_can_be_denied"),
+}
+
+
+def nested(values: dict[str, Any]) -> dict[str, Any]:
+    """Values by dotted path as the tree that a configuration file holds; ``<name>`` is the sink ``out``."""
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        *sections, last = path.replace("<name>", "out").split(".")
+        node = tree
+        for section in sections:
+            node = node.setdefault(section, {})
+        node[last] = str(value) if isinstance(value, Path) else value
+    return tree

@@ -1,0 +1,178 @@
+"""The proof for every field of every node type that runs: ``kind type field`` → a test that depends on it."""
+
+from __future__ import annotations
+
+from tests.effects.proofs import By
+
+_AGGREGATE, _AGGREGATES = "tests/sinks/test_postgres_aggregate.py", "tests/sinks/test_postgres_aggregate_pipeline.py"
+_EVOLUTION, _OPTIONS = "tests/sources/test_kafka_evolution.py", "tests/sources/test_kafka_options.py"
+_FILE, _HANDLER, _KEYS = "tests/sources/test_file.py", "tests/transforms/test_handler.py", "tests/pipeline/test_keys.py"
+_KAFKA_SINK, _POSTGRES = "tests/sinks/test_kafka.py", "tests/sinks/test_postgres.py"
+_PRINT, _SCRIPT, _TABLES = (
+    "tests/sinks/test_print.py",
+    "tests/transforms/test_script.py",
+    "tests/tables/test_postgres.py",
+)
+_WEBHOOK, _KNOBS = "tests/sinks/test_webhook.py", "tests/effects/test_knobs.py"
+
+#: fields that all nodes have in common, and what they do is the same everywhere
+COMMON: dict[str, By] = {
+    "type": By("tests/pipeline/test_bad_pipelines.py::test_bad_pipeline_is_explained", "bad_pipelines"),
+    "primary_key": By(f"{_KEYS}::test_missing_key_columns_are_named_with_those_there_are"),
+    "telemetry": By(
+        "tests/engine/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
+    ),
+    "from": By("tests/pipeline/test_bad_pipelines.py::test_bad_pipeline_is_explained", "bad_pipelines"),
+}
+#: in front of all nodes that run in a lane
+_BATCHES = By(f"{_KNOBS}::test_rows_are_collected_for_every_node_in_a_lane")
+
+PROOFS: dict[str, By] = {
+    "source file path": By(f"{_FILE}::test_no_matching_file"),
+    "source file format": By(f"{_FILE}::test_json_lines_with_nested_values", "json"),
+    "source file mode": By(f"{_FILE}::test_continuous_mode_takes_new_older_and_changed_files"),
+    "source file parallelism": By(f"{_FILE}::test_parallelism_limits_the_files_read_side_by_side"),
+    "source kafka errors": By("tests/sources/test_kafka_dead_letters.py::test_avro_messages_that_are_no_rows"),
+    "source kafka parallelism": By(f"{_OPTIONS}::test_parallelism_limits_the_tasks_that_read"),
+    "source kafka validate_writer_schema_ordering": By(
+        f"{_EVOLUTION}::test_a_newer_writer_keeps_the_old_columns_when_ordering_is_not_validated"
+    ),
+    "source kafka schema_id_overrides": By(f"{_EVOLUTION}::test_a_schema_id_is_replaced_by_another"),
+    "source kafka skip_schema_resolution": By(
+        f"{_EVOLUTION}::test_without_resolution_the_writers_columns_are_taken_by_name"
+    ),
+    "source kafka skip_schema_resolution_for_reader_schema_ids": By(
+        f"{_EVOLUTION}::test_resolution_is_skipped_for_readers_that_are_listed"
+    ),
+    "source kafka topic": By(f"{_OPTIONS}::test_metadata_columns"),
+    "source kafka starting_offsets": By(f"{_OPTIONS}::test_start_from_a_time"),
+    "source kafka include_metadata": By(f"{_OPTIONS}::test_metadata_columns"),
+    "source kafka filter": By(f"{_OPTIONS}::test_a_filter_keeps_the_rows_that_meet_it"),
+    "source kafka batch_size": By(f"{_OPTIONS}::test_small_batches"),
+    "source kafka batch_flush_interval": By(
+        "tests/sources/test_kafka_pace.py::test_an_interval_makes_a_batch_wait_until_it_is_full"
+    ),
+    "source kafka data_format": By(f"{_OPTIONS}::test_json_values"),
+    "source kafka schema": By(f"{_OPTIONS}::test_json_objects_become_rows_with_columns_in_alphabetical_order"),
+    "transform dynamic_table backend_type": By(
+        "tests/tables/test_asked.py::test_tables_of_both_kinds_in_one_statement"
+    ),
+    "transform dynamic_table backend_entity_name": By(f"{_TABLES}::test_names_come_from_the_options"),
+    "transform dynamic_table sql": By(
+        "tests/tables/test_order.py::test_a_value_is_found_by_later_rows_of_the_same_batch_and_not_by_earlier_ones"
+    ),
+    "transform dynamic_table schema": By(f"{_TABLES}::test_names_come_from_the_options"),
+    "transform dynamic_table column": By(f"{_TABLES}::test_names_come_from_the_options"),
+    "transform dynamic_table time_column": By(f"{_TABLES}::test_names_come_from_the_options"),
+    "transform dynamic_table cache": By(
+        f"{_TABLES}::test_the_flag_of_the_node_keeps_a_table_without_time_out_of_the_cache"
+    ),
+    "transform dynamic_table cache_refresh_debounce_ms": By(
+        "tests/tables/test_asked.py::test_a_cached_table_is_told_with_what_others_write_and_one_without_cache_is_not"
+    ),
+    "transform dynamic_table wait_for_table": By(
+        "tests/tables/test_waiting.py::test_without_waiting_rows_find_what_is_there"
+    ),
+    "transform handler errors": By(f"{_HANDLER}::test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink"),
+    "transform handler batch_size": By(f"{_HANDLER}::test_twenty_rows_with_a_batch_size_of_five_are_four_requests"),
+    "transform handler batch_flush_interval": _BATCHES,
+    "transform handler parallelism": By(f"{_HANDLER}::test_all_nodes_of_a_pipeline_share_one_client"),
+    "transform handler url": By(f"{_HANDLER}::test_secrets_are_in_no_message"),
+    "transform handler headers": By(
+        f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
+    ),
+    "transform handler secret_name": By(
+        f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
+    ),
+    "transform handler one_row_per_request": By(
+        f"{_HANDLER}::test_rows_go_out_and_answers_come_in_for_each_payload_form"
+    ),
+    "transform handler payload_version": By(f"{_HANDLER}::test_rows_go_out_and_answers_come_in_for_each_payload_form"),
+    "transform handler schema_override": By(f"{_HANDLER}::test_columns_come_go_and_change_with_schema_override"),
+    "transform script errors": By(f"{_SCRIPT}::test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink"),
+    "transform script batch_size": _BATCHES,
+    "transform script batch_flush_interval": _BATCHES,
+    "transform script parallelism": By(f"{_KNOBS}::test_a_script_node_runs_as_often_as_it_says"),
+    "transform script language": By(
+        f"{_SCRIPT}::test_production_typescript_with_a_schema_gives_seven_rows_and_sql_goes_on_with_them"
+    ),
+    "transform script script": By(f"{_SCRIPT}::test_a_script_without_a_function_is_found_without_spark"),
+    "transform script schema": By(
+        f"{_SCRIPT}::test_declared_columns_come_in_alphabetical_order_with_the_row_kind_behind"
+    ),
+    "transform sql parallelism": By("tests/engine/test_sql_flows.py::test_parallelism_of_a_sql_node_loses_nothing"),
+    "transform sql sql": By("tests/transforms/test_sql.py::test_sql_and_primary_key_are_required"),
+    "sink kafka parallelism": By(f"{_KAFKA_SINK}::test_changes_of_a_key_keep_their_order"),
+    "sink kafka topic": By(f"{_KAFKA_SINK}::test_an_existing_topic_stays_as_it_is"),
+    "sink kafka data_format": By(f"{_KAFKA_SINK}::test_header_and_value_carry_the_operation"),
+    "sink kafka topic_partitions": By(f"{_KAFKA_SINK}::test_a_key_of_several_columns_is_joined_by_colons"),
+    "sink kafka batch_size": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
+    "sink kafka batch_flush_interval": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
+    "sink kafka message_max_bytes": By(
+        "tests/sinks/test_kafka_trouble.py::test_a_large_message_is_written_when_it_is_allowed"
+    ),
+    "sink kafka compression": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
+    "sink kafka deduplicate": By(f"{_KAFKA_SINK}::test_changes_of_a_key_keep_their_order"),
+    "sink memory parallelism": By("tests/sinks/test_memory.py::test_the_table_holds_the_rows_of_all_instances"),
+    "sink memory exclude_gs_op": By("tests/sinks/test_memory.py::test_exclude_gs_op_leaves_the_operation_out"),
+    "sink postgres errors": By(
+        "tests/sinks/test_postgres_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
+    ),
+    "sink postgres batch_size": By(
+        f"{_POSTGRES}::test_batches_are_as_the_node_says_then_as_the_configuration_says_then_as_they_come"
+    ),
+    "sink postgres batch_flush_interval": By(
+        f"{_POSTGRES}::test_batches_are_as_the_node_says_then_as_the_configuration_says_then_as_they_come"
+    ),
+    "sink postgres parallelism": By(
+        "tests/sinks/test_postgres_pipeline.py::test_changes_end_the_same_however_many_instances_write"
+    ),
+    "sink postgres table": By(
+        "tests/sinks/test_postgres_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
+    ),
+    "sink postgres schema": By(
+        "tests/sinks/test_postgres_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
+    ),
+    "sink postgres on_conflict": By(f"{_POSTGRES}::test_on_conflict_nothing_keeps_the_first_row_that_no_delete_took"),
+    "sink postgres update_where": By(f"{_POSTGRES}::test_update_where_compares_new_with_stored"),
+    "sink postgres deduplicate": By(f"{_POSTGRES}::test_any_sequence_in_any_batches_ends_like_rows_one_at_a_time"),
+    "sink postgres evolve": By(
+        "tests/sinks/test_postgres_table.py::test_add_columns_adds_what_is_missing_and_keeps_the_rest"
+    ),
+    "sink postgres_aggregate errors": By(
+        f"{_AGGREGATES}::test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink"
+    ),
+    "sink postgres_aggregate batch_size": _BATCHES,
+    "sink postgres_aggregate batch_flush_interval": _BATCHES,
+    "sink postgres_aggregate parallelism": By(f"{_AGGREGATES}::test_sums_are_exact_however_many_instances_write"),
+    "sink postgres_aggregate schema": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original"),
+    "sink postgres_aggregate landing_table": By(f"{_AGGREGATE}::test_names_of_every_kind", "landing"),
+    "sink postgres_aggregate agg_table": By(f"{_AGGREGATE}::test_names_of_every_kind"),
+    "sink postgres_aggregate group_by": By(f"{_AGGREGATE}::test_one_row_for_everything"),
+    "sink postgres_aggregate aggregate": By(f"{_AGGREGATE}::test_all_functions_at_once"),
+    "sink postgres_aggregate deduplicate": By(
+        f"{_AGGREGATE}::test_of_one_key_and_operation_the_first_row_counts_however_they_come"
+    ),
+    "sink print batch_size": _BATCHES,
+    "sink print batch_flush_interval": _BATCHES,
+    "sink print parallelism": By(f"{_PRINT}::test_parallel_instances_share_one_limit"),
+    "sink print sample_every": By(f"{_PRINT}::test_sample_every_prints_every_nth_row_across_batches"),
+    "sink print num_records_before_stop": By(f"{_PRINT}::test_it_counts_rows_not_lines"),
+    "sink webhook batch_size": By(f"{_WEBHOOK}::test_every_row_arrives"),
+    "sink webhook batch_flush_interval": _BATCHES,
+    "sink webhook parallelism": By(f"{_WEBHOOK}::test_under_random_failures_and_stops_no_row_is_lost"),
+    "sink webhook url": By(f"{_WEBHOOK}::test_two_sinks_fail_together_when_one_does"),
+    "sink webhook headers": By(f"{_KNOBS}::test_headers_and_secret_of_a_webhook"),
+    "sink webhook secret_name": By(f"{_KNOBS}::test_headers_and_secret_of_a_webhook"),
+    "sink webhook one_row_per_request": By(f"{_WEBHOOK}::test_each_payload_form"),
+    "sink webhook payload_version": By(f"{_WEBHOOK}::test_each_payload_form"),
+    "sink webhook skip_on_error": By(
+        f"{_WEBHOOK}::test_with_skip_on_error_rows_that_are_answered_with_an_error_count_as_delivered"
+    ),
+}
+#: fields that are accepted and warn when they are set
+WARNS = {
+    "sink blackhole batch_size": 5,
+    "sink blackhole batch_flush_interval": "1s",
+    "sink blackhole parallelism": 2,
+}
