@@ -12,6 +12,7 @@ from streamling.engine.observed import Observed
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
+from streamling.spark.workers import worker_failure
 from streamling.sql.plan import ROW
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Rows:
             explained = operator.explain(error)
             if explained is not None:
                 return explained if str(node) in str(explained) else explained.context(str(node))
-        unexplained = StreamlingError("Spark could not run the plan", cause=error)
+        unexplained = worker_failure(error) or StreamlingError("Spark could not run the plan", cause=error)
         return unexplained if doing is None else unexplained.context(doing)
 
 
