@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -19,50 +19,82 @@ from streamling.engine.java import find_java
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 120
+#: of master and workers, as Spark's own scripts would start them
+_TUNING = ("-XX:TieredStopAtLevel=1",)
+
+
+class Cluster:
+    """A master, and workers that come and go."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str], cores: int, memory: str) -> None:
+        self._folder = folder
+        self._env = dict(env)
+        self._cores = cores
+        self._memory = memory
+        port = _free_port()
+        self.master = f"spark://{_HOST}:{port}"
+        self._log = folder / "master.log"
+        arguments = ("--host", _HOST, "--port", str(port), "--webui-port", "0")
+        self._processes = [_deployed("master.Master", arguments, self._env, self._log)]
+        _wait_for(self._log, "I have been elected leader", 1)
+
+    @property
+    def workers(self) -> list[subprocess.Popen[bytes]]:
+        """Those that were added, alive or not, in that order."""
+        return self._processes[1:]
+
+    def add_worker(self) -> subprocess.Popen[bytes]:
+        """Returns at once; `wait_for_workers` waits until the master knows it."""
+        number = len(self._processes)
+        arguments = ("--host", _HOST, "--webui-port", "0", "-d", str(self._folder / f"worker-{number}"))
+        size = ("-c", str(self._cores), "-m", self._memory, self.master)
+        worker = _deployed("worker.Worker", (*arguments, *size), self._env, self._folder / f"worker-{number}.log")
+        self._processes.append(worker)
+        return worker
+
+    def wait_for_workers(self) -> None:
+        """Until every worker that was ever added has registered."""
+        _wait_for(self._log, "Registering worker", len(self._processes) - 1)
+
+    def stop(self) -> None:
+        """Master and workers; a worker ends its executors before itself."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 @contextmanager
-def standalone_cluster(workers: int = 2, cores: int = 1, memory: str = "1024m") -> Iterator[str]:
-    """A master and its workers; gives the master's address. Everything has ended when the block ends."""
+def running_cluster(workers: int = 2, cores: int = 1, memory: str = "1024m", **variables: str) -> Iterator[Cluster]:
+    """A master and its workers, which see these environment variables. Everything has ended when the block ends."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-cluster-")))
         env = jvm_environment("local-cluster", os.environ) | executor_environment(find_java(os.environ), folder)
-        port = _free_port()
-        master = ("master.Master", "--host", _HOST, "--port", str(port), "--webui-port", "0")
-        log = stack.enter_context(_deployed(master, env, folder / "master.log"))
-        _wait_for(log, "I have been elected leader", 1)
-        for number in range(workers):
-            work = folder / f"worker-{number}"
-            worker = ("worker.Worker", "--host", _HOST, "--webui-port", "0", "-d", str(work), "-c", str(cores))
-            arguments = (*worker, "-m", memory, f"spark://{_HOST}:{port}")
-            stack.enter_context(_deployed(arguments, env, folder / f"worker-{number}.log"))
-        _wait_for(log, "Registering worker", workers)
-        yield f"spark://{_HOST}:{port}"
+        cluster = Cluster(folder, {**env, **variables}, cores, memory)
+        stack.callback(cluster.stop)
+        for _ in range(workers):
+            cluster.add_worker()
+        cluster.wait_for_workers()
+        yield cluster
 
 
-@contextmanager
-def _deployed(arguments: tuple[str, ...], env: dict[str, str], log: Path) -> Iterator[Path]:
+def _deployed(what: str, arguments: tuple[str, ...], env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
     command = jvm_command(
         find_java(os.environ), {"spark.driver.memory": "256m"}, tuple(spark_jars(spark_home())), debug=True
     )
-    *java, _gateway = command.line()
+    *java, _gateway = command.line(_TUNING)
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*java, f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
+        return subprocess.Popen(
+            [*java, f"org.apache.spark.deploy.{what}", *arguments],
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
         )
-    try:
-        yield log
-    finally:
-        process.terminate()  # a worker ends its executors before itself
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _wait_for(log: Path, words: str, times: int) -> None:

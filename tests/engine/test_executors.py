@@ -9,7 +9,6 @@ import pytest
 
 from streamling.engine.executors import executor_environment
 from streamling.engine.java import Java
-from tests.engine.cluster import standalone_cluster
 from tests.engine.script import run_python
 from tests.engine.test_java import fake_java
 
@@ -48,15 +47,6 @@ def run_distributed(master: str, conf: dict[str, str], cache_dir: Path, cwd: Pat
 @pytest.mark.slow
 def test_a_local_cluster_runs_python_on_its_executors(cache_dir: Path, tmp_path: Path) -> None:
     assert run_distributed("local-cluster[2,1,1024]", {}, cache_dir, tmp_path) == ("100 True False False", "")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_standalone_cluster_runs_python_on_its_executors(cache_dir: Path, tmp_path: Path) -> None:
-    conf = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    with standalone_cluster(workers=2) as master:
-        assert run_distributed(master, conf, cache_dir, tmp_path) == ("100 True False False", "")
     assert list(tmp_path.iterdir()) == []
 
 

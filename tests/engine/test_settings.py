@@ -41,6 +41,33 @@ def test_a_real_cluster_chooses_its_own_addresses() -> None:
     assert "spark.sql.shuffle.partitions" not in settings
 
 
+JARS = [Path("/cache/kafka.jar"), Path("/cache/avro.jar")]
+
+
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host"])
+def test_executors_get_the_connectors_besides_the_jars_of_the_user(master: str) -> None:
+    settings = spark_settings(master, {"spark.jars": "/mine/a.jar"}, SCRATCH, JARS)
+    assert settings["spark.jars"] == "/mine/a.jar,/cache/kafka.jar,/cache/avro.jar"
+
+
+def test_on_one_machine_the_class_path_is_enough() -> None:
+    assert "spark.jars" not in spark_settings("local[2]", {}, SCRATCH, JARS)
+
+
+def test_executors_run_in_the_locale_of_the_driver_with_a_safe_collector() -> None:
+    options = "spark.executor.extraJavaOptions"
+    assert spark_settings("yarn", {}, SCRATCH)[options] == "-Duser.language=en -Duser.country=US -XX:+UseParallelGC"
+    theirs = spark_settings("yarn", {options: "-XX:+UseZGC -Dx=1"}, SCRATCH)[options]
+    assert theirs == "-Duser.language=en -Duser.country=US -XX:+UseZGC -Dx=1"
+
+
+def test_python_workers_in_containers_of_yarn_use_no_unix_sockets() -> None:
+    setting = "spark.python.unix.domain.socket.enabled"
+    assert spark_settings("yarn", {}, SCRATCH)[setting] == "false"
+    assert spark_settings("spark://host:7077", {}, SCRATCH)[setting] == "true"
+    assert spark_settings("yarn", {setting: "true"}, SCRATCH)[setting] == "true"
+
+
 def test_variables_that_steer_spark_s_scripts_do_not_reach_the_jvm() -> None:
     hostile = {"SPARK_HOME": "/x", "SPARK_CONF_DIR": "/x", "PYSPARK_SUBMIT_ARGS": "x", "PYTHONSTARTUP": "/x"}
     env = jvm_environment("local", {**hostile, "HOME": "/home/me", "PYSPARK_PYTHON": "python2"})

@@ -21,10 +21,13 @@ from streamling.errors import StreamlingError
 from streamling.streams import stdout_for_data
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from streamling.config import AppConfig
     from streamling.engine.run import PipelineRun
     from streamling.engine.session import SparkRuntime
     from streamling.engine.timings import Timings
+    from streamling.engine.workers import WorkerCheck
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +147,12 @@ def _run(
             app.check_without_spark(run)
         with timings.phase("wait for Spark"):
             session = runtime.session()
+        workers = _check_workers(run, session, config) if not dry_run else None
         with timings.phase("analyse with Spark"):
             run.analyse(session)
+        if workers is not None:
+            with timings.phase("ask the workers"):
+                workers.wait(lambda: run.stop_reason is not None)
         if dry_run:
             log.info("%s: every plan can be built", pipeline.file)
         else:
@@ -153,6 +160,14 @@ def _run(
             with reported(run.metrics, config, metrics_file, os.environ):
                 _flow(run, runtime, timings, f"{pipeline.file} is running ({config.application_id})")
     return ExitCode.OK
+
+
+def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -> WorkerCheck | None:
+    """On a cluster, look at the workers while the pipeline is analysed."""
+    from streamling.engine.workers import WorkerCheck
+    from streamling.spark.master import is_local
+
+    return None if is_local(config.spark.master) else WorkerCheck(session, needs_python=run.needs_python_workers)
 
 
 def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: str) -> None:

@@ -18,8 +18,9 @@ from streamling.engine.arriving import ArrivingColumns, LeftOutColumns
 from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
+from streamling.pipeline.model import Node
 from streamling.plugins.context import Metrics, NodeContext, ignore_stop, nothing_to_await
-from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState
+from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState, NoTables
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.shared import Shared
 from streamling.spark.arrow_map import map_in_arrow
@@ -56,13 +57,19 @@ class ClusterPlacement:
 
     def place(self, built: Built) -> Operator[Any]:
         operator = built.operator
-        if built.node.dead_letters is not None:
+        if not runs_on_executors(built.node, type(operator)):
             return operator
         if isinstance(operator, Transform):
             return ExecutorTransform(operator, built)
-        if isinstance(operator, Sink) and operator.distributable:
-            return ExecutorSink(operator, built)
-        return operator
+        assert isinstance(operator, Sink)
+        return ExecutorSink(operator, built)
+
+
+def runs_on_executors(node: Node, kind: type[Operator[Any]]) -> bool:
+    """Whether Python workers of a cluster run ``node``."""
+    if node.dead_letters is not None:
+        return False
+    return issubclass(kind, Transform) or (issubclass(kind, Sink) and kind.distributable)
 
 
 def placement_for(master: str) -> Placement:
@@ -134,11 +141,13 @@ class ExecutorSink(FrameSink[Any]):
 
 def _by_key(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     """Rows of one key on one executor, in source order: a shuffle alone delivers them in any order, and the last
-    operation on a key has to win."""
+    operation on a key has to win. As many tasks as there are cores: in a stream Spark would make 200 of any batch."""
     from pyspark.sql import functions as f
 
+    tasks = frame.sparkSession.sparkContext.defaultParallelism
     numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id())
-    return numbered.repartition(*(f.col(quoted(name)) for name in key)).sortWithinPartitions(_ORDER).drop(_ORDER)
+    by_key = numbered.repartition(tasks, *(f.col(quoted(name)) for name in key))
+    return by_key.sortWithinPartitions(_ORDER).drop(_ORDER)
 
 
 # ── what executors run ───────────────────────────────────────────────────────────────────────────────────────
@@ -163,6 +172,8 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
         state=NoState(f"{context.name}: state is not available on executors"),
         metrics=_metrics(context),
         shared=Shared(),
+        tables=NoTables(f"{context.name}: dynamic tables are not available on executors"),
+        functions={},
         rejects=None,
         stopping=NeverStopping(),
         request_stop=ignore_stop,

@@ -13,6 +13,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.spark.errors import spark_error
+from streamling.spark.workers import worker_failure
 from streamling.sql.plan import ROW
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ class Rows:
             explained = operator.explain(error)
             if explained is not None:
                 return explained if str(node) in str(explained) else explained.context(str(node))
+        if (lost := worker_failure(error)) is not None:
+            return lost if doing is None else lost.context(doing)
         nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))
         return spark_error(error, ": ".join(filter(None, (doing or nodes, "Spark could not run the plan"))))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,17 +26,18 @@ from streamling.engine.build import Builder, Callbacks, Parts
 from streamling.engine.lane import QUEUE_LENGTH
 from streamling.engine.network import FrameSinkStep
 from streamling.engine.node_state import OwnState
-from streamling.engine.placement import placement_for
+from streamling.engine.placement import placement_for, runs_on_executors
 from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError
 from streamling.pipeline.configured import configured
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import Position, Progress
+from streamling.plugins.operators import Operator, Position, Progress
 from streamling.plugins.registry import Registry
 from streamling.plugins.rejects import Rejects
 from streamling.plugins.shared import Shared
 from streamling.plugins.side_outputs import LookupTable, SideOutput
+from streamling.spark.master import is_local
 from streamling.state.backend import StateBackend
 from streamling.telemetry.metrics import PIPELINE
 from streamling.telemetry.tags import add_own_labels, store_for
@@ -96,9 +97,20 @@ class PipelineRun:
     @property
     def connectors(self) -> frozenset[str]:
         """Spark connectors that the JVM has to be started with: what any node needs."""
-        types = [(node, self._registry.get(node.kind, node.type)) for node in self.pipeline]
-        runnable = [(node, found.operator) for node, found in types if found is not None and found.operator is not None]
-        return frozenset[str]().union(*(operator.connectors(node.options) for node, operator in runnable))
+        return frozenset[str]().union(*(kind.connectors(node.options) for node, kind in self._kinds()))
+
+    @property
+    def needs_python_workers(self) -> bool:
+        """Whether operators run in Python on the executors of a cluster."""
+        local = is_local(self._config.spark.master)
+        return not local and any(runs_on_executors(node, kind) for node, kind in self._kinds())
+
+    def _kinds(self) -> Iterator[tuple[Node, type[Operator[Any]]]]:
+        """Each node with its class, as far as this version can run it."""
+        for node in self.pipeline:
+            found = self._registry.get(node.kind, node.type)
+            if found is not None and found.operator is not None:
+                yield node, found.operator
 
     @property
     def bounded(self) -> bool:

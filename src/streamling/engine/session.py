@@ -48,6 +48,8 @@ class _Order:
     connectors: frozenset[str]
     timings: Timings
     record: bool
+    #: jars of the connectors, which executors need too
+    jars: tuple[Path, ...] = ()
 
 
 class SparkRuntime:
@@ -103,14 +105,14 @@ class SparkRuntime:
         line = command.line([*own, *(archive.record() if record else archive.use())])
         try:
             env = jvm_environment(master, os.environ, variables)
-            if master.startswith("local-cluster"):
+            if master.startswith("local-cluster") or master == "yarn":  # its client uploads the jars of a Spark home
                 env |= executor_environment(java, scratch.path)
             jvm = Jvm(line, env, scratch.path, debug=debug, locks=[scratch.lock])
         except BaseException:
             scratch.remove()
             raise
         order.timings.mark("JVM launched")
-        return cls(jvm, scratch, archive, order)
+        return cls(jvm, scratch, archive, replace(order, jars=tuple(jars)))
 
     def session(self) -> SparkSession:
         """The session, once it is there. Raises a `StreamlingError` when Spark could not start."""
@@ -186,7 +188,7 @@ class SparkRuntime:
             with self._order.timings.phase("wait for the JVM"):
                 gateway = self._jvm.gateway()
             with self._order.timings.phase("build the session"):
-                settings = spark_settings(self._order.master, self._order.conf, self.scratch)
+                settings = spark_settings(self._order.master, self._order.conf, self.scratch, self._order.jars)
                 session = _build_session(gateway, settings)
             self._order.timings.mark("session ready")
         except StreamlingError as error:

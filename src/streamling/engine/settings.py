@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from streamling.engine.cluster import executor_settings
 from streamling.spark.master import is_local, local_cores, on_this_machine
 
 LOOPBACK = "127.0.0.1"
@@ -62,14 +63,18 @@ _SAFE = {
 _SOCKET_PATH, _SOCKET_NAME = 103, len("/.00000000-0000-0000-0000-000000000000.sock")
 
 
-def spark_settings(master: str, conf: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """Everything the session is built with. For temporary files Spark takes the JVM's own folder: no setting."""
+def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Sequence[Path] = ()) -> dict[str, str]:
+    """Everything the session is built with; ``jars`` go to the executors. For temporary files Spark takes the JVM's own
+    folder: no setting."""
     settings = {
         **_ALWAYS,
         "spark.master": master,
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
-        # 74 instead of 212 ms per `mapInArrow` trigger; loopback TCP where the path would be too long.
-        "spark.python.unix.domain.socket.enabled": str(len(str(scratch)) <= _SOCKET_PATH - _SOCKET_NAME).lower(),
+        # 74 instead of 212 ms per `mapInArrow` trigger; loopback TCP where the path would be too long, as those of
+        # YARN's containers are.
+        "spark.python.unix.domain.socket.enabled": str(
+            len(str(scratch)) <= _SOCKET_PATH - _SOCKET_NAME and master != "yarn"
+        ).lower(),
     }
     if is_local(master):
         settings["spark.sql.shuffle.partitions"] = str(local_cores(master, os.cpu_count() or 1))
@@ -83,4 +88,6 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path) -> dict[
             "spark.authenticate": "true",
             "spark.authenticate.secret": secrets.token_hex(32),
         }
-    return {**settings, **{key: str(value) for key, value in conf.items()}, **_SAFE, "spark.master": master}
+    settings |= {key: str(value) for key, value in conf.items()}
+    executors = {} if is_local(master) else executor_settings(settings, jars)
+    return {**settings, **executors, **_SAFE, "spark.master": master}

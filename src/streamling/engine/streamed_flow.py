@@ -156,7 +156,7 @@ class StreamedFlow(Flow):
             batch = Rows(frame.sparkSession, frame=frame, lineage=rows.lineage, producer=self.name, took=rows.took)
             self._on_batch(lambda: deliver(batch), counts, scratch, number)
 
-        writer = rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", str(scratch))
+        writer = rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", scratch.as_uri())
         query = writer.start()
         counts.started(query)
         return query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 from streamling.errors import StreamlingError
@@ -55,6 +55,22 @@ class NoState:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
+        raise StreamlingError(self._reason)
+
+
+class NoTables(Mapping[str, Any]):
+    """Refuses every access with ``reason``: the dynamic tables belong to the driver's process."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __getitem__(self, name: str) -> Any:
+        raise StreamlingError(self._reason)
+
+    def __iter__(self) -> Iterator[str]:
+        raise StreamlingError(self._reason)
+
+    def __len__(self) -> int:
         raise StreamlingError(self._reason)
 
 

@@ -1,0 +1,19 @@
+"""One cluster for all tests of this folder: each start takes seconds and half a gigabyte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engine.cluster import Cluster, running_cluster
+
+#: Executors live for seconds here: no time for the second compiler. And in their locale the upper case of i is İ.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Duser.language=tr -Duser.country=TR"
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Two workers with one core each."""
+    with running_cluster(JDK_JAVA_OPTIONS=JAVA_OPTIONS) as running:
+        yield running

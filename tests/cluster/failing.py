@@ -1,0 +1,123 @@
+"""Pipelines that fail in a node, one after the other on one session, and what the user is told about each.
+
+One argument, JSON: the master, the folder with the files, the Postgres DSN, the port of the endpoint, the names of the
+cases, and Pythons that the workers are to be asked with. Prints the errors as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from streamling.config import AppConfig
+from streamling.config.model import default_cache_dir
+from streamling.engine.run import PipelineRun
+from streamling.engine.session import SparkRuntime
+from streamling.engine.workers import WorkerCheck
+from streamling.errors import StreamlingError
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.loader import load_plugins
+from streamling.plugins.registry import Registry
+from streamling.plugins.testing.bench import wait_for_end
+from streamling.state.memory import MemoryState
+
+PLUGINS = Path(__file__).with_name("breaking.py")
+
+ORDERS = {"type": "file", "path": "orders", "format": "csv", "mode": {"type": "bounded"}, "primary_key": "id"}
+NOWHERE = {"type": "blackhole", "from": "node"}
+
+_SCRIPT = "function process(row) { if (row.id == 77) { throw new Error('no 77 here'); } return row; }"
+
+#: case → the nodes behind the source ``orders``; the one at fault is called ``node``
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "script": (
+        {"node": {"type": "script", "from": "orders", "language": "js", "primary_key": "id", "script": _SCRIPT}},
+        {"out": NOWHERE},
+    ),
+    "plugin": ({"node": {"type": "breaking.raises", "from": "orders"}}, {"out": NOWHERE}),
+    "handler": (
+        {"node": {"type": "handler", "from": "orders", "primary_key": "id", "url": "http://127.0.0.1:$port/none"}},
+        {"out": NOWHERE},
+    ),
+    "cast": (
+        {"node": {"type": "sql", "primary_key": "id", "sql": "SELECT id, CAST(item AS INT) AS n FROM orders"}},
+        {"out": NOWHERE},
+    ),
+    "function": (
+        {"node": {"type": "sql", "primary_key": "id", "sql": "SELECT id, breaking_function(id) AS n FROM orders"}},
+        {"out": NOWHERE},
+    ),
+    "constraint": (
+        {},
+        {"node": {"type": "postgres", "from": "orders", "schema": "$schema", "table": "limited"}},
+    ),
+    "plugin sink": ({}, {"node": {"type": "breaking.full", "from": "orders"}}),
+    "module": ({"node": {"type": "breaking.imports", "from": "orders"}}, {"out": NOWHERE}),
+    "exit": ({"node": {"type": "breaking.exits", "from": "orders"}}, {"out": NOWHERE}),
+}
+
+
+def main(master: str, folder: str, dsn: str, port: int, cases: list[str], pythons: dict[str, str]) -> None:
+    os.chdir(folder)
+    parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    server = {"host": parts["host"], "port": int(parts["port"]), "user": parts["user"], "db": parts["dbname"]}
+    config = AppConfig.model_validate(
+        {
+            "spark": {"master": master},
+            "postgres_sink": {**server, "sslmode": "disable"},
+        }
+    )
+    # the first failure counts: trying again is Spark's business, and takes time
+    conf = {"spark.task.maxFailures": "1"}
+    runtime = SparkRuntime.start(master=master, conf=conf, cache_dir=default_cache_dir(os.environ), quick=True)
+    try:
+        found = {name: _failure(runtime, config, name, port) for name in cases}
+        found |= {name: _refused(runtime, path) for name, path in pythons.items()}
+        print(json.dumps(found))
+    finally:
+        runtime.stop()
+
+
+def _refused(runtime: SparkRuntime, python: str) -> dict[str, Any] | None:
+    """What is said about workers whose Python is ``python``; None: nothing."""
+    session = runtime.session()
+    session.sparkContext.pythonExec = python
+    try:
+        WorkerCheck(session, needs_python=True).wait(lambda: False)
+    except StreamlingError as error:
+        return _told(error)
+    return None
+
+
+def _told(error: StreamlingError) -> dict[str, Any]:
+    return {
+        "message": str(error),
+        "causes": list(error.causes()),
+        "remedy": error.remedy,
+        "flags": [error.internal, error.retriable],
+    }
+
+
+def _failure(runtime: SparkRuntime, config: AppConfig, name: str, port: int) -> dict[str, Any]:
+    transforms, sinks = CASES[name]
+    text = json.dumps({"sources": {"orders": ORDERS}, "transforms": transforms, "sinks": sinks})
+    registry = load_plugins(Registry.builtin(), PLUGINS)
+    text = text.replace("$port", str(port)).replace("$schema", "failing")
+    pipeline = parse_pipeline(text, registry=registry, config=config)
+    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
+    try:
+        run.analyse(runtime.session())
+        run.start()
+        wait_for_end(run)
+    except StreamlingError as error:
+        return _told(error)
+    raise AssertionError(f"{name} ended well")
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))

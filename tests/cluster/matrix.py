@@ -1,0 +1,179 @@
+"""What the pipelines of the matrix read, how the command runs them, and what they have written."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+from fastavro import writer
+from psycopg import sql
+from pyarrow import parquet
+
+from streamling.dev.avro import decode
+from streamling.dev.topics import Message, consume
+from tests.endpoint import Endpoint, Reply, Request
+from tests.recovery.accounts import SCHEMA as ACCOUNT
+from tests.sources.kafka_driver import Topic, framed
+
+HERE = Path(__file__).parent
+PLUGINS = HERE.parent / "engine" / "spreading.py"
+
+_ITEMS = ["tea", "ïnk", "rice", "jam", "ıslak"]
+_WIDE = 2**255 - 12345
+_SUPPLY = {
+    "type": "record",
+    "name": "supply",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "supply", "type": {"type": "bytes", "logicalType": "decimal", "precision": 78, "scale": 0}},
+    ],
+}
+
+
+def write_files(data: Path) -> None:
+    """Several files of each format, so that there is something to divide."""
+    for format in ("orders", "events", "balances", "supplies"):
+        (data / format).mkdir(parents=True)
+    for part in range(4):
+        ids = range(part * 50, part * 50 + 50)
+        orders = [f"{id},{_ITEMS[id % 5]},{id % 7}.5,{id}" for id in ids]
+        (data / "orders" / f"{part}.csv").write_text("\n".join(["id,item,price,quantity", *orders]) + "\n")
+        events = [json.dumps({"id": id, "kind": f"k{id % 3}", "tags": ["a", str(id)]}) for id in ids]
+        (data / "events" / f"{part}.json").write_text("\n".join(events) + "\n")
+        amounts = pa.array([Decimal(10**50 + id) / 100 for id in ids], pa.decimal256(60, 2))
+        balances = pa.table({"id": pa.array(ids, pa.int64()), "amount": amounts})
+        parquet.write_table(balances, data / "balances" / f"{part}.parquet")
+        with (data / "supplies" / f"{part}.avro").open("wb") as file:
+            writer(file, _SUPPLY, [{"id": id, "supply": _unscaled(_WIDE // 4 + id)} for id in ids])
+
+
+def _unscaled(number: int) -> Any:
+    return number.to_bytes(33, "big", signed=True)
+
+
+def fill_topics(accounts: Topic, clicks: Topic) -> None:
+    chance = random.Random(11)
+    id = accounts.register(ACCOUNT)
+    rows = [{"id": n % 80, "owner": f"ö{chance.randrange(100)}", "cents": n} for n in range(400)]
+    ops = ["d" if chance.random() < 0.1 else "u" for _ in rows]
+    accounts.send(
+        *(
+            Message(framed(id, ACCOUNT, row), headers=(("dbz.op", op.encode()),), partition=row["id"] % 2)
+            for row, op in zip(rows, ops, strict=True)
+        )
+    )
+    good = [{"id": n, "page": f"/{n % 9}", "balance": str(2**256 - 1 - n)} for n in range(200)]
+    texts = [json.dumps(row) for row in good]
+    texts[::40] = ["no JSON", '{"id": "x"}', '{"id": 1, "page": 2, "balance": "-1"}', "[]", "7"]
+    clicks.send(*(Message(text.encode(), partition=n % 2) for n, text in enumerate(texts)))
+
+
+def answer(request: Request) -> Reply:
+    if request.path.endswith("/hook"):
+        return Reply()
+    return Reply.of([{**row, "score": row["id"] * 2} for row in request.rows])
+
+
+@dataclass
+class Run:
+    """One pipeline at one master: a folder, a Postgres schema and topics of its own."""
+
+    place: str
+    folder: Path
+    master: str
+    data: Path
+    endpoint: Endpoint
+    services: dict[str, str]
+
+    def command(self, pipeline: str) -> tuple[list[str], dict[str, Any]]:
+        """The command line and how it is started; ``spark.master`` is all that depends on the cluster."""
+        values = {
+            "place": self.place,
+            "data": str(self.data),
+            "folder": str(self.folder / "out"),
+            "endpoint": f"http://127.0.0.1:{self.endpoint.port}/{self.place}",
+        }
+        (self.folder / "out").mkdir(parents=True, exist_ok=True)
+        text = Template((HERE / pipeline).read_text()).substitute(values)
+        (self.folder / pipeline).write_text(text)
+        env = {
+            **os.environ,
+            **self.services,
+            "STREAMLING__PLUGIN__PATH": str(PLUGINS),
+            "STREAMLING__SPARK__MASTER": self.master,
+            "STREAMLING__CHECKPOINT_INTERVAL_SEC": "2",
+        }
+        line = [sys.executable, "-m", "streamling", "run", pipeline, "--metrics-file", f"{pipeline}.prom"]
+        return line, {"cwd": self.folder, "env": env, "text": True}
+
+    def run(self, pipeline: str) -> str:
+        """To its end; returns what it printed."""
+        line, how = self.command(pipeline)
+        done = subprocess.run(line, **how, capture_output=True, timeout=300, check=False)
+        (self.folder / f"{pipeline}.log").write_text(done.stderr)
+        assert done.returncode == 0, done.stderr[-6000:]
+        return done.stdout
+
+    # ── results ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def table(self, dsn: str, name: str, columns: str = "*") -> list[tuple[Any, ...]]:
+        """All rows in the order of their text; none when there is no such table."""
+        query = sql.SQL("SELECT {} FROM {}").format(sql.SQL(columns), sql.Identifier(self.place, name))  # type: ignore[arg-type]
+        with psycopg.connect(dsn) as connection:
+            try:
+                return sorted(connection.execute(query).fetchall(), key=repr)
+            except psycopg.errors.UndefinedTable:
+                return []
+
+    def hooked(self) -> list[dict[str, Any]]:
+        """Rows that the webhook got, each once: delivery is at least once."""
+        requests = [one for one in list(self.endpoint.accepted) if one.path.endswith(f"/{self.place}/hook")]
+        return _distinct([row for request in requests for row in request.rows])
+
+    def written(self) -> list[dict[str, Any]]:
+        """Rows in the folder of the plugin's sink, without the process that made them."""
+        lines = [line for file in (self.folder / "out").iterdir() for line in file.read_text().splitlines()]
+        rows = [json.loads(line) for line in lines]
+        return _distinct([{key: value for key, value in row.items() if key != "pid"} for row in rows])
+
+    def workers(self) -> set[int]:
+        """Processes that the plugin's transform ran in."""
+        lines = [line for file in (self.folder / "out").iterdir() for line in file.read_text().splitlines()]
+        return {json.loads(line)["pid"] for line in lines}
+
+    def json_topic(self, brokers: str, name: str) -> list[Any]:
+        return _distinct([json.loads(message.value or b"null") for message in consume(brokers, name)])
+
+    def avro_topic(self, topic: Topic, name: str) -> list[Any]:
+        """The last value of each key, with its operation."""
+        last = {}
+        for message in consume(topic.kafka.brokers, name):
+            row = decode(topic.registry, message.value or b"")
+            last[row["id"]] = (row, message.header("dbz.op"))
+        return sorted(last.items())
+
+    def counted(self, pipeline: str, *names: str) -> dict[str, float]:
+        """Series of these metrics by node, out of the file that the run wrote."""
+        found: dict[str, float] = {}
+        for line in (self.folder / f"{pipeline}.prom").read_text().splitlines():
+            series, _, value = line.rpartition(" ")
+            name, _, labels = series.partition("{")
+            if name in names:
+                node = re.findall(r'\bid="([^"]*)"', labels)[0]
+                found[f"{name} {node}"] = found.get(f"{name} {node}", 0) + float(value)
+        return found
+
+
+def _distinct(rows: list[Any]) -> list[Any]:
+    return [json.loads(text) for text in sorted({json.dumps(row, sort_keys=True) for row in rows})]
