@@ -66,5 +66,8 @@ def test_other_failures_are_not_explained():
     assert worker_failure(TASK + "org.apache.kafka.common.errors.TimeoutException: no answer") is None
 
 
-def test_a_failure_that_names_no_task_is_one_of_the_cluster():
-    assert str(worker_failure("Python worker exited unexpectedly (crashed)")).startswith("a worker of the cluster: ")
+def test_failures_in_the_driver_are_not_blamed_on_a_worker():
+    said = "Python worker exited unexpectedly (crashed)"
+    assert worker_failure(said) is None
+    local = "Lost task 0.0 in stage 1.0 (TID 1) (localhost executor driver): "
+    assert worker_failure(local + said) is None
