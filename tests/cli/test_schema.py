@@ -5,7 +5,7 @@ import json
 
 def test_the_schema_goes_to_stdout_as_json(project):
     schema = json.loads(project.call("schema").out)
-    assert schema["required"] == ["sources", "transforms", "sinks"]
+    assert schema["required"] == ["sources", "sinks"]
 
 
 def test_the_schema_goes_to_a_file_and_the_way_to_use_it_is_told(project):

@@ -7,6 +7,7 @@ import sys
 import click
 
 from streamling.cli.errors import ExitCode
+from streamling.cli.options import COMPLETION_VARIABLE
 
 _INSTALL = {
     "bash": "echo 'eval \"$(streamling completion bash)\"' >> ~/.bashrc",
@@ -37,7 +38,7 @@ def completion(shell: str) -> int:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    script = kind(cli, {}, "streamling", "_STREAMLING_COMPLETE")
+    script = kind(cli, {}, "streamling", COMPLETION_VARIABLE)
     # not script.source(): it starts a bash to look at its version
     click.echo(script.source_template % script.source_vars())
     if sys.stdout.isatty():

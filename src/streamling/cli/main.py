@@ -17,7 +17,7 @@ import click
 
 from streamling import __version__
 from streamling.cli.errors import ExitCode, exit_code, render
-from streamling.cli.options import no_such_command, yaml_completions
+from streamling.cli.options import COMPLETION_VARIABLE, no_such_command, yaml_completions
 from streamling.errors import StreamlingError
 from streamling.streams import safe_streams
 
@@ -156,6 +156,8 @@ def _main(args: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except SystemExit as error:  # of a plugin or a library; ours return their exit codes
+        if COMPLETION_VARIABLE in os.environ:  # click ends the process once it has answered the shell
+            return int(error.code or 0)
         _tell(
             StreamlingError("the process was to be ended by code that is not ours", cause=error),
             debug="--debug" in args,

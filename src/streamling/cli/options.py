@@ -13,6 +13,9 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+#: set by the shell script of `streamling completion` to ask for words
+COMPLETION_VARIABLE = "_STREAMLING_COMPLETE"
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: last paragraph of a help page; the first character keeps click from joining the lines
