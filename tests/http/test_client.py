@@ -61,19 +61,47 @@ def test_a_redirect_on_the_same_host_is_followed_with_the_body(status):
     assert [request.path for request in server.requests] == ["/rows", "/new"]
 
 
-@pytest.mark.parametrize("location", ["http://localhost:1/x", "//169.254.169.254/latest", "ftp://127.0.0.1/x"])
-def test_a_redirect_to_another_host_is_refused(location):
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize(
+    ("location", "origin"),
+    [
+        ("http://localhost:{port}/x", "http://localhost:{port}"),
+        ("//169.254.169.254/latest", "http://169.254.169.254:80"),
+        ("http://127.0.0.1:{other}/rows", "http://127.0.0.1:{other}"),
+        ("https://127.0.0.1:{other}/rows", "https://127.0.0.1:{other}"),
+        ("http://127.0.0.1/rows?token=t0ken", "http://127.0.0.1:80"),
+        ("http://me:pa55@127.0.0.1:{other}/rows", "http://127.0.0.1:{other}"),
+    ],
+)
+def test_a_redirect_to_another_origin_is_refused_and_nothing_is_sent_there(status, location, origin):
+    with endpoint(echo) as other:
+        moved = location.replace("{other}", str(other.port))
+        reply = lambda request: Reply(status, headers={"Location": moved.replace("{port}", str(server.port))})  # noqa: E731
+        with endpoint(reply) as server, pytest.raises(StreamlingError, match="which is not followed") as raised:
+            post(server.url)
+    expected = origin.replace("{other}", str(other.port)).replace("{port}", str(server.port))
+    assert f"is redirected from http://127.0.0.1:{server.port} to {expected}," in str(raised.value)
+    assert "t0ken" not in str(raised.value)
+    assert "pa55" not in str(raised.value)
+    assert not raised.value.retriable
+    assert not other.requests
+
+
+def test_a_redirect_from_https_to_http_is_refused(monkeypatch, tmp_path):
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with endpoint(echo) as plain, tls_endpoint(authority, "127.0.0.1") as server:
+        server.answer = lambda request: Reply(307, headers={"Location": f"http://127.0.0.1:{server.port}/rows"})
+        with pytest.raises(StreamlingError, match=r"redirected from https://127.* to http://127.*not followed"):
+            post(server.url)
+    assert not plain.requests
+
+
+@pytest.mark.parametrize("location", ["http://[::1/", "ftp://127.0.0.1/x", "file:///etc/passwd"])
+def test_a_redirect_to_no_address_is_refused(location):
     with (
         endpoint(lambda request: Reply(307, headers={"Location": location})) as server,
-        pytest.raises(StreamlingError, match="redirected to another host") as raised,
-    ):
-        post(server.url)
-    assert not raised.value.retriable
-
-
-def test_a_redirect_to_no_address_is_refused():
-    with (
-        endpoint(lambda request: Reply(307, headers={"Location": "http://[::1/"})) as server,
         pytest.raises(StreamlingError, match="redirected to what is no address") as raised,
     ):
         post(server.url)

@@ -168,7 +168,7 @@ def test_what_comes_after_an_answer_is_no_answer_to_the_next_request():
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "the answer is not HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "the answer is not HTTP"),
         (b"HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the answer is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "the head of the answer has more than 65536 bytes"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "the answer has more than 65536 bytes beside its body"),
     ],
 )
 def test_an_answer_that_is_none_may_come_right_later(text, reason):

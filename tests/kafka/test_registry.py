@@ -12,6 +12,8 @@ import pytest
 from streamling.config.sections import Kafka
 from streamling.errors import StreamlingError
 from streamling.kafka.registry import SchemaRegistry
+from tests.http.raw import MOST_BYTES, raw_server
+from tests.http.test_corpus import CASES as HOSTILE
 
 _SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
 _WIDER = {**_SCHEMA, "fields": [*_SCHEMA["fields"], {"name": "n", "type": "int", "default": 0}]}  # type: ignore[misc]
@@ -23,6 +25,8 @@ class _Scripted(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.status, self.body = 200, b"{}"
         self.asked: list[tuple[str, str | None]] = []
+        #: where the first request is sent on to
+        self.location = ""
         super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
@@ -34,11 +38,17 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Scripted
 
     def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.asked.append((self.path, self.headers.get("Authorization")))
-        self.send_response(self.server.status)
+        moved = self.server.location and self.path != self.server.location
+        self.send_response(200 if self.server.location and not moved else self.server.status)
+        if moved:
+            self.send_header("Location", self.server.location)
         self.send_header("Content-Length", str(len(self.server.body)))
         self.end_headers()
         self.wfile.write(self.server.body)
+
+    do_POST = do_GET  # noqa: N815
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -46,8 +56,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def scripted() -> Iterator[_Scripted]:
+    yield from _serving()
+
+
+@pytest.fixture
+def other() -> Iterator[_Scripted]:
+    yield from _serving()
+
+
+def _serving() -> Iterator[_Scripted]:
     server = _Scripted()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server
     server.shutdown()
@@ -105,6 +124,95 @@ def test_a_registry_that_is_away_is_retriable(scripted: _Scripted) -> None:
         client.by_id(1)
     assert caught.value.retriable
     assert "pw-2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.get("name") or str(case["sends"])[:60])
+def test_a_hostile_answer_is_an_error_in_time(case: dict[str, Any]) -> None:
+    with (
+        raw_server(case["sends"], closes=case.get("closes", False)) as server,
+        pytest.raises(StreamlingError) as caught,
+    ):
+        SchemaRegistry(server.url, timeout=0.5).by_id(1)
+    assert server.url in str(caught.value)
+    if "drip" in str(case["sends"]):
+        assert "does not answer: no answer within 0.5 s" in str(caught.value)
+
+
+def test_an_endless_answer_is_not_read_to_its_end() -> None:
+    parts = ["HTTP/1.1 200 OK\r\n\r\n", {"endless": '{"schema": "'}]
+    with (
+        raw_server(parts) as server,
+        pytest.raises(StreamlingError, match="answered with more than 16777216 bytes when asked for") as caught,
+    ):
+        SchemaRegistry(server.url).by_id(1)
+    assert not caught.value.retriable
+    assert server.sent < MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [[], "x", 7, {}, {"id": 1}, {"id": "1", "schema": "{}"}, {"id": 1, "schema": {"type": "long"}}],
+)
+def test_an_answer_of_another_form_is_told(scripted: _Scripted, answer: Any) -> None:
+    scripted.body = json.dumps(answer).encode()
+    client = SchemaRegistry(scripted.url)
+    with pytest.raises(StreamlingError, match="in an unexpected form when asked for the subject 's'") as caught:
+        client.latest("s")
+    assert not caught.value.internal
+
+
+@pytest.mark.parametrize("answer", ["x", {}, ["latest"], [1, None]])
+def test_versions_of_another_form_are_told(scripted: _Scripted, answer: Any) -> None:
+    scripted.body = json.dumps(answer).encode()
+    with pytest.raises(StreamlingError, match="in an unexpected form when asked for the subject 's'"):
+        SchemaRegistry(scripted.url).versions("s")
+
+
+def test_a_schema_nested_without_end_is_told(scripted: _Scripted) -> None:
+    deep = '{"type":"array","items":' * 5000 + '"long"' + "}" * 5000
+    scripted.body = json.dumps({"schema": deep}).encode()
+    with pytest.raises(StreamlingError, match="the schema with id 1 is nested too deeply"):
+        SchemaRegistry(scripted.url).by_id(1)
+    scripted.body = b"[" * 100_000
+    with pytest.raises(StreamlingError, match="did not answer with JSON"):
+        SchemaRegistry(scripted.url).by_id(2)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_credentials_do_not_follow_a_redirect_to_another_origin(
+    scripted: _Scripted, other: _Scripted, status: int, host: str
+) -> None:
+    scripted.status, scripted.location = status, f"http://{host}:{other.server_port}/schemas/ids/1?token=t0ken"
+    client = SchemaRegistry(scripted.url, username="alice", password="secret-1")
+    with pytest.raises(StreamlingError, match="which is not followed") as caught:
+        client.by_id(1)
+    assert f"to {scripted.url} is redirected to http://{host}:{other.server_port}," in str(caught.value)
+    assert not caught.value.retriable
+    assert not other.asked
+    for secret in ("secret-1", "t0ken"):
+        assert secret not in str(caught.value)
+
+
+def test_a_redirect_within_the_registry_is_followed(scripted: _Scripted) -> None:
+    scripted.body = json.dumps({"schema": json.dumps(_SCHEMA)}).encode()
+    scripted.status, scripted.location = 302, "/moved/schemas/ids/1"
+    assert SchemaRegistry(scripted.url, username="alice", password="pw").by_id(1).schema == _SCHEMA
+    assert [path for path, _ in scripted.asked] == ["/schemas/ids/1", "/moved/schemas/ids/1"]
+
+
+def test_the_body_of_a_redirect_is_not_read() -> None:
+    parts = ["HTTP/1.1 302 Found\r\nLocation: /again\r\n\r\n", {"endless": "xxxxxxxxxxxxxxxx"}]
+    with raw_server(parts) as server, pytest.raises(StreamlingError, match="answered 302"):
+        SchemaRegistry(server.url).by_id(1)
+    assert server.sent < MOST_BYTES
+
+
+def test_what_is_registered_is_never_redirected(scripted: _Scripted) -> None:
+    scripted.status, scripted.location = 302, "/moved"
+    with pytest.raises(StreamlingError, match="answered 302 when asked for the subject 's'"):
+        SchemaRegistry(scripted.url).register("s", _SCHEMA)
+    assert len(scripted.asked) == 1
 
 
 def test_something_else_than_json_is_told(scripted: _Scripted) -> None:

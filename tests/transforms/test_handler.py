@@ -236,6 +236,25 @@ def test_an_answer_beyond_the_limit_is_an_error():
     assert "answered with more than 1000 bytes" in str(error)
 
 
+def test_an_answer_of_more_values_than_allowed_is_an_error():
+    with endpoint(lambda request: Reply(text=b'[{"id":1}' + b',{"id":1}' * 300 + b"]")) as server:
+        made = bench(server)
+        made.config = {"external_http_handler": {"max_response_values": 900}}
+        error = made.failure(batches(1))
+    assert "answer has more than 900 values" in str(error)
+    assert "max_response_values" in (error.remedy or "")
+
+
+def test_answers_of_many_rows_are_put_together_in_order():
+    def many(request: Request) -> Reply:
+        return Reply.of([{"id": row["id"] * 9000 + n, "name": "x"} for row in request.rows for n in range(9000)])
+
+    with endpoint(many) as server:
+        made = bench(server, one_row_per_request=True)
+        made.finish(batches(5))
+    assert [row["id"] for row in made.book] == list(range(45_000))
+
+
 def test_columns_come_go_and_change_with_schema_override():
     def answer(request: Request) -> Reply:
         return Reply.of([{"id": str(row["id"]), "score": "12.50", "ignored": 1} for row in request.json])
@@ -544,14 +563,14 @@ def test_secrets_are_in_no_message():
 # ── rows that the endpoint refuses ───────────────────────────────────────────────────────────────────────────
 
 
-def _with_dead_letters(server: Endpoint, **options: Any) -> PipelineRun:
+def _with_dead_letters(server: Endpoint, limits: Mapping[str, Any] | None = None, **options: Any) -> PipelineRun:
     handler = {"type": "handler", "from": "rows", "primary_key": "id", "url": server.url, "errors": {"to": "bad"}}
     nodes = {
         "sources": {"rows": {"type": "numbers", "rows": 40, "batch": 20, "primary_key": "id"}},
         "transforms": {"asked": {**handler, **options}},
         "sinks": {"out": {"type": "memory", "from": "asked"}, "bad": {"type": "memory"}},
     }
-    return PipelineBench(NoSpark()).run(json.dumps(nodes))
+    return PipelineBench(NoSpark()).run(json.dumps(nodes), external_http_handler=limits or {})
 
 
 def picky(request: Request) -> Reply:
@@ -573,6 +592,14 @@ def test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink(one_row):
     assert "no sevens" in seven["error"]
     assert "for column 'id' of row 1, expected int64" in nine["error"]
     assert nine["payload"] == '{"id":9,"name":"n9","_gs_op":"i"}'
+
+
+def test_where_an_answer_has_too_many_values_fewer_rows_are_sent():
+    with endpoint(echo) as server:
+        run = _with_dead_letters(server, limits={"max_response_values": 40})
+    assert run.table("out")["id"].to_pylist() == list(range(40))
+    assert run.table("bad").num_rows == 0
+    assert max(len(request.rows) for request in server.requests) > 5
 
 
 def test_an_endpoint_that_knows_nobody_refuses_no_rows():

@@ -150,7 +150,10 @@ class HttpHandler(Section):
     max_request_bytes: int = Field(
         default=64 * 1024 * 1024, ge=1, description="Longest request; a batch is cut accordingly."
     )
-    max_response_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Longest answer.")
+    max_response_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Longest answer, also when unpacked.")
+    max_response_values: int = Field(
+        default=5_000_000, ge=1, description="JSON values (objects, arrays, fields) in an answer to a handler at most."
+    )
 
 
 class WasmScript(Section):

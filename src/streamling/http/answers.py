@@ -13,18 +13,26 @@ from streamling.types.from_json import UnfitValue, arrow_column, parse_json
 from streamling.types.spark import sql_type, to_carriers
 
 _KINDS: Final = ("i", "u", "d")
+#: Rows of several answers that wait as Python objects, which take several times the memory of Arrow.
+_MOST_WAITING: Final = 20_000
+#: characters that stand before a value, or may: inside of texts they count too, which makes the count an upper bound
+_STARTING_VALUES: Final = (b",", b":", b"[", b"{")
 _KIND_NAMES: Final = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
 
 
 class Answers:
     """Collects the answers to one batch. Rows of an answer take the place of those that were sent."""
 
-    def __init__(self, schema: pa.Schema, *, version: int, key: Sequence[str]) -> None:
+    def __init__(self, schema: pa.Schema, *, version: int, key: Sequence[str], most_values: int) -> None:
         self._schema = schema
         self._version = version
         self._key = key
+        self._most_values = most_values
         self._rows: list[dict[str, Any]] = []
         self._kinds: list[str] = []
+        self._batches: list[pa.RecordBatch] = []
+        #: rows in the batches
+        self._count = 0
 
     def add(self, text: bytes, sent: Sequence[str]) -> None:
         """The answer ``text`` to rows of the kinds ``sent``. Empty or null: no rows."""
@@ -33,14 +41,27 @@ class Answers:
             data = self._data(row, number)
             self._kinds.append(self._kind(row, data, number, len(rows), sent))
             self._rows.append(data)
+        if len(self._rows) > _MOST_WAITING:
+            self._convert()
 
     def batch(self) -> pa.RecordBatch:
+        self._convert()
+        return self._batches[0] if len(self._batches) == 1 else pa.concat_batches(self._batches)
+
+    def _convert(self) -> None:
         columns = [self._column(field) for field in self._schema]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        self._count += len(self._rows)
+        self._rows, self._kinds = [], []
 
     def _parsed(self, text: bytes) -> list[Any]:
-        if not text.strip():
+        if not text or text.isspace():
             return []
+        if sum(map(text.count, _STARTING_VALUES)) > self._most_values:
+            raise BadRow.user(
+                f"the endpoint's answer has more than {self._most_values} values",
+                remedy="send fewer rows per request (batch_size), or raise external_http_handler.max_response_values",
+            )
         try:
             value = parse_json(text)
         except ValueError as error:
@@ -87,9 +108,9 @@ class Answers:
         try:
             column = arrow_column([row.get(field.name) for row in self._rows], kind)
         except UnfitValue as error:
+            row = self._count + error.index + 1
             raise BadRow.user(
-                f"the endpoint answered {error.shown} for column '{field.name}' of row {error.index + 1}, "
-                f"expected {kind}",
+                f"the endpoint answered {error.shown} for column '{field.name}' of row {row}, expected {kind}",
                 remedy="let the endpoint answer in that type, or declare another one in schema_override",
             ) from None
         return column if kind == field.type else _held(column)

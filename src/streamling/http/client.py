@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from streamling.errors import StreamlingError
 from streamling.http.connection import Answer
 from streamling.http.failures import NoAnswer, TooLong
 from streamling.http.pool import Pool
-from streamling.http.request import BadAddress, Request
+from streamling.http.request import BadAddress, Request, origin_of
 from streamling.pipeline.scalars import redact_url
 
 ResultT = TypeVar("ResultT")
@@ -70,25 +70,27 @@ class HttpClient:
         self._loop.close()
 
     async def post(self, target: Target, body: bytes) -> Answer:
-        """The answer, after redirects on the same host. Raises transient errors for what may pass by itself."""
-        answer = await self._once(target, target.request, body)
+        """The answer, after redirects within the same origin, in the time of ``target`` altogether. Raises transient
+        errors for what may pass by itself."""
+        deadline = self._loop.time() + target.seconds
+        answer = await self._once(target, target.request, body, deadline)
         if answer.location is None or answer.status not in _REDIRECTS:
             return answer
-        return await self._redirected(target, answer, body)
+        return await self._redirected(target, answer, body, deadline)
 
-    async def _redirected(self, target: Target, answer: Answer, body: bytes) -> Answer:
+    async def _redirected(self, target: Target, answer: Answer, body: bytes, deadline: float) -> Answer:
         url = target.url
         for _ in range(_MOST_REDIRECTS - 1):
-            url = _same_host(target, url, answer.location or "")
-            answer = await self._once(target, target.request_to(url), body)
+            url = _redirected_url(target, url, answer.location or "")
+            answer = await self._once(target, target.request_to(url), body, deadline)
             if answer.status not in _REDIRECTS or not answer.location:
                 return answer
         raise StreamlingError.user(
             f"{target.shown} is redirected again and again", remedy="set url to the last address"
         )
 
-    async def _once(self, target: Target, request: Request, body: bytes) -> Answer:
-        pool, deadline = self._pool, self._loop.time() + target.seconds
+    async def _once(self, target: Target, request: Request, body: bytes, deadline: float) -> Answer:
+        pool = self._pool
         try:
             connection = await pool.take(request.origin, deadline)
             answer = await connection.exchange(request.text(body), most_bytes=target.most_bytes, deadline=deadline)
@@ -123,18 +125,16 @@ async def _opened(deny_private: bool) -> Pool:
     return Pool(deny_private=deny_private)
 
 
-def _same_host(target: Target, url: str, location: str) -> str:
-    """The address that ``location`` means when it is no other host and no way back from TLS."""
+def _redirected_url(target: Target, url: str, location: str) -> str:
+    """The address that ``location`` means. Headers, credentials and rows are for the origin of the target alone."""
     try:
         joined = urljoin(url, location)
-        old, new = urlsplit(url), urlsplit(joined)
+        old, new = origin_of(target.url), origin_of(joined)
     except ValueError:
         raise StreamlingError.user(f"{target.shown} is redirected to what is no address") from None
-    if new.hostname != old.hostname or new.scheme not in ("http", "https"):
+    if new != old:
         raise StreamlingError.user(
-            f"{target.shown} is redirected to another host, '{new.hostname}', which is not followed",
+            f"{target.shown} is redirected from {old} to {new}, which is not followed",
             remedy="set url to the address that should be called",
         )
-    if old.scheme == "https" and new.scheme == "http":
-        raise StreamlingError.user(f"{target.shown} is redirected from https to http, which is not followed")
     return joined

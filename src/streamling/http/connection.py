@@ -18,8 +18,8 @@ from streamling.http.failures import NoAnswer, TooLong
 
 #: answers without a body, whatever their headers say
 _BODILESS: Final = frozenset({204, 304})
-#: bytes of status line and headers
-_LONGEST_HEAD: Final = 65536
+#: bytes beside the body: interim answers, status line, headers, chunk extensions, trailers
+_MOST_OVERHEAD: Final = 65536
 _BROKEN: Final = "the connection broke before the answer was complete"
 _NOT_HTTP: Final = "the answer is not HTTP"
 
@@ -45,11 +45,14 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
         self._waiter: asyncio.Future[Answer] | None = None
         self._decoder: Decoder = PLAIN
-        self._most = 0
+        #: bytes of body that may still come, as they are sent and unpacked
+        self._most_sent = self._most = 0
         #: when the last answer was complete
         self.idle_since = 0.0
         #: done when nothing is left of the connection
         self.gone: asyncio.Future[None] = self._loop.create_future()
+        #: bytes of the answer beside its body; bytes of the chunk that is read
+        self._overhead = self._chunk = 0
         self._begin()
 
     @property
@@ -63,7 +66,8 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
-        self._most = most_bytes
+        self._most = self._most_sent = most_bytes
+        self._overhead = 0
         timer = self._loop.call_at(deadline, self._fail, TimeoutError())
         self._transport.write(text)
         try:
@@ -85,14 +89,13 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
+        self._overhead += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._fail(NoAnswer(_NOT_HTTP))
-        if not self._has_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > _LONGEST_HEAD:
-                self._fail(NoAnswer(f"the head of the answer has more than {_LONGEST_HEAD} bytes"))
+        if self._overhead > _MOST_OVERHEAD:
+            self._fail(NoAnswer(f"the answer has more than {_MOST_OVERHEAD} bytes beside its body"))
 
     def connection_lost(self, error: Exception | None) -> None:
         if error is None and self._until_end:
@@ -123,12 +126,19 @@ class Connection(asyncio.Protocol):
             and b"content-length" not in headers
             and b"chunked" not in headers.get(b"transfer-encoding", b"").lower()
         )
-        self._has_head = self._status >= 200
         if encoding := headers.get(b"content-encoding"):
             self._decoder = decoder_of(encoding.decode("latin-1"))
+        if int(headers.get(b"content-length", b"0")) > self._most_sent and self._status not in _BODILESS:
+            self._fail(TooLong())
 
     def on_body(self, data: bytes) -> None:
         if self._waiter is None:
+            return
+        self._overhead -= len(data)
+        self._chunk += len(data)
+        self._most_sent -= len(data)
+        if self._most_sent < 0:
+            self._fail(TooLong())
             return
         try:
             part = self._decoder.decode(data, self._most)
@@ -136,7 +146,13 @@ class Connection(asyncio.Protocol):
             self._fail(error)
         else:
             self._most -= len(part)
-            self._parts.append(part)
+            self._add(part)
+
+    def on_chunk_header(self) -> None:
+        self._chunk = 0
+
+    def on_chunk_complete(self) -> None:
+        self._overhead -= len(f"{self._chunk:x}\r\n\r\n")
 
     def on_message_complete(self) -> None:
         if self._status < 200:
@@ -153,10 +169,18 @@ class Connection(asyncio.Protocol):
         self._status = 0
         self._reason = b""
         self._headers: dict[bytes, bytes] = {}
-        self._parts: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._decoder = PLAIN
-        self._head_bytes = 0
-        self._has_head = self._until_end = False
+        self._until_end = False
+
+    def _add(self, part: bytes) -> None:
+        """One after the other: a list of parts would need 42 bytes for a chunk of one."""
+        if not self._body:
+            self._body = part
+        elif isinstance(self._body, bytearray):
+            self._body += part
+        else:
+            self._body = bytearray(self._body) + part
 
     def _finish(self) -> None:
         if self._waiter is None or self._waiter.done():
@@ -166,14 +190,14 @@ class Connection(asyncio.Protocol):
         except NoAnswer as error:
             self._fail(error)
             return
-        headers, parts = self._headers, self._parts
+        headers = self._headers
         location = headers.get(b"location")
         self.idle_since = self._loop.time()
         self._waiter.set_result(
             Answer(
                 self._status,
                 self._reason.decode("latin-1"),
-                parts[0] if len(parts) == 1 else b"".join(parts),
+                bytes(self._body),
                 _seconds(headers.get(b"retry-after")),
                 None if location is None else location.decode("latin-1"),
             )

@@ -12,6 +12,9 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _ZLIB: Final = zlib.MAX_WBITS
 _RAW: Final = -zlib.MAX_WBITS
 
+#: parts of a gzip body; each costs a copy of what has arrived
+_MOST_MEMBERS: Final = 10_000
+
 #: what a request says that we can read
 ACCEPTED: Final = "gzip, deflate"
 
@@ -46,6 +49,7 @@ class Compressed:
     def __init__(self, encoding: str) -> None:
         self._gzip = encoding in ("gzip", "x-gzip")
         self._inner = None if not self._gzip else zlib.decompressobj(_GZIP)
+        self._members = 1
 
     def decode(self, data: bytes, most: int) -> bytes:
         parts: list[bytes] = []
@@ -58,6 +62,9 @@ class Compressed:
                     if not self._gzip:
                         break
                     self._inner = zlib.decompressobj(_GZIP)  # a gzip body may have several parts
+                    self._members += 1
+                    if self._members > _MOST_MEMBERS:
+                        raise NoAnswer(f"the answer is compressed in more than {_MOST_MEMBERS} parts")
                 part = self._inner.decompress(data, most + 1)
                 most -= len(part)
                 if most < 0:

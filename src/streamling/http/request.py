@@ -32,13 +32,23 @@ class Origin:
     port: int
     tls: bool
 
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+
+
+def origin_of(url: str) -> Origin:
+    """Raises `BadAddress`."""
+    parts = _parsed(url)
+    return Origin(_host(parts), _port(parts), parts.scheme == "https")
+
 
 class Request:
     """Everything of a request that is known before its body. Made once per address: this is most of the work."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         parts = _parsed(url)
-        self.origin = Origin(_host(parts), _port(parts), parts.scheme == "https")
+        self.origin = origin_of(url)
         path = quote(parts.path or "/", safe=_PATH)
         query = f"?{quote(parts.query, safe=_QUERY)}" if parts.query else ""
         lines = [f"POST {path}{query} HTTP/1.1"]

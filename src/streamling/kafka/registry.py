@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import ssl
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -15,8 +12,12 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from streamling.config.sections import Kafka
 from streamling.errors import StreamlingError
+from streamling.http.blocking import HttpReply, ask, reason_of
+from streamling.http.failures import TooLong
 
+#: for a whole answer
 _SECONDS = 10.0
+_MOST_BYTES = 16 << 20
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 #: versions of a subject that are fetched ahead, the newest ones, and how many at a time
 _VERSIONS_AHEAD = 32
@@ -78,58 +79,94 @@ class SchemaRegistry:
 
     def versions(self, subject: str) -> list[RegisteredSchema]:
         """The newest schemas of ``subject``, oldest first."""
-        numbers = self._ask(f"/subjects/{quote(subject, safe='')}/versions", f"the subject '{subject}'")
+        what = f"the subject '{subject}'"
+        numbers = self._ask(f"/subjects/{quote(subject, safe='')}/versions", what)
+        if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+            raise self._unexpected(what)
         with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="registry") as pool:
             return list(pool.map(lambda number: self._version(subject, number), numbers[-_VERSIONS_AHEAD:]))
 
     def by_id(self, id: int) -> RegisteredSchema:
         """The schema under ``id``, whatever its subject."""
         if id not in self._by_id:
-            self._by_id[id] = _registered(id, self._ask(f"/schemas/ids/{id}", f"the schema id {id}"))
+            what = f"the schema id {id}"
+            self._by_id[id] = self._registered(id, self._ask(f"/schemas/ids/{id}", what), what)
         return self._by_id[id]
 
     def register(self, subject: str, schema: Any) -> int:
         """The id of ``schema`` under ``subject``, new or known."""
         body = {"schema": json.dumps(schema)}
-        answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions", f"the subject '{subject}'", body)
-        return int(answer["id"])
+        what = f"the subject '{subject}'"
+        return self._id(self._ask(f"/subjects/{quote(subject, safe='')}/versions", what, body), what)
 
     def _version(self, subject: str, version: int | str) -> RegisteredSchema:
-        answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions/{version}", f"the subject '{subject}'")
-        found = _registered(int(answer["id"]), answer)
+        what = f"the subject '{subject}'"
+        answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions/{version}", what)
+        found = self._registered(self._id(answer, what), answer, what)
         self._by_id[found.id] = found
         return found
 
+    def _id(self, answer: Any, what: str) -> int:
+        id = answer.get("id") if isinstance(answer, dict) else None
+        if not isinstance(id, int):
+            raise self._unexpected(what)
+        return id
+
+    def _registered(self, id: int, answer: Any, what: str) -> RegisteredSchema:
+        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
+            raise self._unexpected(what)
+        return _registered(id, answer)
+
     def _ask(self, path: str, what: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._url + path, data, self._headers)
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._refused(error, what) from None
-        except (OSError, HTTPException, ssl.SSLError) as error:
-            reason = getattr(error, "reason", error)
-            raise StreamlingError.transient(f"the schema registry at {self._url} does not answer: {reason}") from None
-        except ValueError:
+            reply = ask(
+                self._url + path,
+                headers=self._headers,
+                data=data,
+                seconds=self._timeout,
+                most_bytes=_MOST_BYTES,
+                redirects=True,
+            )
+        except TooLong:
+            raise StreamlingError.user(
+                f"the schema registry at {self._url} answered with more than {_MOST_BYTES} bytes when asked for {what}",
+                remedy="check the registry's address: no schema is that long",
+            ) from None
+        except (OSError, HTTPException) as error:
+            raise StreamlingError.transient(
+                f"the schema registry at {self._url} does not answer: {reason_of(error)}"
+            ) from None
+        except StreamlingError as error:
+            raise error.context(f"the schema registry at {self._url}") from None
+        if not 200 <= reply.status < 300:
+            raise self._refused(reply, what)
+        try:
+            return json.loads(reply.body)
+        except (ValueError, RecursionError):
             raise StreamlingError.transient(
                 f"the schema registry at {self._url} did not answer with JSON when asked for {what}"
             ) from None
 
-    def _refused(self, error: urllib.error.HTTPError, what: str) -> StreamlingError:
-        if error.code == 404:
+    def _refused(self, reply: HttpReply, what: str) -> StreamlingError:
+        if reply.status == 404:
             return NotRegistered.user(
                 f"the schema registry at {self._url} does not know {what}",
                 remedy="register the schema, or correct the topic or the registry's address",
             )
-        if error.code in _NOT_ALLOWED:
+        if reply.status in _NOT_ALLOWED:
             return StreamlingError.user(
                 f"the schema registry at {self._url} refused the credentials",
                 remedy="check schema_registry_username and schema_registry_password",
             )
-        text = f"the schema registry at {self._url} answered {error.code} when asked for {what}: {_said(error)}"
-        return StreamlingError.transient(text) if error.code in _PASSING else StreamlingError.user(text)
+        text = f"the schema registry at {self._url} answered {reply.status} when asked for {what}: {_said(reply)}"
+        return StreamlingError.transient(text) if reply.status in _PASSING else StreamlingError.user(text)
+
+    def _unexpected(self, what: str) -> StreamlingError:
+        return StreamlingError.user(
+            f"the schema registry at {self._url} answered in an unexpected form when asked for {what}",
+            remedy="check the registry's address",
+        )
 
 
 class NotRegistered(StreamlingError):
@@ -146,14 +183,16 @@ def _registered(id: int, answer: dict[str, Any]) -> RegisteredSchema:
         )
     try:
         return RegisteredSchema(id, json.loads(answer["schema"]))
+    except RecursionError:
+        raise StreamlingError.user(f"the schema with id {id} is nested too deeply") from None
     except ValueError:
         # a primitive's name may come without quotes
         return RegisteredSchema(id, answer["schema"])
 
 
-def _said(error: urllib.error.HTTPError) -> str:
-    text = error.read(2000).decode(errors="replace")
+def _said(reply: HttpReply) -> str:
+    text = reply.body[:2000].decode(errors="replace")
     try:
         return str(json.loads(text)["message"])[:500]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return text.strip()[:200]

@@ -81,6 +81,7 @@
     if (typeof original === "bigint") return ROWS + "i" + original;
     if (isDecimal(original)) return ROWS + "d" + digitsOf(original);
     if (typeof value === "number" && !isFinite(value)) return ROWS + "f" + value;
+    if (value === 0 && 1 / value < 0) return ROWS + "f-0";
     if (original instanceof U8 || original instanceof AB) return hex(original instanceof AB ? new U8(original) : original);
     if (typeof value === "function" || typeof value === "symbol") throw new Inner(value);
     checkInner(original);

@@ -1,7 +1,7 @@
 """Lists, structs, maps and intervals: JSON in which a text that begins with U+0001 says what it stands for.
 
-``\\x01i9007199254740993`` is an integer, ``\\x01d0.10`` a decimal, ``\\x01fNaN`` a float, ``\\x01s`` a text that begins
-with that character itself. Keys of objects are plain text.
+``\\x01i9007199254740993`` is an integer, ``\\x01d0.10`` a decimal, ``\\x01fNaN`` and ``\\x01f-0`` are floats; after
+``\\x01s`` comes a text that begins with that character itself. Keys of objects are plain text.
 """
 
 from __future__ import annotations
@@ -197,6 +197,8 @@ def _scalar(found: Any, type_: pa.DataType) -> Any:
         return timedelta(microseconds=int(found))
     if types.is_binary(type_) or types.is_large_binary(type_) or types.is_fixed_size_binary(type_):
         return _bytes(found)
+    if isinstance(found, float) and found == 0:
+        return "0"  # as JavaScript writes −0
     return str(found) if isinstance(found, str | Decimal) else json.dumps(found)
 
 

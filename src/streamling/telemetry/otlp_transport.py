@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import socket
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Protocol
 
@@ -19,6 +16,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from streamling import __version__
 from streamling.errors import StreamlingError
+from streamling.http.blocking import HttpReply, ask, reason_of
+from streamling.http.failures import TooLong
 from streamling.telemetry.otlp_endpoint import Endpoint
 
 _MOST_BYTES = 64 * 1024
@@ -45,13 +44,6 @@ def transport(endpoint: Endpoint, protocol: str) -> Iterator[Send]:
 # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The headers are meant for the endpoint of the configuration and for nobody else."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
 class _Http:
     """Protobuf or JSON. Uses what comes with Python: one request in a while needs no pool, and an attempt that hangs in
     the look-up of a name must be left behind at the end, which the client of handlers and webhooks would wait for."""
@@ -61,19 +53,23 @@ class _Http:
         self._as_json = as_json
         kind = "application/json" if as_json else "application/x-protobuf"
         self._headers = {"user-agent": _AGENT, **endpoint.headers, "content-type": kind}
-        self._opener = urllib.request.build_opener(_NoRedirects)
 
     def __call__(self, message: ExportMetricsServiceRequest, seconds: float) -> ExportMetricsServiceResponse:
-        post = urllib.request.Request(self._endpoint.url, self._body(message), self._headers, method="POST")
         try:
-            with self._opener.open(post, timeout=seconds) as answer:
-                return self._answer(answer.read(_MOST_BYTES))
-        except urllib.error.HTTPError as error:
-            with error:
-                said = self._said(error)
-            raise StreamlingError.transient(f"the answer was {error.code} {error.reason}{said}") from None
+            reply = ask(
+                self._endpoint.url,
+                headers=self._headers,
+                data=self._body(message),
+                seconds=seconds,
+                most_bytes=_MOST_BYTES,
+            )
+        except TooLong:
+            raise StreamlingError.transient(f"the answer has more than {_MOST_BYTES} bytes") from None
         except (OSError, HTTPException) as error:
-            raise StreamlingError.transient(_reason(error, seconds)) from None
+            raise StreamlingError.transient(reason_of(error)) from None
+        if 200 <= reply.status < 300:
+            return self._answer(reply.body)
+        raise StreamlingError.transient(f"the answer was {reply.status} {reply.reason}{self._said(reply)}")
 
     def _body(self, message: ExportMetricsServiceRequest) -> bytes:
         if not self._as_json:
@@ -81,14 +77,13 @@ class _Http:
         text: str = json_format.MessageToJson(message, indent=None, use_integers_for_enums=True)
         return text.encode()
 
-    def _said(self, error: urllib.error.HTTPError) -> str:
+    def _said(self, reply: HttpReply) -> str:
         """Why a receiver refuses, in its own words, unless it repeats what only it should know."""
-        if error.headers.get_content_type() not in ("text/plain", "application/json"):
+        if reply.content_type not in ("text/plain", "application/json"):
             return ""
-        with suppress(OSError, HTTPException):
-            text = " ".join(error.read(_MOST_BYTES).decode(errors="replace").split())
-            if text and not any(secret in text for secret in self._endpoint.secrets):
-                return f": {text[:_MOST_SHOWN]}"
+        text = " ".join(reply.body.decode(errors="replace").split())
+        if text and not any(secret in text for secret in self._endpoint.secrets):
+            return f": {text[:_MOST_SHOWN]}"
         return ""
 
     def _answer(self, text: bytes) -> ExportMetricsServiceResponse:
@@ -102,15 +97,6 @@ class _Http:
         except (json_format.ParseError, DecodeError, UnicodeDecodeError):
             return ExportMetricsServiceResponse()
         return answer
-
-
-def _reason(error: OSError | HTTPException, seconds: float) -> str:
-    cause = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(cause, TimeoutError):
-        return f"no answer within {seconds:g} s"
-    if isinstance(cause, socket.gaierror):
-        return f"the name of the host is not known ({cause.strerror})"
-    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
 
 
 # ── gRPC ─────────────────────────────────────────────────────────────────────────────────────────────────────

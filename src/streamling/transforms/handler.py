@@ -110,7 +110,12 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         from streamling.http.payload import operations
 
         kinds = operations(batch)
-        answers = Answers(self._schema, version=self.options.payload_version, key=self.context.primary_key)
+        answers = Answers(
+            self._schema,
+            version=self.options.payload_version,
+            key=self.context.primary_key,
+            most_values=self.context.config.external_http_handler.max_response_values,
+        )
         for body, text in answered:
             if isinstance(text, StreamlingError):
                 raise BadRow.user(text.message, remedy=text.remedy)

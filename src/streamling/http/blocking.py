@@ -1,0 +1,189 @@
+"""One request at a time with what comes with Python, for those who ask rarely: the schema registry, metric receivers.
+
+An answer has a total time and a longest length, and is never asked for from another origin.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import IO, Any, Final
+
+from streamling.errors import StreamlingError
+from streamling.http.failures import TooLong
+from streamling.http.request import BadAddress, origin_of
+
+#: what is read of an answer that says no
+_MOST_OF_AN_ERROR: Final = 65536
+
+
+@dataclass(frozen=True)
+class HttpReply:
+    """An answer of any status."""
+
+    status: int
+    reason: str
+    content_type: str
+    body: bytes
+
+
+def ask(
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    data: bytes | None = None,
+    seconds: float,
+    most_bytes: int,
+    redirects: bool = False,
+) -> HttpReply:
+    """GET, or POST when there is ``data``. Raises OSError and HTTPException as `urllib` does, TimeoutError after
+    ``seconds`` altogether, `TooLong`, and a `StreamlingError` for a redirect to another origin. ``redirects`` of a GET
+    within the same origin may be followed."""
+    request = urllib.request.Request(url, data, dict(headers))
+    with _deadline(seconds) as sockets:
+        opener = urllib.request.build_opener(_Http(sockets), _Https(sockets), _Redirects(sockets, follow=redirects))
+        try:
+            with opener.open(request, timeout=seconds) as answer:
+                body = answer.read(most_bytes + 1)
+                if len(body) > most_bytes:
+                    raise TooLong
+                return HttpReply(answer.status, answer.reason, answer.headers.get_content_type(), body)
+        except urllib.error.HTTPError as error:
+            try:
+                body = error.read(min(most_bytes, _MOST_OF_AN_ERROR))
+            except ValueError:  # closed, after redirects in a circle
+                body = b""
+            finally:
+                error.close()
+            return HttpReply(error.code, str(error.reason), error.headers.get_content_type(), body)
+
+
+def reason_of(error: OSError | HTTPException) -> str:
+    """Why there was no answer, as the end of a sentence."""
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, socket.gaierror):
+        return f"the name of the host is not known ({cause.strerror})"
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+
+
+# ── redirects ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Headers and credentials are for the origin that was asked and for nobody else."""
+
+    max_redirections = 5
+
+    def __init__(self, sockets: _Sockets, *, follow: bool) -> None:
+        self._sockets = sockets
+        self._follow = follow
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if not self._follow or req.data is not None:
+            return None
+        try:
+            old, new = origin_of(req.full_url), origin_of(newurl)
+        except BadAddress:
+            return None
+        fp.close()  # its body would be read to the end
+        self._sockets.close()
+        if old != new:
+            raise StreamlingError.user(
+                f"the request to {old} is redirected to {new}, which is not followed",
+                remedy="set the address that should be asked",
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+# ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Sockets:
+    """The connections of one request, as copies: a socket that TLS takes over cannot be reached until the handshake is
+    done. Time-outs of sockets start again with every byte; this one does not."""
+
+    def __init__(self) -> None:
+        self._open: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self.expired = False
+
+    def add(self, connected: socket.socket) -> None:
+        with self._lock:
+            self._open.append(connected.dup())
+        if self.expired:
+            self.expire()
+
+    def expire(self) -> None:
+        self.expired = True
+        with self._lock:
+            for connected in self._open:
+                with suppress(OSError):
+                    connected.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with self._lock:
+            for connected in self._open:
+                connected.close()
+            self._open.clear()
+
+
+@contextmanager
+def _deadline(seconds: float) -> Iterator[_Sockets]:
+    sockets, end = _Sockets(), time.monotonic() + seconds
+    timer = threading.Timer(seconds, sockets.expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield sockets
+        if sockets.expired:  # what was read may look complete
+            raise TimeoutError
+    except (OSError, HTTPException):
+        if sockets.expired or time.monotonic() >= end:
+            raise TimeoutError(f"no answer within {seconds:g} s") from None
+        raise
+    finally:
+        timer.cancel()
+        sockets.close()
+
+
+class _Http(urllib.request.HTTPHandler):
+    def __init__(self, sockets: _Sockets) -> None:
+        super().__init__()
+        self._sockets = sockets
+
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_watched(HTTPConnection, self._sockets), req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, sockets: _Sockets) -> None:
+        super().__init__()
+        self._sockets = sockets
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_watched(HTTPSConnection, self._sockets), req)
+
+
+def _watched(kind: type[HTTPConnection], sockets: _Sockets) -> Any:
+    """A class of connections whose sockets are known from the beginning."""
+
+    def connected(*arguments: Any, **options: Any) -> socket.socket:
+        made = socket.create_connection(*arguments, **options)
+        sockets.add(made)
+        return made
+
+    class Watched(kind):  # type: ignore[valid-type, misc]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self._create_connection = connected
+
+    return Watched
