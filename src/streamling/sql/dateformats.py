@@ -59,5 +59,6 @@ def java_format(text: str) -> str | None:
 
 
 def _quoted(literal: str) -> str:
-    """Letters stand for themselves only between quotes."""
-    return f"'{literal}'" if any(char.isalpha() for char in literal) else literal
+    """Letters and brackets stand for themselves only between quotes."""
+    plain = not any(char.isalpha() or char in "'[]{}#" for char in literal)
+    return literal if plain else "'" + literal.replace("'", "''") + "'"

@@ -53,7 +53,8 @@ class StreamlingParser(SparkParser):
         unit: exp.Expr | None = None
         token = self._curr
         if token and (token.token_type is TokenType.VAR or token.text.upper() in self.dialect.VALID_INTERVAL_UNITS):
-            unit = self._parse_var(any_token=True, upper=True) if this.name[-1:].isdigit() else None
+            open_end = not this.is_string or this.name[-1:].isdigit()
+            unit = self._parse_var(any_token=True, upper=True) if open_end else None
         if unit is not None and self._match_text_seq("TO"):
             last = self._parse_var(any_token=True, upper=True)
             unit = self.expression(exp.IntervalSpan(this=unit, expression=last))
@@ -113,6 +114,8 @@ def parse(sql: str) -> exp.Query:
         raise SqlRefused([_unreadable(sql, error)]) from None
     except RecursionError:
         raise SqlRefused([problem_at(sql, None, "the SQL is nested too deeply to be read")]) from None
+    except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # sqlglot stumbles over some text
+        raise SqlRefused([problem_at(sql, None, "the SQL cannot be read")]) from None
     if len(statements) > 1:
         message, remedy = (
             "there is more than one statement",
@@ -125,6 +128,11 @@ def parse(sql: str) -> exp.Query:
 
 def _check_first_word(sql: str) -> None:
     """Only queries go on: what the parser does not know at all it would wave through with a log line."""
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        message = f"the SQL is not valid text: there is half a character (U+{ord(sql[error.start]):04X}) in it"
+        raise SqlRefused([problem_at(sql, None, message, "remove it")]) from None
     tokens = tokenize(sql)
     if not tokens:
         raise SqlRefused([problem_at(sql, None, "the SQL is empty", _WANTED)])

@@ -72,18 +72,20 @@ class Expressions:
     def spark(self, node: exp.Expr) -> tuple[str, pa.DataType | None]:
         """The expression as Spark SQL, and its type."""
         before = len(self.problems)
+        type_: pa.DataType | None = None
         try:
             rewritten = self.rewrite(node.copy(), {})
-            if len(self.problems) > before:  # it will not run
-                return "NULL", rewritten.meta.get("arrow")
+            type_ = rewritten.meta.get("arrow")
             sql = spark_sql(rewritten)
             unsafe = check_emitted(sql)
         except Unprintable as error:
             unsafe = str(error)
+        if len(self.problems) > before:  # it will not run
+            return "NULL", type_
         if unsafe is not None:
             self.problems.append(self.text.problem(node, f"this cannot be translated for Spark: {unsafe}"))
             return "NULL", None
-        return sql, rewritten.meta.get("arrow")
+        return sql, type_
 
     def _refused(self, node: exp.Expr, error: NotPossible) -> exp.Expr:
         self.problems.append(self.text.problem(node, str(error), error.remedy))

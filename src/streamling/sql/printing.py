@@ -86,7 +86,7 @@ def check_emitted(text: str) -> str | None:
         place, word = token.end(), (token["word"] or "").lower()
         if word in _QUERY_WORDS or (word == "from" and previous != "distinct"):
             return word.upper()
-        if word and text[place : place + 1] == "(" and not is_callable(word):
+        if word and text[place:].lstrip()[:1] == "(" and not is_callable(word):
             return f"{word}()"
         if word or not token[0].isspace():
             previous = word

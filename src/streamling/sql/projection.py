@@ -156,7 +156,9 @@ def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
 
 def _excluded(name: exp.Expr, columns: Sequence[Column], expressions: Expressions) -> str | None:
     identifier = name.this if isinstance(name, exp.Column) else name
-    assert isinstance(identifier, exp.Identifier)
+    if not isinstance(identifier, exp.Identifier):
+        expressions.problems.append(expressions.text.problem(name, "this is not the name of a column to leave out"))
+        return None
     column = pick(identifier, columns)
     if column is None:
         message = f"there is no column '{identifier.name}' to leave out"

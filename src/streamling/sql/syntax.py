@@ -11,13 +11,14 @@ from streamling.sql.library.declaration import NotPossible, call
 
 _ONE, _TWO = frozenset({"this"}), frozenset({"this", "expression"})
 _LISTED = frozenset({"this", "expressions"})
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 #: node → the parts it may have
 _PARTS: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(
         (
             exp.Add, exp.And, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseOr, exp.BitwiseRightShift,
-            exp.BitwiseXor, exp.Collate, exp.Dot, exp.EQ, exp.Escape, exp.Extract, exp.GT, exp.GTE, exp.IntDiv, exp.Is,
+            exp.BitwiseXor, exp.Dot, exp.EQ, exp.Escape, exp.Extract, exp.GT, exp.GTE, exp.IntDiv, exp.Is,
             exp.LT, exp.LTE, exp.Mod, exp.Mul, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Or, exp.PropertyEQ,
             exp.RegexpILike, exp.RegexpLike, exp.SimilarTo, exp.Sub,
         ),
@@ -56,6 +57,7 @@ _PARTS: dict[type[exp.Expr], frozenset[str]] = {
 }  # fmt: skip
 _INSTEAD: dict[type[exp.Expr], str] = {
     exp.AtTimeZone: "write from_utc_timestamp(x, 'zone')",
+    exp.Collate: "write lower(x) to compare without regard to case",
     exp.JSONExtract: "write json_query(x, '$.path')",
     exp.JSONExtractScalar: "write json_value(x, '$.path')",
     exp.Kwarg: "write the arguments in their order, without names",
@@ -74,9 +76,13 @@ def check_syntax(node: exp.Expr) -> None:
     if parts is None:
         name = _NAMES.get(type(node)) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
         raise NotPossible(f"{name} is not possible here", _INSTEAD.get(type(node)))
+    if isinstance(node, exp.Literal) and not node.is_string and not _NUMBER.fullmatch(node.name):
+        raise NotPossible(f"{node.name} is not a number", "such as 1, 1.5 or 1e3")
     for key, value in node.args.items():
         if value and key not in parts:
             raise NotPossible(f"{key.strip('_').upper()} is not possible here", "leave it out")
+    if isinstance(node, exp.In) and not node.expressions:
+        raise NotPossible("IN has no values", "write x IN (1, 2)")
 
 
 def plain(node: exp.Expr) -> exp.Expr:
@@ -117,6 +123,5 @@ _PLAIN: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Concat: _joined,
     exp.Struct: _named_struct,
     exp.SimilarTo: lambda node: exp.RegexpLike(this=node.this, expression=node.expression),
-    exp.Collate: lambda node: call("collate", node.this, exp.Literal.string(node.expression.name)),
     exp.CurrentUser: lambda node: call("current_user"),
 }

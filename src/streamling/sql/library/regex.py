@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -65,30 +66,41 @@ def _replace(args: Args) -> exp.Expr:
     if replacement is None:
         raise NotPossible("the replacement has to be written as text when there are flags", "leave the flags out")
     everywhere = "g" in (literal_text(args[3]) or "")
-    with_groups = exp.Literal.string(("" if everywhere else "$1") + _references(replacement, 0 if everywhere else 1))
+    references = _References(literal_text(args[1]), 0 if everywhere else 1)
+    with_groups = exp.Literal.string(("" if everywhere else "$1") + references.java(replacement))
+    if references.missing:  # they are empty; Java would stop
+        pattern = fill("concat({0}, {1})", [pattern, exp.Literal.string("()" * references.missing)])
     if everywhere:
         return fill("regexp_replace({0}, {1}, {2})", [args[0], pattern, with_groups])
     first = fill("concat('(?s)^(.*?)(?-s:', {0}, ')')", [pattern])
     return fill("regexp_replace({0}, {1}, {2})", [args[0], first, with_groups])
 
 
-def _references(replacement: str, shift: int) -> str:
-    """``\\1`` and ``$1`` as Java's ``$1``, counted on by ``shift``; everything else stands for itself."""
-    result, place = "", 0
-    while place < len(replacement):
-        char, digits = replacement[place], ""
-        if char in "\\$":
-            end = place + 1
-            braced = char == "$" and replacement[end : end + 1] == "{"
-            end += braced
-            while replacement[end : end + 1].isdigit():
-                digits += replacement[end]
-                end += 1
-            place = end + (braced if digits else 0) if digits else place + 1
-            result += f"${int(digits) + shift}" if digits else "\\" + char
-            continue
-        result, place = result + char, place + 1
-    return result
+class _References:
+    """Groups in a replacement, for Java. ``pattern`` is None when it is not written out."""
+
+    _GROUP = re.compile(r"\\(\d+)|\$(\w+)|\$\{([^}]*)\}|(\$\$)|(.)", re.ASCII | re.DOTALL)
+
+    def __init__(self, pattern: str | None, shift: int) -> None:
+        self._count = (groups(pattern) or 0) if pattern is not None else 0
+        self._names = set(re.findall(r"\(\?P?<(\w+)>", pattern or ""))
+        self._shift = shift
+        #: how many groups more than the pattern has are referred to
+        self.missing = 0
+
+    def java(self, replacement: str) -> str:
+        """``\\1``, ``$1``, ``${1}`` and ``$name`` as Java's; everything else stands for itself."""
+        return "".join(map(self._part, self._GROUP.finditer(replacement)))
+
+    def _part(self, found: re.Match[str]) -> str:
+        name = found[1] or found[2] or found[3] or ""
+        if name.isdigit() and len(name) < 4:
+            self.missing = max(self.missing, int(name) - self._count)
+            return f"${int(name) + self._shift}"
+        if found[5] or found[4]:
+            char = (found[5] or found[4])[0]
+            return char if char not in "\\$0123456789" else "\\" + char
+        return f"${{{name}}}" if name in self._names else ""
 
 
 def _extract(args: Args) -> exp.Expr:
