@@ -1,7 +1,7 @@
 """Pipelines that fail in a node, one after the other on one session, and what the user is told about each.
 
 One argument, JSON: the master, the folder with the files, the Postgres DSN, the port of the endpoint, the names of the
-cases, and Pythons that the workers are to be asked with. Prints the errors as JSON.
+cases, Pythons that the workers are to be asked with, and Spark settings. Prints the errors as JSON.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def main(master: str, folder: str, dsn: str, port: int, cases: list[str], pythons: dict[str, str]) -> None:
+def main(
+    master: str, folder: str, dsn: str, port: int, cases: list[str], pythons: dict[str, str], conf: dict[str, str]
+) -> None:
     os.chdir(folder)
     parts = psycopg.conninfo.conninfo_to_dict(dsn)
     server = {"host": parts["host"], "port": int(parts["port"]), "user": parts["user"], "db": parts["dbname"]}
@@ -73,7 +75,7 @@ def main(master: str, folder: str, dsn: str, port: int, cases: list[str], python
         }
     )
     # the first failure counts: trying again is Spark's business, and takes time
-    conf = {"spark.task.maxFailures": "1"}
+    conf = {"spark.task.maxFailures": "1", **conf}
     runtime = SparkRuntime.start(master=master, conf=conf, cache_dir=default_cache_dir(os.environ), quick=True)
     try:
         found = {name: _failure(runtime, config, name, port) for name in cases}

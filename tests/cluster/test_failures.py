@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ def failures(folder: Path, master: str, dsn: str, cases: list[str], pythons: dic
     with endpoint(lambda request: Reply(400)) as server:
         order = {"master": master, "folder": str(folder), "dsn": dsn, "port": server.port}
         command = [sys.executable, "-m", "tests.cluster.failing"]
-        text = json.dumps({**order, "cases": cases, "pythons": pythons})
+        archive = folder / "env.tar.gz"
+        conf = {"spark.archives": f"{archive}#env"} if archive.exists() else {}
+        text = json.dumps({**order, "cases": cases, "pythons": pythons, "conf": conf})
         done = subprocess.run([*command, text], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     said = re.sub(rf":{server.port}\b|row \d+ of the batch", "…", done.stdout.splitlines()[-1])
@@ -54,7 +57,10 @@ def pythons(folder: Path) -> dict[str, str]:
     for name, script in scripts.items():
         (folder / f"{name}.sh").write_text(f"#!/bin/sh\n{script}\n")
         (folder / f"{name}.sh").chmod(0o755)
-    return {**{name: str(folder / f"{name}.sh") for name in scripts}, "absent": "/no/such/python"}
+    with tarfile.open(folder / "env.tar.gz", "w:gz") as archive:
+        archive.add(folder / "same.sh", "bin/python")
+    paths = {name: str(folder / f"{name}.sh") for name in scripts}
+    return {**paths, "absent": "/no/such/python", "shipped": "./env/bin/python"}
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +89,9 @@ def test_a_lost_executor_is_named_with_its_worker(both):
     assert lost["causes"] == []
 
 
-def test_workers_with_the_same_packages_are_accepted(both):
-    assert both[1]["same"] is None
+@pytest.mark.parametrize("python", ["same", "shipped"])
+def test_workers_with_the_same_packages_are_accepted(both, python):
+    assert both[1][python] is None
 
 
 @pytest.mark.parametrize(

@@ -360,4 +360,5 @@ def test_rows_of_one_key_keep_their_order_through_the_shuffle(spark):
     stream.conf.set("spark.sql.shuffle.partitions", "50")
     divided = _by_key(stream.range(100).selectExpr("id AS `the key`"), ["the key"])
     assert divided.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
+    assert _by_key(divided, ["the key"], 5).rdd.getNumPartitions() == 5
     assert all(places == sorted(places) for places in by_key.values())

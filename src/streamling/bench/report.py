@@ -62,6 +62,8 @@ does not need it.
 - **plugins**: up to a million rows of these files through a transform and into a sink that a user wrote, loaded from
   a file; beside it built-in nodes that do the same: an expression in SQL, and the memory sink. All rows leave the JVM
   either way, because the sinks are written in Python.
+- **cluster**: the files as CSV on `local-cluster` with two executors of one core each, beside one: the SQL of
+  throughput, and a script over a tenth of the rows. Driver and executors share the machine.
 - **kafka**: {records:,} Avro records of nine columns in one partition of a broker on the same machine, `dbz.op` in a
   header, a projection or a filter, blackhole. By hand: `from_avro`, the header looked up, Spark's `noop` writer, no
   check of anything. Reading alone is Kafka's own Java client in the same JVM, which throws the messages away.

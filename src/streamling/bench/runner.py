@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from streamling.bench import services, usage
+from streamling.bench.cluster import Cluster
 from streamling.bench.coldstart import ColdStart
 from streamling.bench.figures import Figure, Results
 from streamling.bench.handler import Handler
@@ -35,7 +36,7 @@ from streamling.engine.java import find_java
 SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
-        *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes),
+        *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes, Cluster),
         *(Kafka, Postgres, ColdStart, Memory),
     )
 }

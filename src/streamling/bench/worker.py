@@ -40,6 +40,15 @@ transforms:
 sinks:
   nowhere: {{type: {sink}, from: chosen}}
 """
+_SCRIPT_PIPELINE = """
+sources:
+  orders: {{type: file, path: '{folder}', format: {format}, mode: {{type: bounded}}, primary_key: order_id}}
+transforms:
+  changed: {{type: script, from: orders, language: js, primary_key: order_id, script: "{script}"}}
+sinks:
+  nowhere: {{type: blackhole, from: changed}}
+"""
+_SCRIPT = "function process(row) { row.customer = row.customer.toUpperCase(); return row; }"
 _TABLE_PIPELINE = """
 sources:
   orders: {{type: bench.files, path: '{folder}', format: {format}, mode: {{type: bounded}}, primary_key: order_id}}
@@ -79,6 +88,9 @@ class Pipelines:
 
     def files_to_arrow(self, folder: str, format: str) -> float:
         return self._files(folder, format, "bench.drop")
+
+    def files_through_script(self, folder: str, format: str) -> float:
+        return self._run(_SCRIPT_PIPELINE, folder=folder, format=format, script=_SCRIPT)
 
     def files_asking(self, folder: str, format: str, entries: int, check: bool) -> float:
         """Every customer is looked up in a table of ``entries`` values, and is there; seconds after the first file."""

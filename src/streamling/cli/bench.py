@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamling.bench.figures import Results
 
 _NAMES = (
-    *("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins"),
+    *("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins", "cluster"),
     *("kafka", "postgres", "kafka start-up", "memory"),
 )
 _COLOURS = {"met": "green", "missed": "red"}

@@ -123,10 +123,12 @@ class ExecutorSink(FrameSink[Any]):
         self._operator = operator
         self._function = on_executor(built)
         self._key = built.node.primary_key
+        #: as many as `parallelism` says, else one for each core
+        self._tasks = built.instances if built.instances > 1 else None
 
     def write_frame(self, frame: DataFrame) -> None:
         if self._key:
-            frame = _by_key(frame, self._key)
+            frame = _by_key(frame, self._key, self._tasks)
         try:
             map_in_arrow(frame, self._function, "rows long").collect()
         except Exception as error:
@@ -139,14 +141,15 @@ class ExecutorSink(FrameSink[Any]):
         self._operator.finalized(epoch)
 
 
-def _by_key(frame: DataFrame, key: Sequence[str]) -> DataFrame:
+def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> DataFrame:
     """Rows of one key on one executor, in source order: a shuffle alone delivers them in any order, and the last
-    operation on a key has to win. As many tasks as there are cores: in a stream Spark would make 200 of any batch."""
+    operation on a key has to win. Without ``tasks`` one for each core: in a stream Spark would make 200."""
     from pyspark.sql import functions as f
 
-    tasks = frame.sparkSession.sparkContext.defaultParallelism
     numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id())
-    by_key = numbered.repartition(tasks, *(f.col(quoted(name)) for name in key))
+    by_key = numbered.repartition(
+        tasks or frame.sparkSession.sparkContext.defaultParallelism, *(f.col(quoted(name)) for name in key)
+    )
     return by_key.sortWithinPartitions(_ORDER).drop(_ORDER)
 
 

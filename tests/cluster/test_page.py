@@ -1,0 +1,31 @@
+"""The page says what the matrix covers, and the matrix covers every node type that can run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from streamling.pipeline.model import NodeKind
+from streamling.plugins.registry import Registry
+from tests.cluster.matrix import HERE
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8")
+
+
+def runnable() -> list[tuple[NodeKind, str]]:
+    registry = Registry.builtin()
+    types = [(kind, id, registry.get(kind, id)) for kind in NodeKind for id in registry.ids(kind)]
+    # rows of a memory sink can only be seen from the process itself
+    return [(kind, id) for kind, id, found in types if found and found.operator and id != "memory"]
+
+
+@pytest.mark.parametrize(("kind", "id"), runnable(), ids=lambda value: str(value))
+def test_every_node_type_is_in_the_matrix_and_on_the_page(kind: NodeKind, id: str) -> None:
+    pipelines = [yaml.safe_load((HERE / name).read_text()) for name in ("files.yaml", "streams.yaml")]
+    used = {node["type"] for pipeline in pipelines for node in pipeline[kind.section].values()}
+    assert id in used
+    tested = PAGE.partition("## What is tested")[2]
+    row = next(line for line in tested.splitlines() if line.startswith(f"| {kind.section} |"))
+    assert f"`{id}`" in row
