@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import venv
 
 import pytest
 
@@ -60,11 +61,44 @@ def test_a_new_plugin_runs_passes_its_tests_and_is_listed(project, tmp_path, mon
     listed = json.loads(project.call("plugins", "list", "--json").out)
     assert {"acme_orders.numbers", "acme_orders.times", "acme_orders.lines"} <= {entry["id"] for entry in listed}
     assert project.call("validate", "pipeline.yaml", "--static").code == 0
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout
-    assert re.search(r"^\d{2} passed", done.stdout, re.MULTILINE), done.stdout
+    python = environment(tmp_path / "venv")
+
+    def call(*command: str) -> str:
+        done = subprocess.run([python, "-m", *command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    # no network: everything that it needs is there
+    call("pip", "install", "-e", ".[test]", "--no-index", "--no-deps", "--no-build-isolation", "--quiet")
+    assert re.search(r"^\d{2} passed", out := call("pytest", "-q", "-p", "no:cacheprovider"), re.MULTILINE), out
+    listed = json.loads(call("streamling", "plugins", "list", "--json"))
+    assert [entry["origin"] for entry in listed if entry["id"] == "acme_orders.lines"] == ["acme-orders 0.1.0"]
+    assert "is valid" in call("streamling", "validate", "pipeline.yaml", "--static")
+
+
+def environment(folder):
+    """An empty environment that sees the packages of this one."""
+    venv.create(folder, with_pip=False)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "these.pth").write_text("\n".join(path for path in sys.path if path))
+    return folder / "bin" / "python"
+
+
+def test_a_plugin_that_is_installed_and_in_another_file_is_named_with_its_package(project, tmp_path, monkeypatch):
+    project.write("lib/dice.py", SECRETIVE)
+    info = tmp_path / "lib" / "dice-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dice\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[streamling.plugins]\nacme.vault = dice:Vault\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    project.write("vault.py", SECRETIVE)
+    monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "lib/dice.py")
+    assert project.call("plugins", "list").code == 0
+    monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "vault.py")
+    result = project.call("plugins", "list")
+    assert result.code == 78
+    assert "plugin 'acme.vault': package dice has it too" in result.err
+    assert "leave plugin.path out, or uninstall the package" in result.err
 
 
 @pytest.mark.parametrize("name", ["Acme", "1st", "a b", "json", "streamling", "../x"])

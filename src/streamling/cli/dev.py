@@ -18,6 +18,7 @@ from streamling.cli._dev import NAMES, common_options, local_services, short_pat
 from streamling.cli._dev_topics import consume, produce
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
+from streamling.cli.file_errors import file_errors
 from streamling.cli.options import EXIT_CODES, Suggesting, json_option
 from streamling.cli.progress import progress_of_steps
 from streamling.errors import StreamlingError
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from streamling.dev.services import LocalServices
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_WRITABLE = (
+    "name a folder that you may write to with --folder, or with cache_dir (STREAMLING__CACHE_DIR) for the programs"
+)
 
 
 @click.group(cls=Suggesting, epilog=EXIT_CODES)
@@ -79,7 +84,7 @@ def up(names: tuple[str, ...], ports: tuple[str, ...], folder: Path, config_name
       eval "$(streamling dev up)"
     """
     services = local_services(folder, config_name, debug, ports)
-    _start(services, names)
+    _start(services, names, folder)
     for name, value in services.variables().items():
         write_data(f"export {name}={shlex.quote(value)}")
     click.echo(f"use them with: streamling run PIPELINE.yaml --env-file {short_path(services.env_file)}", err=True)
@@ -99,7 +104,8 @@ def down(names: tuple[str, ...], delete: bool, folder: Path, config_name: str | 
       streamling dev down --only kafka --delete
     """
     services = local_services(folder, config_name, debug)
-    stopped = services.down(names or NAMES, delete=delete)
+    with file_errors(folder, _WRITABLE):
+        stopped = services.down(names or NAMES, delete=delete)
     click.echo(f"stopped {_listed(stopped)}" if stopped else "nothing was running", err=True)
     if delete:
         click.echo(f"deleted the data of {', '.join(names or NAMES)}", err=True)
@@ -148,7 +154,7 @@ def run(names: tuple[str, ...], command: tuple[str, ...], folder: Path, config_n
       streamling dev run --only postgres -- pytest
     """
     services = local_services(folder, config_name, debug)
-    started = _start(services, names)
+    started = _start(services, names, folder)
     try:
         return _call(command, {**os.environ, **services.variables()})
     finally:
@@ -163,9 +169,9 @@ dev.add_command(consume)
 # ── what they share ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _start(services: LocalServices, names: tuple[str, ...]) -> list[LocalService]:
+def _start(services: LocalServices, names: tuple[str, ...], folder: Path) -> list[LocalService]:
     began = time.monotonic()
-    with progress_of_steps() as tell:
+    with file_errors(folder, _WRITABLE), progress_of_steps() as tell:
         started = services.up(names or NAMES, progress=tell)
     if started:
         click.echo(f"started {_listed(started)} in {time.monotonic() - began:.1f} s", err=True)

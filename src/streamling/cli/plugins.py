@@ -57,7 +57,7 @@ def new(name: str, folder: Path | None) -> int:
             f"'{name}' cannot be the name of a module; use lower-case letters, digits and _, such as acme_orders"
         )
     words = {"DIST": module.replace("_", "-"), "NAME": module}
-    steps = ["streamling run pipeline.yaml", "streamling plugins list", "pytest"]
+    steps = ["streamling run pipeline.yaml", "streamling plugins list", "pip install -e '.[test]' && pytest"]
     write_template("plugin", folder or Path(name), words, steps)
     return ExitCode.OK
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from streamling.errors import StreamlingError
+from streamling.cli.file_errors import file_errors
 
 #: files that would act on our own repository under their real names
 _RENAMED = {"gitignore": ".gitignore"}
@@ -21,12 +21,10 @@ def write_template(name: str, folder: Path, words: Mapping[str, str], next_steps
 
     ``words`` are replaced in the names and texts of all files.
     """
-    if folder.is_dir() and any(folder.iterdir()):
-        raise click.UsageError(f"{folder} is not empty; name a new folder")
-    try:
+    with file_errors(folder, "name a folder that you may write to"):
+        if folder.is_dir() and any(folder.iterdir()):
+            raise click.UsageError(f"{folder} is not empty; name a new folder")
         written = _copy(files("streamling") / "templates" / name, folder, words)
-    except OSError as error:
-        raise StreamlingError.user(f"{folder} cannot be written: {error.strerror or error}") from None
     click.echo("\n".join(f"wrote {path}" for path in written))
     enter = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     click.echo("\nNext:\n" + "\n".join(f"  {step}" for step in [*enter, *next_steps]))

@@ -113,6 +113,8 @@ class _Loading:
     def __init__(self, registry: Registry) -> None:
         self.problems: list[Problem] = []
         self._registry = registry
+        #: where each plugin of an installed package comes from: package and file
+        self._installed: dict[str, tuple[str, Path | None]] = {}
 
     def add_entry_point(self, entry: EntryPoint) -> None:
         origin = f"package {entry.dist.name}" if entry.dist else entry.value
@@ -122,6 +124,7 @@ class _Loading:
             message = f"plugin '{entry.name}' of {origin} could not be loaded: {_sentence(error)}"
             self.problems.append(Problem(message, remedy="update or uninstall the package"))
         else:
+            self._installed[entry.name] = origin, _file(operator)
             self._register(entry.name, operator, Problem(f"plugin '{entry.name}' of {origin}"))
 
     def add_file(self, file: Path) -> None:
@@ -133,7 +136,18 @@ class _Loading:
             self.problems.append(Problem(message, str(file), line, column))
         else:
             for id, operator in _marked(module):
-                self._register(id, operator, Problem(f"plugin '{id}'", str(file), _line(operator)))
+                self._add_marked(id, operator, file)
+
+    def _add_marked(self, id: str, operator: Any, file: Path) -> None:
+        origin = Problem(f"plugin '{id}'", str(file), _line(operator))
+        if id not in self._installed:
+            self._register(id, operator, origin)
+            return
+        package, installed = self._installed[id]
+        if installed != file.resolve():  # installed with `pip install -e`, it is the same one
+            message = f"{origin.message}: {package} has it too"
+            remedy = "leave plugin.path out, or uninstall the package"
+            self.problems.append(replace(origin, message=message, remedy=remedy))
 
     def _register(self, id: str, operator: Any, origin: Problem) -> None:
         try:
@@ -198,6 +212,13 @@ def _place(error: BaseException, file: Path) -> tuple[int, int]:
         return error.lineno or 0, error.offset or 0
     frames = traceback.extract_tb(error.__traceback__)
     return next((frame.lineno or 0 for frame in reversed(frames) if frame.filename == str(file)), 0), 1
+
+
+def _file(operator: Any) -> Path | None:
+    try:
+        return Path(inspect.getfile(operator)).resolve()
+    except (OSError, TypeError):
+        return None
 
 
 def _line(operator: Any) -> int:
