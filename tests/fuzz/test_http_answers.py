@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
+import zlib
 from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,7 @@ from streamling.errors import StreamlingError
 from streamling.http.answers import Answers
 from streamling.http.client import HttpClient, Target
 from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
-from tests.fuzz.budget import SECONDS, rounds
+from tests.fuzz.budget import FIRST_SEED, SECONDS, rounds
 from tests.http.raw import RawServer, chunks, raw_server
 
 _CORPUS = Path(__file__).parents[1] / "corpus/http"
@@ -35,7 +39,7 @@ _SCHEMA = pa.schema(
         *(("day", pa.date32()), ("tags", pa.list_(pa.string())), ("raw", pa.binary()), ("_gs_op", pa.string())),
     ]
 )
-_ROW = {
+_ROW: dict[str, Any] = {
     "id": 1,
     "name": "a\u00e9\U0001f600",
     "price": "12.50",
@@ -93,18 +97,33 @@ _TOKENS = [
 ]
 
 
-def _answers() -> list[bytes]:
-    """Whole answers: those of the corpus, cut where they have no end, and good ones with rows."""
-    cases = yaml.safe_load((_CORPUS / "answers.yaml").read_text(encoding="utf-8"))
-    hostile = [b"".join(_bounded(case["sends"]))[:_LONGEST] for case in cases if "drip" not in str(case["sends"])]
-    bodies = [
-        json.dumps(value).encode()
-        for value in (_ROW, [_ROW, _ROW], [], None, [{"data": _ROW, "metadata": {"op": "d"}}])
-    ]
+def _bodies() -> list[bytes]:
+    values = [_ROW, [_ROW, _ROW], [], None, [{"data": _ROW, "metadata": {"op": "d"}}]]
     cases = yaml.safe_load((_CORPUS / "rows.yaml").read_text(encoding="utf-8"))
-    bodies += [case["answer"].replace("ID", "7").encode() for case in cases]
-    good = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies]
-    return hostile + good * 2
+    texts = (case["answer"].replace("ID", "7").replace("DEEP", "[[[]]]").replace("DIGITS", "9" * 30) for case in cases)
+    return [*(json.dumps(value).encode() for value in values), *(text.encode() for text in texts)]
+
+
+def _answers() -> list[bytes]:
+    """Whole answers of the corpus, cut where they have no end."""
+    cases = yaml.safe_load((_CORPUS / "answers.yaml").read_text(encoding="utf-8"))
+    return [b"".join(_bounded(case["sends"]))[:_LONGEST] for case in cases if "drip" not in str(case["sends"])]
+
+
+def framed(rng: random.Random, body: bytes) -> bytes:
+    """A right answer with this body, as one of the ways to send it."""
+    head, coding = b"HTTP/1.1 200 OK\r\n", rng.choice([b"", b"gzip", b"deflate"])
+    if coding:
+        head += b"Content-Encoding: %b\r\n" % coding
+        body = gzip.compress(body) if coding == b"gzip" else zlib.compress(body)
+    if rng.random() < 0.3:
+        return head + b"Connection: close\r\n\r\n" + body
+    if rng.random() < 0.5:
+        return head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    size = rng.randint(1, 200)
+    parts = (body[at : at + size] for at in range(0, len(body), size))
+    chunked = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+    return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunked + b"0\r\n\r\n"
 
 
 def _bounded(parts: Sequence[Any]) -> Iterator[bytes]:
@@ -112,11 +131,17 @@ def _bounded(parts: Sequence[Any]) -> Iterator[bytes]:
         yield from islice(chunks([part]), 2)
 
 
-ANSWERS = _answers()
+BODIES, ANSWERS = _bodies(), _answers()
 
 
-def mutated(rng: random.Random) -> bytes:
-    text = rng.choice(ANSWERS)
+def answer_of(rng: random.Random) -> bytes:
+    """A right answer with a wrong body, or a wrong answer."""
+    if rng.random() < 0.6:
+        return framed(rng, mutated(rng, rng.choice(BODIES), BODIES))
+    return mutated(rng, rng.choice([framed(rng, rng.choice(BODIES)), rng.choice(ANSWERS)]), ANSWERS)
+
+
+def mutated(rng: random.Random, text: bytes, others: Sequence[bytes]) -> bytes:
     for _ in range(rng.choice([0, 1, 1, 2, 4])):
         at, length = rng.randrange(len(text) + 1), rng.choice([1, 1, 4, 40])
         match rng.randrange(7):
@@ -133,7 +158,7 @@ def mutated(rng: random.Random) -> bytes:
             case 5:
                 text = text[:at]
             case 6:
-                other = rng.choice(ANSWERS)
+                other = rng.choice(others)
                 text = text[:at] + other[rng.randrange(len(other) + 1) :]
     return text[:_LONGEST]
 
@@ -170,9 +195,26 @@ def check(error: StreamlingError, text: bytes) -> None:
     str(error).encode()
 
 
+def test_right_answers_are_rows_however_they_are_sent(client):
+    rng = random.Random(FIRST_SEED)
+    expected = {
+        "id": 1,
+        "name": _ROW["name"],
+        "price": Decimal("12.50"),
+        "day": date(2024, 2, 29),
+        "raw": b"\0\xff",
+        "at": datetime(2024, 2, 29, 12, 0, 0, 500_000, UTC),
+        "tags": _ROW["tags"],
+        "_gs_op": "u",
+    }
+    for _ in range(30):
+        with raw_server(pieces(rng, framed(rng, json.dumps([_ROW, _ROW]).encode())), closes=True) as server:
+            assert as_rows(client, server, 0).to_pylist() == [{name: expected[name] for name in _SCHEMA.names}] * 2
+
+
 def test_mutated_answers(client):
     for rng in rounds(SECONDS / 2):
-        text = mutated(rng)
+        text = answer_of(rng)
         with raw_server(pieces(rng, text), closes=rng.random() < 0.9) as server:
             try:
                 rows = as_rows(client, server, rng.randrange(2))
