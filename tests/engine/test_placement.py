@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from streamling.engine.placement import (
     on_executor,
     placement_for,
 )
+from streamling.engine.rows import Rows
 from streamling.engine.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions, TransformOptions
@@ -37,6 +39,7 @@ from streamling.sinks.memory import MemorySink
 from streamling.spark.failures import FailedOnExecutor, failure_of
 from streamling.state.memory import MemoryState
 from streamling.telemetry.metrics import Distribution
+from tests.endpoint import endpoint
 from tests.engine.harness import Bench as EngineBench
 
 PLUGINS = Path(__file__).with_name("spreading.py")
@@ -120,6 +123,24 @@ def test_columns_that_appear_go_through_a_transform_on_executors(spark):
     found = [transform.apply(spark, {"rows": frame}).toArrow().to_pylist() for frame in frames]
     plain = {"id": 1, "name": "n", "_gs_op": "i"}
     assert found == [[plain], [{"id": 1, "name": "n", "note": "x", "_gs_op": "i"}], [plain]]
+
+
+@pytest.mark.spark
+def test_columns_that_appear_reach_a_sink_on_executors_with_what_they_stand_for(spark):
+    with endpoint() as server:
+        text = f"""
+        sources: {{rows: {{type: numbers, primary_key: id}}}}
+        sinks: {{out: {{type: webhook, from: rows, url: {server.url}, primary_key: id}}}}
+        """
+        analysis = EngineBench(spark).prepare(text).analysis
+        assert analysis is not None
+        sink = ExecutorSink(analysis.built["out"].operator, analysis.built["out"])
+        wide = pa.array([Decimal(10**45 + 1)], pa.decimal256(50, 0))
+        grown = pa.record_batch({"id": [1], "name": ["n"], "wide": wide, "_gs_op": ["i"]})
+        for batch in (grown.drop_columns(["wide"]), grown):
+            sink.write_frame(Rows(spark, batches=[batch]).frame())
+    plain = {"id": 1, "name": "n", "_gs_op": "i"}
+    assert server.rows == [plain, {**plain, "wide": 10**45 + 1}]
 
 
 # ── the decision ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
 from streamling.config import AppConfig
@@ -19,7 +21,10 @@ from streamling.errors import StreamlingError
 from streamling.telemetry.metrics import BUCKETS, MetricStore
 from streamling.telemetry.otlp import Push, pushing
 from streamling.telemetry.otlp_endpoint import Endpoint
+from streamling.telemetry.otlp_transport import transport
 from tests.endpoint import Reply
+from tests.http.raw import raw_server
+from tests.http.test_corpus import CASES as HOSTILE
 from tests.telemetry.receiver import Receiver, receiving, value_of
 
 PROTOCOLS = ["http/protobuf", "http/json", "grpc"]
@@ -242,6 +247,18 @@ def test_headers_are_not_given_to_whom_a_receiver_redirects(receiver: Receiver) 
     with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match="the answer was 302"):
         push(10)
     assert len(receiver.endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in HOSTILE if "end" in case.get("name", "")], ids=lambda case: case["name"]
+)
+def test_a_receiver_that_never_comes_to_an_end_costs_a_push_its_time_and_no_more(case: dict[str, Any]) -> None:
+    with (
+        raw_server(case["sends"]) as server,
+        transport(Endpoint.of(server.url, {}), "http/protobuf") as send,
+        pytest.raises(StreamlingError, match=r"no answer within 0\.5 s|more than 65536 bytes|got more than|was 103"),
+    ):
+        send(ExportMetricsServiceRequest(), 0.5)
 
 
 @pytest.mark.parametrize(("protocol", "module"), [("http/json", "opentelemetry.proto"), ("grpc", "grpc")])
