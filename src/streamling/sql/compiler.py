@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
 from streamling.sql import lookups, rules
+from streamling.sql.coercion import aligned
 from streamling.sql.dialect import parse
 from streamling.sql.expressions import Expressions, Relation
 from streamling.sql.inference import common
@@ -137,6 +138,8 @@ class _Compiler:
         if any(relation.columns is None for relation in relations):
             return Relation(UnionAll(tuple(relation.plan for relation in relations)), None)
         relations = with_op(relations)
+        if len({len(relation.columns or ()) for relation in relations}) == 1:
+            relations = aligned(relations)
         first = relations[0].columns or ()
         for branch, relation in zip(branches, relations, strict=True):
             found = relation.columns or ()

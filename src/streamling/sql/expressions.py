@@ -27,6 +27,7 @@ from streamling.sql.plan import Check, Column, Plan, Question, questions
 from streamling.sql.printing import Unprintable, check_emitted, spark_sql
 from streamling.sql.problems import SqlProblem
 from streamling.sql.syntax import check_syntax, plain
+from streamling.sql.text_coercion import coerce_text
 from streamling.sql.texts import as_text, special
 from streamling.sql.wide import WideNumbers
 
@@ -195,6 +196,7 @@ class Expressions:
                 return part_of_date(node.name, node.expression)
             if (operator := rewrite_operator(node)) is not None:
                 return operator
+            coerce_text(node)
         except NotPossible as error:
             return self._refused(node, error)
         if isinstance(node, exp.Cast):

@@ -16,6 +16,7 @@ from streamling.spark.sql_text import quoted
 from streamling.sql.inference import type_of
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
+from streamling.sql.text_casts import from_text
 from streamling.sql.texts import as_text, special
 from streamling.types.wide import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type
 
@@ -148,6 +149,8 @@ def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -
     spelling, arrow = known
     if spelling == "STRING" and special(type_of(node.this)):
         return as_text(node.this)
+    if read := from_text(node.this, spelling, arrow, "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"):
+        return read
     node.set("to", exp.Var(this=spelling))
     node.meta["arrow"] = arrow
     return node

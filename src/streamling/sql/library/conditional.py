@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamling.sql.inference import group_type, unified
-from streamling.sql.library.declaration import Args, Function, Rewrite, call, like
+from streamling.sql.inference import group_type, type_of, unified
+from streamling.sql.library.declaration import Args, Function, Rewrite, call, fill
+from streamling.sql.text_coercion import as_compared, as_results
 
 
 def _widened(name: str, first: int = 0) -> Rewrite:
     """The result has the common type of the arguments (from ``first`` on); literals beside decimals are exact."""
 
     def rewrite(args: Args) -> exp.Expr:
-        chosen = args[first:]
+        chosen = as_results(args[first:]) if name.startswith("nvl") else as_compared(args[first:], numbers=True)
         if len(args) == 1:
             return args[0]
         rewritten = call(name, *args[:first], *(unified(arg, chosen) for arg in chosen))
@@ -20,6 +21,11 @@ def _widened(name: str, first: int = 0) -> Rewrite:
         return rewritten
 
     return rewrite
+
+
+def _nullif(args: Args) -> exp.Expr:
+    compared = as_compared(args, numbers=True)
+    return fill("nullif({0}, {1})", compared, type_of(compared[0]))
 
 
 FUNCTIONS = (
@@ -31,10 +37,9 @@ FUNCTIONS = (
     Function(
         "nullif",
         "any any",
-        "nullif({0}, {1})",
+        _nullif,
         "NULL when both are equal, else the first.",
         "nullif(1, 2) = 1\nnullif(1, 1) IS NULL",
-        like(0),
         differs="0.0 and -0.0 are equal, as they are for `=`",
     ),
     Function(

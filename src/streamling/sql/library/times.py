@@ -8,6 +8,7 @@ from sqlglot import exp
 from streamling.sql.dateformats import java_format
 from streamling.sql.inference import TIMESTAMP_UTC, type_of
 from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, call, fill, literal_text
+from streamling.sql.text_casts import from_text
 
 _NTZ, _DATE, _TIME, _LONG = pa.timestamp("us"), pa.date32(), pa.time64("us"), pa.int64()
 _PARTS = {
@@ -44,6 +45,7 @@ def part_of_date(part: str, value: exp.Expr) -> exp.Expr:
         known = ", ".join([*_PLAIN_PARTS, *_PARTS])
         raise NotPossible(f"there is no part '{part}' of a date or time", f"parts are {known}")
     types = {"epoch": pa.float64(), "nanosecond": _LONG}
+    value = _moment(value)
     is_moment = _is(value, pa.types.is_date, pa.types.is_timestamp, pa.types.is_time)
     type_ = types.get(name, pa.int32() if is_moment or name in _PARTS else None)
     return fill(_PARTS.get(name, f"date_part('{name}', {{0}})"), [value], type_)
@@ -61,8 +63,14 @@ def _is(arg: exp.Expr, *tests: object) -> bool:
     return type_ is not None and any(test(type_) for test in tests)  # type: ignore[operator]
 
 
+def _moment(arg: exp.Expr) -> exp.Expr:
+    """Text is read as a time without a zone."""
+    return from_text(arg, "TIMESTAMP_NTZ", _NTZ) or arg
+
+
 def _date_trunc(args: Args) -> exp.Expr | None:
     """A time without a zone stays one; Spark's would come out in UTC."""
+    args = [args[0], _moment(args[1])]
     if not _is(args[1], pa.types.is_date) and type_of(args[1]) != _NTZ:
         return fill("date_trunc({0}, {1})", args, TIMESTAMP_UTC if type_of(args[1]) == TIMESTAMP_UTC else None)
     return fill("CAST(date_trunc({0}, {1}) AS TIMESTAMP_NTZ)", args, _NTZ)
@@ -103,13 +111,17 @@ def _to_date(args: Args) -> exp.Expr:
     """Numbers count days."""
     if _is(args[0], pa.types.is_integer):
         return fill("date_from_unix_date(CAST({0} AS INT))", args[:1])
-    return fill("CAST({0} AS DATE)", args) if len(args) == 1 else _first_of("to_date", args)
+    if len(args) > 1:
+        return _first_of("to_date", args)
+    return from_text(args[0], "DATE", _DATE) or fill("CAST({0} AS DATE)", args)
 
 
 def _to_time(args: Args) -> exp.Expr:
     if _is(args[0], pa.types.is_timestamp):
         return fill("make_time(hour({0}), minute({0}), date_part('second', {0}))", args[:1])
-    return fill("CAST({0} AS TIME(6))", args) if len(args) == 1 else _first_of("to_time", args)
+    if len(args) > 1:
+        return _first_of("to_time", args)
+    return from_text(args[0], "TIME(6)", _TIME) or fill("CAST({0} AS TIME(6))", args)
 
 
 def _to_timestamp(to_micros: str, step: int = 1) -> Rewrite:
@@ -121,7 +133,7 @@ def _to_timestamp(to_micros: str, step: int = 1) -> Rewrite:
             return fill(f"CAST({to_micros} AS TIMESTAMP_NTZ)", args[:1])
         if _is(args[0], pa.types.is_floating, pa.types.is_decimal):
             return fill("CAST(timestamp_seconds(CAST({0} AS DECIMAL(30, 9))) AS TIMESTAMP_NTZ)", args[:1])
-        read = args[0] if len(args) == 1 else _first_of("to_timestamp", args)
+        read = _moment(args[0]) if len(args) == 1 else _first_of("to_timestamp", args)
         cut = f"timestamp_micros(unix_micros(CAST({{0}} AS TIMESTAMP_LTZ)) DIV {step} * {step})" if step > 1 else "{0}"
         return fill(f"CAST({cut} AS TIMESTAMP_NTZ)", [read])
 
@@ -131,7 +143,7 @@ def _to_timestamp(to_micros: str, step: int = 1) -> Rewrite:
 def _to_unixtime(args: Args) -> exp.Expr:
     if _is(args[0], pa.types.is_integer, pa.types.is_floating):
         return fill("CAST({0} AS BIGINT)", args[:1])
-    moment = fill("CAST({0} AS TIMESTAMP_LTZ)", args) if len(args) == 1 else _first_of("to_timestamp", args)
+    moment = _moment(args[0]) if len(args) == 1 else _first_of("to_timestamp", args)
     return fill("(unix_micros(CAST({0} AS TIMESTAMP_LTZ)) DIV 1000000)", [moment])
 
 
@@ -143,6 +155,32 @@ _ZERO = "TIMESTAMP_LTZ'1970-01-01 00:00:00+00:00'"
 _STEP = f"unix_micros({_ZERO} + {{0}})"
 _MOMENT = "unix_micros(CAST({1} AS TIMESTAMP_LTZ))"
 _ORIGIN = "unix_micros(CAST({2} AS TIMESTAMP_LTZ))"
+#: bins of months count from the month of the origin; one that starts too late makes way for the one before
+_MONTHS_ON = "floor(((year({0}) - year({1})) * 12 + month({0}) - month({1})) / {2}D) * {2}"
+_BIN_START = "({1} + CAST({0} AS INT) * INTERVAL '1' MONTH)"
+
+
+def _date_bin(args: Args) -> exp.Expr:
+    span, moment = args[0].meta.get("span"), _moment(args[1])
+    if span is None:
+        return fill(_BIN[len(args) - 2], [args[0], moment, *args[2:]])
+    if (span.months and (span.days or span.micros)) or span.months < 0 or span.days < 0 or span.micros < 0:
+        raise NotPossible(
+            "the first argument of date_bin() is months or shorter units, and not both", "such as '1 month'"
+        )
+    if span == type(span)():
+        raise NotPossible("the first argument of date_bin() has no length", "such as INTERVAL '15 minutes'")
+    if not span.months:
+        return fill(_BIN[len(args) - 2], [args[0], moment, *args[2:]])
+    plain = fill("CAST({0} AS TIMESTAMP_NTZ)", [moment])
+    origin = fill("CAST({0} AS TIMESTAMP_NTZ)", [_moment(args[2])]) if len(args) > 2 else exp.Var(this=_EPOCH)
+    months = fill(_MONTHS_ON, [plain, origin, exp.Literal.number(span.months)])
+    start = fill(_BIN_START, [months, origin])
+    earlier = fill(_BIN_START, [fill("({0} - {1})", [months, exp.Literal.number(span.months)]), origin])
+    return fill("if({0} > {1}, {2}, {0})", [start, plain, earlier])
+
+
+_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _BIN = (
     f"CAST(timestamp_micros({_MOMENT} - pmod({_MOMENT}, {_STEP})) AS TIMESTAMP_NTZ)",
     f"CAST(timestamp_micros({_MOMENT} - pmod({_MOMENT} - {_ORIGIN}, {_STEP})) AS TIMESTAMP_NTZ)",
@@ -159,7 +197,7 @@ FUNCTIONS = (
     Function(
         "date_bin",
         "interval time time?",
-        _BIN,
+        _date_bin,
         "Start of the stretch of time that a moment falls into.",
         "date_bin(INTERVAL '15' MINUTE, TIMESTAMP '2024-01-02 03:44:00') = TIMESTAMP '2024-01-02 03:30:00'",
         _NTZ,

@@ -1,0 +1,104 @@
+"""Text that meets other types, and what DataFusion makes of it.
+
+Compared with something, it is read as that type. Of several results, numbers become text beside text, and text becomes
+a date or time beside those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql import typenames
+from streamling.sql.inference import type_of
+from streamling.sql.library.declaration import Args, fill
+from streamling.sql.text_casts import from_text
+from streamling.sql.texts import as_text
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+def coerce_text(node: exp.Expr) -> None:
+    """Comparisons and CASE, in place. The parts are done."""
+    if isinstance(node, _COMPARISONS):
+        this, other = as_compared([node.this, node.expression])
+        node.set("this", this)
+        node.set("expression", other)
+    elif isinstance(node, exp.Between):
+        this, low, high = as_compared([node.this, node.args["low"], node.args["high"]])
+        for key, value in (("this", this), ("low", low), ("high", high)):
+            node.set(key, value)
+    elif isinstance(node, exp.In):
+        this, *values = as_compared([node.this, *node.expressions])
+        node.set("this", this)
+        node.set("expressions", values)
+    elif isinstance(node, exp.Case):
+        results = [branch.args["true"] for branch in node.args["ifs"]]
+        results += [node.args["default"]] if node.args.get("default") else []
+        for result, value in zip(results, as_results(results), strict=True):
+            if value is not result:
+                result.replace(value)
+
+
+def as_compared(values: Args, *, numbers: bool = False) -> Args:
+    """Text as the number, date or time that it is compared with. Spark reads whole numbers as DataFusion does, and
+    does so by itself, unless ``numbers``."""
+    others = [type_ for value in values if (type_ := type_of(value)) is not None and _is_value(type_)]
+    if not others or not any(map(_is_text, values)):
+        return values
+    temporal = [type_ for type_ in others if pa.types.is_temporal(type_)]
+    if not temporal and not numbers and any(pa.types.is_integer(type_) for type_ in others):
+        return values
+    wanted = max(temporal or others, key=_rank)
+    return [to_type(value, wanted) if _is_text(value) else value for value in values]
+
+
+def as_results(values: Args) -> Args:
+    """Values of which one is the result, each with the type the result has."""
+    wanted = result_type([type_of(value) for value in values])
+    if wanted is None:
+        return values
+    return [value if type_of(value) in (wanted, None, pa.null()) else to_type(value, wanted) for value in values]
+
+
+def result_type(types: Sequence[pa.DataType | None]) -> pa.DataType | None:
+    """What text and others become together; None when there is no text among them, or nothing else."""
+    known = [type_ for type_ in types if type_ is not None and type_ != pa.null()]
+    if len(known) < len([type_ for type_ in types if type_ != pa.null()]):
+        return None  # a type that only Spark knows
+    if known and all(pa.types.is_list(type_) for type_ in known):
+        element = result_type([type_.value_type for type_ in known])
+        return None if element is None else pa.list_(element)
+    texts = [type_ for type_ in known if pa.types.is_string(type_)]
+    others = [type_ for type_ in known if not pa.types.is_string(type_)]
+    if not texts or not others:
+        return None
+    if all(pa.types.is_integer(one) or pa.types.is_floating(one) or pa.types.is_decimal(one) for one in others):
+        return pa.string()
+    return max(others, key=_rank) if all(pa.types.is_temporal(one) for one in others) else None
+
+
+def to_type(value: exp.Expr, type_: pa.DataType) -> exp.Expr:
+    """A cast that is not written."""
+    if pa.types.is_string(type_):
+        return as_text(value)
+    spelling = typenames.spelled(type_)
+    if spelling is None:
+        return value
+    return from_text(value, spelling, type_) or fill(f"CAST({{0}} AS {spelling})", [value], type_)
+
+
+def _is_text(value: exp.Expr) -> bool:
+    return bool(pa.types.is_string(type_of(value) or pa.null()))
+
+
+def _is_value(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(type_) or pa.types.is_floating(type_) or pa.types.is_integer(type_))
+
+
+def _rank(type_: pa.DataType) -> tuple[bool, bool]:
+    """Timestamps over dates, those with a zone over those without."""
+    is_timestamp = bool(pa.types.is_timestamp(type_))
+    return is_timestamp, is_timestamp and type_.tz is not None
