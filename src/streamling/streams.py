@@ -1,8 +1,8 @@
 """Standard output and standard error: the one place where text leaves the process.
 
 While a command runs, both are `SafeStream`: secrets are covered and control characters escaped, whoever writes. Rows
-of print sinks are data; they go to `data_output` unchanged, and while a pipeline runs nothing else reaches standard
-output: what a plugin prints goes to standard error.
+of print sinks are data; they go to `data_output` unchanged, and while a pipeline with such a sink runs nothing else
+reaches standard output: what a plugin prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -63,30 +63,44 @@ def write_data(text: str) -> None:
 
 
 @contextmanager
-def stdout_for_data() -> Iterator[None]:
+def stdout_for_data() -> Iterator[Callable[[], None]]:
     """Standard output takes nothing but rows while the block runs; what anybody else prints there goes to standard
-    error, also from C code and from child processes."""
-    global _data
-    before, stdout = _data, sys.stdout
-    stdout.flush()
-    number = _file_number(stdout)
-    if number is None:  # captured inside this process
-        _data, sys.stdout = stdout.buffer, sys.stderr
-    else:
-        saved = os.dup(number)
-        os.dup2(sys.stderr.fileno(), number)
-        _data = os.fdopen(saved, "wb")
+    error, also from C code and from child processes. Calling what is yielded ends that early."""
+    reserved = _Reserved()
     try:
-        yield
+        yield reserved.release
     finally:
-        data, _data = _data, before
+        reserved.release()
+
+
+class _Reserved:
+    def __init__(self) -> None:
+        global _data
+        self._before, self._stdout = _data, sys.stdout
+        sys.stdout.flush()
+        self._number = _file_number(sys.stdout)
+        if self._number is None:  # captured inside this process
+            self._data: BinaryIO | None = sys.stdout.buffer
+            sys.stdout = sys.stderr
+        else:
+            saved = os.dup(self._number)
+            os.dup2(sys.stderr.fileno(), self._number)
+            self._data = os.fdopen(saved, "wb")
+        _data = self._data
+
+    def release(self) -> None:
+        """Give standard output back; calling it again does nothing."""
+        global _data
+        data, self._data = self._data, None
+        if data is None:
+            return
         with suppress(ValueError, OSError):
             sys.stdout.flush()
-        sys.stdout = stdout
+        sys.stdout, _data = self._stdout, self._before
         with suppress(ValueError, OSError):
             data.flush()
-        if number is not None:
-            os.dup2(data.fileno(), number)
+        if self._number is not None:
+            os.dup2(data.fileno(), self._number)
             with suppress(OSError):
                 data.close()
 

@@ -30,6 +30,7 @@ sources:
 SINK = "transforms: {{}}\nsinks:\n  out: {{{}}}\n"
 BOUNDED, CONTINUOUS = "{type: bounded}", "{type: continuous}"
 STUCK_PLUGIN = """\
+import sys
 import time
 import pyarrow as pa
 from streamling.plugins import Source, SourceOptions, plugin
@@ -40,7 +41,7 @@ class Stuck(Source):
         return pa.schema([("id", pa.int64())])
 
     def read(self, position):
-        print("reading", flush=True)
+        print("reading", file=sys.stderr, flush=True)
         time.sleep(600)
 """
 
@@ -212,7 +213,7 @@ def test_a_plugin_that_never_returns(folder: Project) -> None:
     folder.write("stuck.py", STUCK_PLUGIN)
     pipeline = "sources:\n  a: {type: acme.stuck, primary_key: id}\n" + SINK.format("type: blackhole, from: a")
     with running(folder, pipeline, STREAMLING__PLUGIN__PATH="stuck.py") as run:
-        run.wait_for(lambda: "reading" in run.said)  # on standard error: standard output is for rows
+        run.wait_for(lambda: "reading" in run.said)
         assert run.end() == 1
     assert "source 'a'" in run.said
     assert "will be replayed" in run.said

@@ -107,6 +107,7 @@ class Shelf:
         self.state = MemoryState()
         self.books: dict[str, list[dict[str, Any]]] = {}
         self.kept: list[int] = []
+        self.summary = ""
 
     def run(self, bad: dict[str, Any] | None, dead_letters: type[Sink[Any]] = LedgerSink, **more: Any) -> None:
         registry = Registry.builtin()
@@ -130,6 +131,7 @@ class Shelf:
         run.analyse(NoSpark())  # type: ignore[arg-type]
         run.start()
         wait_for_end(run)
+        self.summary = run.summary()
 
     def letters(self) -> dict[str, list[int]]:
         """Ids in payloads, by node."""
@@ -156,6 +158,8 @@ def test_bad_rows_of_a_source_a_transform_and_a_sink_meet_in_one_sink(parallelis
     assert shelf.letters() == EXPECTED
     assert sorted(shelf.kept) == sorted(set(range(ROWS)).difference(*EXPECTED.values()))
     assert shelf.state.get("numbers") == ROWS
+    rejected = sum(map(len, EXPECTED.values()))
+    assert shelf.summary == f"{ROWS - rejected} to out, {rejected} dead letters to bad"
 
 
 def test_without_a_dead_letter_sink_the_first_bad_row_is_an_error() -> None:

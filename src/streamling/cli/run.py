@@ -6,8 +6,9 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,24 +106,38 @@ def run(
         from streamling.cli.validate import verdict_as_json
 
         return verdict_as_json(pipeline_file, config_name, debug)
-    with _reported(timings, show_timings), stdout_for_data(), shutdown_by_signals(_BUDGET_SECONDS) as shutdown:
-        return _run(shutdown, pipeline_file, config_name, metrics_file, dry_run=dry_run, debug=debug, timings=timings)
+    with (
+        _reported(timings, show_timings),
+        stdout_for_data() as release_stdout,
+        shutdown_by_signals(_BUDGET_SECONDS) as shutdown,
+    ):
+        process = _Process(shutdown, release_stdout, timings)
+        return _run(process, pipeline_file, config_name, metrics_file, dry_run=dry_run, debug=debug)
+
+
+@dataclass(frozen=True)
+class _Process:
+    """What a run has of the process it is alone in."""
+
+    shutdown: Shutdown
+    release_stdout: Callable[[], None]
+    timings: Timings
 
 
 def _run(
-    shutdown: Shutdown,
+    process: _Process,
     pipeline_file: str | None,
     config_name: str | None,
     metrics_file: Path | None,
     *,
     dry_run: bool,
     debug: bool,
-    timings: Timings,
 ) -> int:
     from streamling.config import load_config
     from streamling.telemetry.logging import configure_logging
     from streamling.telemetry.reporting import is_reported, reported
 
+    shutdown, timings = process.shutdown, process.timings
     with timings.phase("read the configuration"):
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
         configure_logging(config.log_format, "debug" if debug else config.log_level)
@@ -137,6 +152,8 @@ def _run(
 
             app = App.of(config)
             pipeline = app.pipeline(pipeline_file)
+        if not any(sink.type == "print" for sink in pipeline.sinks):
+            process.release_stdout()  # a plugin may be one that prints
         state = resources.enter_context(app.state(dry_run=dry_run))
         run = app.run(pipeline, state, count_in_spark=is_reported(config, metrics_file))
         if early is not None and not run.connectors <= early.connectors:
@@ -179,7 +196,7 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: st
         run.start()
         log.info(started)
         run.wait()
-    written = ", ".join(f"{rows} to {name}" for name, rows in run.rows_written().items())
+    written = run.summary()
     reason = f": {run.stop_reason}" if run.stop_reason else ""
     log.info("finished%s%s", reason, f"; rows: {written}" if written else "")
 

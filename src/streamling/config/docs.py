@@ -46,7 +46,8 @@ STREAMLING__STATE_BACKEND__POSTGRES__PASSWORD=… streamling run pipeline.yaml
 - Relative paths start at the working directory.
 - A setting nobody knows is reported with a suggestion and otherwise ignored. A bad value stops the start, and
   all of them are reported at once.
-- Settings marked 🔒 never appear in logs, errors or the output of any command.
+- Settings marked 🔒 never appear in logs, errors or the output of any command ([security model](security.md)).
+- The file is trusted: it names plugins and jars whose code runs with `run`, `validate` and `plan`.
 """
 
 

@@ -12,7 +12,7 @@ from streamling.engine.observed import Observed
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
-from streamling.spark.errors import spark_error
+from streamling.spark.errors import is_from_spark, spark_error
 from streamling.spark.workers import worker_failure
 from streamling.sql.plan import ROW
 
@@ -156,7 +156,8 @@ class Rows:
         if (lost := worker_failure(error)) is not None:
             return lost if doing is None else lost.context(doing)
         nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))
-        return spark_error(error, ": ".join(filter(None, (doing or nodes, "Spark could not run the plan"))))
+        what = ": ".join(filter(None, (doing or nodes, "Spark could not run the plan")))
+        return spark_error(error, what) if is_from_spark(error) else StreamlingError.wrap(error, what)
 
 
 def check_columns(found: pa.Schema, declared: pa.Schema) -> None:

@@ -244,8 +244,21 @@ class PipelineRun:
         return pa.concat_tables([operator.table() for operator in self._parts.operators[sink]])  # type: ignore[attr-defined]
 
     def rows_written(self) -> Mapping[str, int]:
-        """Rows per sink, as far as they passed through Python."""
-        return {name: limit.taken for name, limit in self._parts.limits.items() if limit.taken}
+        """Rows per sink, as far as they passed through Python; without those that the sink rejected."""
+        written = {
+            name: limit.taken - sum(_rejected(operator) for operator in self._parts.operators.get(name, ()))
+            for name, limit in self._parts.limits.items()
+            if limit.taken
+        }
+        return {name: rows for name, rows in written.items() if rows}
+
+    def summary(self) -> str:
+        """What was written where, for people: ``2 to out, 1 dead letter to bad``."""
+        parts = []
+        for name, rows in self.rows_written().items():
+            letters = "" if not self.pipeline.rejecting(name) else " dead letter" if rows == 1 else " dead letters"
+            parts.append(f"{rows}{letters} to {name}")
+        return ", ".join(parts)
 
     def unfinished(self) -> list[str]:
         """What a stop still waits for. May be called from any thread at any time."""
@@ -364,3 +377,7 @@ class PipelineRun:
 
     def _left(self, deadline: float) -> float:
         return max(0.1, deadline - self._clock.now())
+
+
+def _rejected(operator: Operator[Any]) -> int:
+    return operator.context.rejects.count if operator.context.rejects is not None else 0

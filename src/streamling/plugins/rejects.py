@@ -39,12 +39,15 @@ class Rejects:
         self._node = node
         self._key = primary_key
         self._waiting: list[pa.RecordBatch] = []
+        #: rows rejected so far
+        self.count = 0
 
     def add(self, rows: pa.RecordBatch, error: str) -> None:
         """``rows`` as they came to the operator."""
         from streamling.types.json import json_rows  # brings pyarrow.compute, 25 ms of a start
 
         payloads = list(json_rows(rows))
+        self.count += len(payloads)
         self._waiting.append(bad_rows(self._node, [redact(error)] * len(payloads), self._positions(rows), payloads))
 
     def take(self) -> list[pa.RecordBatch]:

@@ -48,7 +48,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
 _WRAPPERS = re.compile(r"Exception thrown in awaitResult|^Job aborted\b(?! due)|^An error occurred while calling")
 _STAGE = re.compile(r"^Job aborted due to stage failure: (?:Task .*?most recent failure: .*?: )?(.*)", re.DOTALL)
 _CONDITION = re.compile(r"^\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*(.*)", re.DOTALL)
-_CLASS = re.compile(r"^((?:[a-z_][\w$]*\.)+[A-Z][\w$]*)(?::\s*|$)(.*)", re.DOTALL)
+_CLASS = re.compile(r"^((?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error|Failure))(?::\s*|$)(.*)", re.DOTALL)
 _CAUSED_BY = re.compile(r"^(?:Caused by)?: ?((?:[a-z_][\w$]*\.)+[A-Z][\w$]*)(?:: (.*))?$", re.MULTILINE)
 
 
@@ -73,14 +73,22 @@ def spark_failure(error: BaseException) -> SparkFailure:
     # a condition of Spark's says more than the Java exception below it
     for outer, text in reversed(meaningful):
         if outer.isupper():
-            detail = f": {message}" if (outer, text) != (name, message) and message else ""
-            name, message = outer, f"{text.rstrip('. ')}{detail}"
+            detail = f": {_first_line(message)}" if (outer, text) != (name, message) and message else ""
+            name, message = outer, f"{_first_line(text)}{detail}"
             break
     everything = "\n".join(f"{kind}: {text}" for kind, text in links)
     for pattern, sentence, remedy in _KNOWN:
         if pattern.search(everything):
             return SparkFailure(f"{sentence}: {_first_line(message)}" if message else sentence, name, remedy)
     return SparkFailure(_first_line(message) or "it gave no reason", name)
+
+
+def is_from_spark(error: BaseException) -> bool:
+    """Whether ``error`` came out of Spark, and not out of Python code that Spark called on this side."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException | Py4JError)
 
 
 def spark_error(error: BaseException, what: str) -> StreamlingError:
@@ -123,7 +131,7 @@ def _link(kind: str, message: str) -> tuple[str, str]:
     message = message.strip()
     if stage := _STAGE.match(message):
         message = stage[1].strip()
-    if (inner := _CLASS.match(message)) and "Exception" not in kind.rpartition(".")[2].removesuffix("Exception"):
+    if inner := _CLASS.match(message):
         kind, message = inner[1], inner[2].strip()
     if condition := _CONDITION.match(message):
         kind, message = condition[1], condition[2]
