@@ -8,8 +8,12 @@ import pytest
 
 from tests.engine.cluster import Cluster, running_cluster
 
-#: Executors live for seconds here: no time for the second compiler. And in their locale the upper case of i is İ.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Duser.language=tr -Duser.country=TR"
+#: Executors live for seconds here: they check no bytecode and have no second compiler. In their locale the upper case
+#: of i is İ.
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
+    "-Duser.language=tr -Duser.country=TR"
+)
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,13 @@ import random
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import IO, Any
 
 import psycopg
 import pyarrow as pa
@@ -96,17 +98,17 @@ class Run:
     endpoint: Endpoint
     services: dict[str, str]
 
-    def command(self, pipeline: str) -> tuple[list[str], dict[str, Any]]:
-        """The command line and how it is started; ``spark.master`` is all that depends on the cluster."""
+    def start(self, output: IO[str], errors: IO[str]) -> subprocess.Popen[str]:
+        """The command; ``spark.master`` is all that depends on the cluster."""
         values = {
             "place": self.place,
             "data": str(self.data),
             "folder": str(self.folder / "out"),
             "endpoint": f"http://127.0.0.1:{self.endpoint.port}/{self.place}",
         }
-        (self.folder / "out").mkdir(parents=True, exist_ok=True)
-        text = Template((HERE / pipeline).read_text()).substitute(values)
-        (self.folder / pipeline).write_text(text)
+        (self.folder / "out").mkdir(parents=True)
+        text = Template((HERE / "matrix.yaml").read_text()).substitute(values)
+        (self.folder / "pipeline.yaml").write_text(text)
         env = {
             **os.environ,
             **self.services,
@@ -114,16 +116,30 @@ class Run:
             "STREAMLING__SPARK__MASTER": self.master,
             "STREAMLING__CHECKPOINT_INTERVAL_SEC": "2",
         }
-        line = [sys.executable, "-m", "streamling", "run", pipeline, "--metrics-file", f"{pipeline}.prom"]
-        return line, {"cwd": self.folder, "env": env, "text": True}
+        line = [sys.executable, "-m", "streamling", "run", "pipeline.yaml", "--metrics-file", "metrics.prom"]
+        return subprocess.Popen(line, cwd=self.folder, env=env, text=True, stdout=output, stderr=errors)
 
-    def run(self, pipeline: str) -> str:
-        """To its end; returns what it printed."""
-        line, how = self.command(pipeline)
-        done = subprocess.run(line, **how, capture_output=True, timeout=300, check=False)
-        (self.folder / f"{pipeline}.log").write_text(done.stderr)
-        assert done.returncode == 0, done.stderr[-6000:]
-        return done.stdout
+    def run(self, is_complete: Callable[[], bool], seconds: float = 300) -> None:
+        """Until everything has been read, then to a clean end."""
+        self.folder.mkdir()
+        with (
+            (self.folder / "printed").open("w") as output,
+            (self.folder / "log").open("w") as errors,
+            self.start(output, errors) as process,
+        ):
+            deadline = time.monotonic() + seconds
+            try:
+                while not is_complete():
+                    assert process.poll() is None, self.log()
+                    assert time.monotonic() < deadline, self.log()
+                    time.sleep(0.5)
+                process.terminate()
+                assert process.wait(90) == 0, self.log()
+            finally:
+                process.kill()
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()[-6000:]
 
     # ── results ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,10 +179,13 @@ class Run:
             last[row["id"]] = (row, message.header("dbz.op"))
         return sorted(last.items())
 
-    def counted(self, pipeline: str, *names: str) -> dict[str, float]:
+    def printed(self) -> list[str]:
+        return sorted((self.folder / "printed").read_text().splitlines())
+
+    def counted(self, *names: str) -> dict[str, float]:
         """Series of these metrics by node, out of the file that the run wrote."""
         found: dict[str, float] = {}
-        for line in (self.folder / f"{pipeline}.prom").read_text().splitlines():
+        for line in (self.folder / "metrics.prom").read_text().splitlines():
             series, _, value = line.rpartition(" ")
             name, _, labels = series.partition("{")
             if name in names:

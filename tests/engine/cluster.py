@@ -31,12 +31,19 @@ class Cluster:
         self._env = dict(env)
         self._cores = cores
         self._memory = memory
-        port = _free_port()
-        self.master = f"spark://{_HOST}:{port}"
+        self._port = _free_port()
+        self.master = f"spark://{_HOST}:{self._port}"
         self._log = folder / "master.log"
-        arguments = ("--host", _HOST, "--port", str(port), "--webui-port", "0")
-        self._processes = [_deployed("master.Master", arguments, self._env, self._log)]
-        _wait_for(self._log, "I have been elected leader", 1)
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, workers: int) -> None:
+        """The master and the first workers; returns when they know each other."""
+        arguments = ("--host", _HOST, "--port", str(self._port), "--webui-port", "0")
+        self._processes.append(_deployed("master.Master", arguments, self._env, self._log))
+        self._wait_for("I have been elected leader", 1)
+        for _ in range(workers):
+            self.add_worker()
+        self.wait_for_workers()
 
     @property
     def workers(self) -> list[subprocess.Popen[bytes]]:
@@ -54,7 +61,15 @@ class Cluster:
 
     def wait_for_workers(self) -> None:
         """Until every worker that was ever added has registered."""
-        _wait_for(self._log, "Registering worker", len(self._processes) - 1)
+        self._wait_for("Registering worker", len(self.workers))
+
+    def _wait_for(self, words: str, times: int) -> None:
+        """Until the master has logged these words so often."""
+        deadline = time.monotonic() + _START_SECONDS
+        while (log := self._log.read_text(errors="replace")).count(words) < times:
+            assert self._processes[0].poll() is None, log
+            assert time.monotonic() < deadline, log
+            time.sleep(0.05)
 
     def stop(self) -> None:
         """Master and workers; a worker ends its executors before itself."""
@@ -76,9 +91,7 @@ def running_cluster(workers: int = 2, cores: int = 1, memory: str = "1024m", **v
         env = jvm_environment("local-cluster", os.environ) | executor_environment(find_java(os.environ), folder)
         cluster = Cluster(folder, {**env, **variables}, cores, memory)
         stack.callback(cluster.stop)
-        for _ in range(workers):
-            cluster.add_worker()
-        cluster.wait_for_workers()
+        cluster.start(workers)
         yield cluster
 
 
@@ -95,13 +108,6 @@ def _deployed(what: str, arguments: tuple[str, ...], env: dict[str, str], log: P
             stdout=output,
             stderr=output,
         )
-
-
-def _wait_for(log: Path, words: str, times: int) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while log.read_text(errors="replace").count(words) < times:
-        assert time.monotonic() < deadline, log.read_text(errors="replace")
-        time.sleep(0.05)
 
 
 def _free_port() -> int:

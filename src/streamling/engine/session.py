@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.engine.archive import Archive, build_in_background
 from streamling.engine.class_path import class_path, unsigned
+from streamling.engine.cluster import check_master, not_taken
 from streamling.engine.command import jvm_command
 from streamling.engine.connectors import fetch_connectors, fetched_connectors
 from streamling.engine.environment import jvm_environment
@@ -188,6 +189,7 @@ class SparkRuntime:
             with self._order.timings.phase("wait for the JVM"):
                 gateway = self._jvm.gateway()
             with self._order.timings.phase("build the session"):
+                check_master(self._order.master)
                 settings = spark_settings(self._order.master, self._order.conf, self.scratch, self._order.jars)
                 session = _build_session(gateway, settings)
             self._order.timings.mark("session ready")
@@ -202,7 +204,9 @@ class SparkRuntime:
     def _explain(self, error: BaseException) -> StreamlingError:
         if not self._jvm.alive():
             return self._jvm.failure("Spark could not start")
-        return StreamlingError(f"Spark could not start: {_first_line(error)}", cause=error)
+        message = _first_line(error)
+        refused = not_taken(self._order.master, message)
+        return refused or StreamlingError(f"Spark could not start: {message}", cause=error)
 
 
 def _ivy_settings(conf: Mapping[str, str]) -> Path | None:
