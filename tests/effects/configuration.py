@@ -192,6 +192,10 @@ PROOFS: dict[str, Observed | By] = {
     ),
     "spark.master": By(f"{_SPARK_SETTINGS}::test_the_master_is_the_one_asked_for"),
     "spark.conf.<name>": By(f"{_SPARK_SETTINGS}::test_the_user_s_settings_win"),
+    "spark.environment": By("tests/engine/test_environment.py::test_the_user_names_further_variables"),
+    "secrets.<name>": By(
+        "tests/pipeline/test_variables.py::test_secrets_come_from_the_configuration_under_any_spelling_of_their_name"
+    ),
     "cache_dir": By("tests/test_doctor.py::test_a_cache_folder_that_is_a_file_is_bad"),
     "state_backend.backend_type": Observed(state_file, "InMemory"),
     "state_backend.sqlite.database_path": Observed(state_file, "other.db"),
@@ -216,6 +220,9 @@ PROOFS: dict[str, Observed | By] = {
     ),
     "external_http_handler.buffer_size": By(f"{_HANDLER}::test_no_more_requests_are_under_way_than_configured"),
     "external_http_handler.max_request_bytes": Observed(request_limits, 200),
+    "external_http_handler.max_response_values": By(
+        f"{_HANDLER}::test_an_answer_of_more_values_than_allowed_is_an_error"
+    ),
     "external_http_handler.max_response_bytes": By(f"{_HANDLER}::test_an_answer_beyond_the_limit_is_an_error"),
     "wasm_script.engine": By("tests/transforms/test_script.py::test_limits_come_from_the_configuration"),
     "wasm_script.timeout_sec": Observed(script_limits, 7),

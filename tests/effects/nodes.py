@@ -46,6 +46,9 @@ PROOFS: dict[str, By] = {
     ),
     "source kafka topic": By(f"{_OPTIONS}::test_metadata_columns"),
     "source kafka starting_offsets": By(f"{_OPTIONS}::test_start_from_a_time"),
+    "source kafka isolation_level": By(
+        "tests/sources/test_kafka_transactions.py::test_uncommitted_messages_are_rows_when_wanted"
+    ),
     "source kafka include_metadata": By(f"{_OPTIONS}::test_metadata_columns"),
     "source kafka filter": By(f"{_OPTIONS}::test_a_filter_keeps_the_rows_that_meet_it"),
     "source kafka batch_size": By(f"{_OPTIONS}::test_small_batches"),

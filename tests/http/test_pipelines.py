@@ -235,7 +235,7 @@ def test_the_example_prints_the_good_orders(tmp_path):
     with subprocess.Popen([sys.executable, str(EXAMPLE / "server.py")], stdout=subprocess.PIPE, text=True) as server:
         run = subprocess.run(
             [sys.executable, "-m", "streamling", "run", str(EXAMPLE / "pipeline.yaml")],
-            cwd=EXAMPLE,
+            cwd=EXAMPLE.parents[1],
             env=_environment(tmp_path),
             capture_output=True,
             text=True,

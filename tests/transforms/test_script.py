@@ -260,7 +260,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "scripts"
 
 @pytest.mark.spark
 def test_the_examples_run(spark, monkeypatch, capsys):
-    monkeypatch.chdir(EXAMPLES)
+    monkeypatch.chdir(EXAMPLES.parents[1])
     for name in ("typescript.yaml", "expand.yaml"):
         Bench(spark).run((EXAMPLES / name).read_text())
     rows = [json.loads(line[line.index("{") :]) for line in capsys.readouterr().out.splitlines()]

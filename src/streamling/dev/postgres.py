@@ -52,11 +52,13 @@ class LocalPostgres(LocalService):
 
     def variables(self) -> dict[str, str]:
         server = {"HOST": HOST, "PORT": str(self.port), "USER": USER, "DB": "postgres", "SSLMODE": "disable"}
-        return {
+        ours = {
             f"STREAMLING__{section}__{name}": value
             for section in ("POSTGRES_SINK", "STATE_BACKEND__POSTGRES", "DYNAMIC_TABLE_BACKEND__POSTGRES")
             for name, value in server.items()
         }
+        # for psql and everything else that is built on libpq
+        return {**ours, "PGHOST": HOST, "PGPORT": str(self.port), "PGUSER": USER, "PGDATABASE": "postgres"}
 
     def delete(self) -> None:
         elsewhere = self._home.resolve()

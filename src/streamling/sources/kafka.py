@@ -280,14 +280,14 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         """The end offsets of the start have been reached, in those partitions that this instance reads."""
         if self._admin is None or self._group is None or not self._group.is_assigned:
             return False
+        at, mine = self._offsets.of(self._position), self._group.partitions
         if self._ends is None:
             try:
-                self._ends = self._offsets.of(self._offsets.ends(self._admin))
+                self._ends = self._offsets.latest(self._admin, sorted(at if mine is None else mine))
             except StreamlingError as error:
                 if not error.retriable:
                     raise
                 return False
-        at, mine = self._offsets.of(self._position), self._group.partitions
         return all(
             at.get(partition, 0) >= end for partition, end in self._ends.items() if mine is None or partition in mine
         )

@@ -96,7 +96,7 @@ class OperatorContract:
     def check_named(self, error: StreamlingError) -> None:
         """An error must say which node it is about, and show the cause."""
         assert f"'{NAME}'" in str(error), f"the error does not name the node: {error}"
-        assert any("on purpose" in cause for cause in error.causes()), "the cause is lost"
+        assert any("on purpose" in part for part in (str(error), *error.causes())), "the cause is lost"
 
     def check_lives(self, bench: Bench, *, runs: int = 1) -> None:
         """Every instance was opened first and closed last, once each."""
