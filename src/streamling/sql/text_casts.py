@@ -69,7 +69,7 @@ def _day(value: exp.Expr, cast: str) -> exp.Expr:
 
 
 def _boolean(value: exp.Expr, cast: str) -> exp.Expr:
-    """Every start of ``true``, ``false`` and ``yes``, and ``on`` and ``off``; Spark knows the whole words and letters."""
+    """Every prefix of ``true``, ``false`` and ``yes``, and ``on`` and ``off``; Spark knows whole words and letters."""
     true, false = (", ".join(map(literal, words)) for words in (_TRUE, _FALSE))
     template = f"CASE WHEN lower({{0}}) IN ({true}) THEN true WHEN lower({{0}}) IN ({false}) THEN false"
     return fill(f"{template} ELSE {cast}({{0}} AS BOOLEAN) END", [value], pa.bool_())
