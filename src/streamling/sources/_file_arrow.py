@@ -81,7 +81,7 @@ class TextTables:
         try:
             table, has_new = FORMATS[self._format].read_table(content.data, self.schema.types)
         except (pa.ArrowException, ValueError) as error:
-            raise self._misfit(content, error) from error
+            raise self._misfit(content, error) from None
         if OP_COLUMN in table.column_names and table.column(OP_COLUMN).null_count:
             raise StreamlingError.user(
                 f"column '{OP_COLUMN}' has no value in some row of '{path}'", remedy="write i, u or d in every row"

@@ -60,7 +60,7 @@ class FileFailures:
 
     def _found_again(self, message: str) -> StreamlingError | None:
         """What a second look at the files finds."""
-        looking = Looks(self.storage, self.format)
+        looking = Looks(self.storage, self.format, frozenset(self.schema.types))
         for one in self._suspects(message):
             try:
                 looking.look(one).check(self.schema)

@@ -13,7 +13,7 @@ from streamling.sources import _file_avro, _file_csv
 from streamling.sources._file_frames import Group
 from streamling.sources._file_parquet import Storing, find_type_misfit, storing
 from streamling.sources._file_sample import Sample
-from streamling.sources._file_schema import FORMATS, SAMPLE_BYTES, FileSchema
+from streamling.sources._file_schema import FORMATS, FileSchema
 from streamling.sources._file_staging import Staged
 from streamling.sources._file_storage import READ_ERRORS, Storage, unreadable
 from streamling.sources._file_wide import avro_with_bytes
@@ -62,13 +62,18 @@ class Looks:
 
     storage: Storage
     format: str
+    #: columns of the source
+    known: frozenset[str] = frozenset()
 
     def look(self, one: Staged) -> Look:
         """Raises `FileNotFoundError` when the file is gone."""
         try:
             is_staged = one.path != one.origin.path
             with open(one.path, "rb") if is_staged else self.storage.open(one.path) as stream:
-                sample = FORMATS[self.format].take_sample(stream, one.path, self._bytes()) or Sample([])
+                if self.format == "csv" and self.known.issuperset(_file_csv.read_header(stream, one.path)):
+                    return Look(one, Sample([]))
+                stream.seek(0)
+                sample = FORMATS[self.format].take_sample(stream, one.path, _file_csv.HEADER_BYTES) or Sample([])
                 if self.format != "avro":
                     return Look(one, sample)
                 stream.seek(0)
@@ -80,9 +85,6 @@ class Looks:
             raise
         except READ_ERRORS as error:
             raise unreadable(one.origin, error) from error
-
-    def _bytes(self) -> int:
-        return min(SAMPLE_BYTES.get(self.format, 0), _file_csv.HEADER_BYTES)
 
 
 def groups(looks: Sequence[Look], schema: FileSchema, format: str) -> list[Group]:
