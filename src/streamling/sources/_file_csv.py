@@ -69,6 +69,8 @@ def read_header(stream: IO[bytes], path: str) -> list[str]:
 def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, bool]:
     """Rows in columns of ``types``, and whether the content has more than these. Raises `pa.ArrowInvalid` for what does
     not fit."""
+    content = _ended(content)
+    kernels.check_utf8(content)
     written = _written_names(content)
     names = [_column_name(i, name) for i, name in enumerate(written)]
     table = _read_fast(content, written, {name: types.get(name, text.STRING) for name in names})
@@ -86,6 +88,7 @@ def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Tab
 
 def read_texts(content: bytes) -> pa.Table:
     """All rows with every column as text, null where nothing is written."""
+    content = _ended(content)
     written = _written_names(content)
     if not written:
         return pa.table({})
@@ -93,6 +96,11 @@ def read_texts(content: bytes) -> pa.Table:
     if _ends_in_quotes(content, table):
         raise pa.ArrowInvalid("a quote is not closed")
     return table.rename_columns([_column_name(i, name) for i, name in enumerate(written)])
+
+
+def _ended(content: bytes) -> bytes:
+    """``content`` with an end to its last line. Without one, Arrow takes a last field without a value for ``""``."""
+    return content if content.endswith((b"\n", b"\r")) else content + b"\n"
 
 
 def _read(content: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -142,14 +150,20 @@ def _typed(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array([typed(chunk, kind, trim=True) for chunk in texts.chunks], kind)
 
 
-def _ends_in_quotes(content: bytes, texts: pa.Table) -> bool:
-    """Whether the last field began with a quote that was never closed: everything behind it is in the field then."""
-    if not texts.num_rows:
+def _ends_in_quotes(content: bytes, table: pa.Table) -> bool:
+    """Whether the last field, a text, began with a quote that is not closed: everything behind it is in the field."""
+    if not table.num_rows:
         return False
-    last = texts.column(texts.num_columns - 1)[texts.num_rows - 1].as_py() or ""
+    last = table.column(table.num_columns - 1)[table.num_rows - 1].as_py() or ""
     tail = b'"' + last.encode().replace(b'"', b'""')
-    before = content[-len(tail) - 1 : -len(tail)]
-    return content.endswith(tail) and before in (b",", b"\n", b"\r")
+    if not content.endswith(tail) or content[-len(tail) - 1 : -len(tail)] not in (b",", b"\n", b"\r"):
+        return False
+    # A line break at the end of a quoted field looks the same. Behind a closed quote there is room for one more row.
+    row = b"\n" + b",".join([b"x"] * table.num_columns) + b"\n"
+    try:
+        return bool(_read(content + row, dict.fromkeys(table.column_names, pa.string())).num_rows == table.num_rows)
+    except pa.ArrowInvalid:
+        return True
 
 
 def _written_names(content: bytes) -> list[str]:

@@ -7,6 +7,7 @@ time in which a wrong file is told to be wrong. What lies under it does not. Met
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -130,3 +131,9 @@ def flattened(values: Values) -> list[Values]:
 def elements(values: Values) -> Values:
     """The elements of all lists."""
     return call_function("list_flatten", [values])
+
+
+def check_utf8(content: bytes) -> None:
+    """Raise `pa.ArrowInvalid` unless ``content`` is UTF-8."""
+    offsets = pa.py_buffer(struct.pack("=qq", 0, len(content)))
+    pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(content)]).validate(full=True)
