@@ -121,9 +121,11 @@ def parquet_tables(stream: IO[bytes], file: File, schema: FileSchema, rows: int)
     try:
         # Impala's timestamps as nanoseconds would end in the year 2262
         stored = parquet.ParquetFile(stream, coerce_int96_timestamp_unit="us")
-        for batch in stored.iter_batches(rows):
-            columns = [_parquet_column(batch, field, file.path) for field in schema.data]
-            yield with_partitions(pa.Table.from_arrays(columns, schema=schema.data), file, schema)
+        # `iter_batches` does not read dictionaries inside lists that go over several row groups
+        for group in range(stored.num_row_groups):
+            for batch in stored.read_row_group(group, use_threads=False).to_batches(rows):
+                columns = [_parquet_column(batch, field, file.path) for field in schema.data]
+                yield with_partitions(pa.Table.from_arrays(columns, schema=schema.data), file, schema)
     except READ_ERRORS as error:
         raise unreadable(file, error) from error
 
