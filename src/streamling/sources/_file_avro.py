@@ -68,6 +68,13 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     schema = read_header(stream, path).schema
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise StreamlingError.user(f"'{path}' holds Avro values that are no records", remedy="write records")
+    try:
+        return Sample(_fields(schema, path))
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, pa.ArrowException) as error:
+        raise _no_avro(path, error) from error
+
+
+def _fields(schema: Mapping[str, Any], path: str) -> list[pa.Field]:
     types = _Types()
     fields = []
     for field in schema["fields"]:
@@ -76,7 +83,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
         except StreamlingError as error:
             raise error.context(f"column '{field['name']}' of '{path}'") from None
         check_readable(fields[-1], path)
-    return Sample(fields)
+    return fields
 
 
 def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
@@ -100,12 +107,16 @@ def read_header(stream: IO[bytes], path: str) -> Header:
                 entries[key] = copy.take(copy.long())
         copy.take(_SYNC_BYTES)
         return Header(json.loads(entries[b"avro.schema"]), copy.content, entries)
-    except (EOFError, ValueError, KeyError) as error:
-        raise StreamlingError.user(
-            f"'{path}' is no Avro file",
-            cause=error,
-            remedy="write the file again, or take it out of the folder",
-        ) from error
+    except (EOFError, ValueError, KeyError, OverflowError, MemoryError, RecursionError) as error:
+        raise _no_avro(path, error) from error
+
+
+def _no_avro(path: str, error: Exception) -> StreamlingError:
+    return StreamlingError.user(
+        f"'{path}' is no Avro file",
+        cause=error,
+        remedy="write the file again, or take it out of the folder",
+    )
 
 
 def blocks(stream: IO[bytes], path: str, offset: int, size: int) -> Iterator[tuple[bytes, int | None]]:

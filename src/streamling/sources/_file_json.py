@@ -1,11 +1,17 @@
-"""JSON files, one object per line: columns, types, and the place of what does not fit."""
+"""JSON files, exactly one object per line: columns, types, rows, and the place of what does not fit.
+
+Arrow's parser reads the rows. What it might take differently, or crash at, is left to Python's, which is slower and the
+judge of what is right.
+"""
 
 from __future__ import annotations
 
 import codecs
+import io
 import json
+import re
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import IO, Any, Final, NoReturn
 
 import pyarrow as pa
 
@@ -13,13 +19,32 @@ from streamling.errors import StreamlingError
 from streamling.sources import _file_text as text
 from streamling.sources._file_sample import Sample
 from streamling.sources._file_storage import decompressed
-
-SPARK_OPTIONS = {"mode": "FAILFAST", "encoding": "UTF-8", "lineSep": "\n"}
+from streamling.sources._file_values import nested, typed
+from streamling.types import kernels
 
 _INT_RANGE = range(-(2**63), 2**63)
+#: from here on a double does not hold every integer
+_EXACT_DOUBLES: Final = float(2**53)
+_MOMENTS = (text.DATE, text.TIMESTAMP, text.INSTANT)
+#: Something other than the end of a line or of what is around an object. Arrow would take a second object for a row,
+#: and dies of a null. (Such text inside quotes is harmless, but only the slow parser can tell.)
+_BEHIND_OBJECT = re.compile(rb"\}[ \t]*[^\s,\]}]")
+#: a parser that calls itself for each bracket must not be given too many of them
+_LONGEST_LINE = 16 << 10
 
 
-def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
+class Number(str):
+    """A number as it is written."""
+
+
+class Misfit(pa.ArrowInvalid):  # type: ignore[misc]
+    """A value that cannot stand in its column."""
+
+
+# ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def take_sample(stream: IO[bytes], path: str, limit: int | None) -> Sample | None:
     """Columns and types of the first ``limit`` bytes; None when there is no row."""
     merged: dict[str, pa.DataType] = {}
     counts: dict[str, int] = {}
@@ -46,17 +71,181 @@ def type_of(value: Any) -> pa.DataType:
         return text.NULL
     if isinstance(value, bool):
         return text.BOOLEAN
-    if isinstance(value, int):
-        return text.INT if value in _INT_RANGE else text.STRING
-    if isinstance(value, float):
-        return text.DOUBLE
+    if isinstance(value, Number):
+        return next((kind for kind in (text.INT, text.DOUBLE) if text.fits(value, kind)), text.STRING)
     if isinstance(value, str):
         # only what starts like a date can be one
         kind = text.type_of_text(value) if value[:4].isdigit() and value[4:5] == "-" else text.STRING
-        return kind if kind in (text.DATE, text.TIMESTAMP, text.INSTANT) else text.STRING
+        return kind if kind in _MOMENTS else text.STRING
     if isinstance(value, list):
         return pa.list_(text.merged_types({type_of(item) for item in value}))
     return pa.struct([pa.field(name, type_of(item)) for name, item in value.items()])
+
+
+# ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, bool]:
+    """Rows in columns of ``types``, and whether the content has more than these. Raises `pa.ArrowInvalid` for what does
+    not fit."""
+    content = content.removeprefix(codecs.BOM_UTF8)
+    raw = pa.schema([pa.field(name, _raw_type(kind)) for name, kind in types.items()])
+    table = _read_fast(content, raw)
+    if table is None:
+        return _read_slowly(content, raw, types)
+    columns = [_finished(_column(table, field), types[field.name]) for field in raw]
+    return _table(columns, types, table.num_rows), _has_new(list(table.schema), raw)
+
+
+def _table(columns: list[pa.Array], types: Mapping[str, pa.DataType], rows: int) -> pa.Table:
+    if not columns:
+        return pa.table({"": pa.nulls(rows)}).select([])
+    return pa.Table.from_arrays(columns, schema=pa.schema(list(types.items())))
+
+
+def _raw_type(kind: pa.DataType) -> pa.DataType:
+    """What the parser gives: dates and timestamps are texts to it."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _raw_type(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_raw_type(kind.value_type))
+    return text.STRING if kind in _MOMENTS else kind
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.Array:
+    return table.column(field.name).combine_chunks()
+
+
+def _finished(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_nested(kind):
+        return nested(values, kind, _finished)
+    return values if values.type == kind else typed(values, kind, trim=False)
+
+
+def _has_new(found: list[pa.Field], known: Any) -> bool:
+    """Whether there are columns, or fields of objects, beside the known ones, with something in them."""
+    for field in found:
+        index = known.get_field_index(field.name)
+        if index < 0 and not text.is_void(field.type):
+            return True
+        if index >= 0 and _has_more(field.type, known.field(index).type):
+            return True
+    return False
+
+
+def _has_more(found: pa.DataType, known: pa.DataType) -> bool:
+    if pa.types.is_struct(found) and pa.types.is_struct(known):
+        return _has_new(list(found), known)
+    if pa.types.is_list(found) and pa.types.is_list(known):
+        return _has_more(found.value_type, known.value_type)
+    return False
+
+
+def _read_fast(content: bytes, raw: pa.Schema) -> pa.Table | None:
+    """The rows as Arrow reads them; None when it cannot, or might read them wrongly."""
+    from pyarrow import json as arrow_json
+
+    lines = _count_of_plain_lines(content)
+    if not lines:
+        return None
+    try:
+        table = arrow_json.read_json(
+            io.BytesIO(content),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(content) + 1),
+            arrow_json.ParseOptions(explicit_schema=raw, unexpected_field_behavior="infer"),
+        )
+        if table.num_rows != lines:
+            return None
+        table.validate(full=True)
+        columns = table.combine_chunks().columns
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    return None if any(_has_large_double(column) for column in columns) else table
+
+
+def _count_of_plain_lines(content: bytes) -> int:
+    """The number of lines when each is ``{…}`` and blank lines are none; 0 when something is odd about them."""
+    ends = content.count(b"\n")
+    begins = content.count(b"\n{") + content.startswith(b"{")
+    lines = ends + (not content.endswith(b"\n"))
+    last = content.rstrip()[-1:] == b"}"
+    closed = content.count(b"}\n") + content.count(b"}\r\n") + (not content.endswith(b"\n"))
+    if begins != lines or closed != lines or not last or b"NaN" in content or b"Inf" in content:
+        return 0
+    if _BEHIND_OBJECT.search(content) or max(map(len, content.split(b"\n"))) > _LONGEST_LINE:
+        return 0
+    return lines
+
+
+def _has_large_double(column: pa.ChunkedArray | pa.Array) -> bool:
+    kind = column.type
+    if pa.types.is_float64(kind):
+        least, most = kernels.extremes(column)
+        return bool(least is not None and (least <= -_EXACT_DOUBLES or most >= _EXACT_DOUBLES))  # type: ignore[operator]
+    if pa.types.is_struct(kind):
+        return any(map(_has_large_double, kernels.flattened(column)))
+    if pa.types.is_list(kind):
+        return _has_large_double(kernels.elements(column))
+    return False
+
+
+def _read_slowly(content: bytes, raw: pa.Schema, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, bool]:
+    columns: dict[str, list[Any]] = {name: [] for name in types}
+    new: dict[str, pa.DataType] = {}
+    count = 0
+    for line, row_content in rows(io.BytesIO(content), None):
+        row = _parse(row_content)
+        if isinstance(row, str):
+            raise pa.ArrowInvalid(f"line {line} {row}")
+        count += 1
+        for name, values in columns.items():
+            values.append(_raw_value(row.get(name), types[name]))
+        for name, value in row.items():
+            if name not in types or pa.types.is_nested(types[name]):
+                new[name] = text.common_type(new.get(name, text.NULL), type_of(value))
+    arrays = [_finished(pa.array(columns[field.name], field.type), types[field.name]) for field in raw]
+    return _table(arrays, types, count), _has_new([pa.field(*one) for one in new.items()], raw)
+
+
+def _raw_value(value: Any, kind: pa.DataType) -> Any:
+    """A value for a column of ``kind``; raises `Misfit` when it is not one exactly."""
+    if value is None:
+        return None
+    if kind == text.STRING:
+        return str(value) if isinstance(value, str) else written(value)
+    if kind in _MOMENTS:
+        fits = isinstance(value, str) and not isinstance(value, Number) and text.fits(value, kind)
+    elif kind in (text.INT, text.DOUBLE):
+        fits = isinstance(value, Number) and text.fits(value, kind)
+    elif pa.types.is_list(kind):
+        if isinstance(value, list):
+            return [_raw_value(item, kind.value_type) for item in value]
+        fits = False
+    elif pa.types.is_struct(kind):
+        if isinstance(value, dict):
+            return {field.name: _raw_value(value.get(field.name), field.type) for field in kind}
+        fits = False
+    else:
+        fits = isinstance(value, bool)
+    if not fits:
+        raise Misfit(f"{written(value)} is not {text.NAMES.get(kind, str(kind))}")
+    if isinstance(value, Number):
+        return int(value) if kind == text.INT else float(value)
+    return value
+
+
+def written(value: Any) -> str:
+    """A value as JSON, numbers as they were written."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, list):
+        return "[" + ",".join(map(written, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{written(name)}:{written(item)}" for name, item in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+# ── places ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
@@ -67,10 +256,10 @@ def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], 
         if isinstance(row, str):
             return f"line {line} {row}"
         for name, value in row.items():
-            kind = types.get(name, text.STRING)
-            if text.common_type(kind, type_of(value)) != kind:
-                expected = text.NAMES.get(kind, str(kind))
-                return f"line {line}, column '{name}': {json.dumps(value, ensure_ascii=False)} is not {expected}"
+            try:
+                _raw_value(value, types.get(name, text.STRING))
+            except Misfit as misfit:
+                return f"line {line}, column '{name}': {misfit}"
     return None
 
 
@@ -85,16 +274,46 @@ def rows(stream: IO[bytes], limit: int | None) -> Iterator[tuple[int, bytes]]:
             return
 
 
+class _Refused(ValueError):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Refused(f"has the key '{next(name for name in names if names.count(name) > 1)}' twice")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise _Refused(f"is not valid JSON: {name} is not a number")
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=Number, parse_float=Number, parse_constant=_constant, object_pairs_hook=_object, strict=True
+)
+
+
 def _parse(line: bytes) -> dict[str, Any] | str:
     """The object in a line, or what is wrong with it."""
     try:
-        row = json.loads(line)
+        row = _DECODER.decode(line.decode())
+        if b"\\u" in line:
+            written(row).encode()
     except UnicodeDecodeError:
         return "is not encoded in UTF-8"
+    except UnicodeEncodeError:
+        return "has half of a surrogate pair, which is not a character"
+    except _Refused as refused:
+        return str(refused)
     except ValueError as error:
         return f"is no JSON: {error}"
+    except RecursionError:
+        return "is nested too deeply"
     return row if isinstance(row, dict) else f"holds {_word(row)} where an object is expected"
 
 
 def _word(value: Any) -> str:
-    return {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}.get(type(value), "a number")
+    kinds = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")

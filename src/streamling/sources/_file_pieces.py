@@ -91,7 +91,8 @@ def _row_groups(stream: IO[bytes], offset: int, size: int) -> Iterator[Piece]:
     """Row groups, written again without compression; offsets count row groups."""
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(stream)
+    file = parquet.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+    int96 = any(file.schema.column(i).physical_type == "INT96" for i in range(len(file.schema)))
     count = file.metadata.num_row_groups
     first, weight = offset, 0
     for group in range(offset, count):
@@ -100,6 +101,8 @@ def _row_groups(stream: IO[bytes], offset: int, size: int) -> Iterator[Piece]:
         if weight >= size or is_last:
             sink = pa.BufferOutputStream()
             table = file.read_row_groups(range(first, group + 1), use_threads=False)
-            parquet.write_table(table, sink, compression="none", use_dictionary=False)
+            parquet.write_table(
+                table, sink, compression="none", use_dictionary=False, use_deprecated_int96_timestamps=int96
+            )
             yield sink.getvalue().to_pybytes(), None if is_last else group + 1
             first, weight = group + 1, 0

@@ -29,6 +29,9 @@ class Tracker(Protocol):
     def add(self, files: Sequence[File]) -> Position:
         """Count ``files``, the first of those pending, as done; returns the position after them."""
 
+    def forget(self, files: Sequence[File]) -> Position:
+        """Count ``files`` as not done; returns the position without them."""
+
 
 class Ranges:
     """Bounded mode: everything between the first and the last path of a range is done."""
@@ -50,6 +53,9 @@ class Ranges:
         completed = [{"first": first, "last": last} for first, last in self._ranges]
         self.position = {self._key: {"completed": completed}}
         return self.position
+
+    def forget(self, files: Sequence[File]) -> Position:
+        raise AssertionError("a bounded source stops when a file is gone")
 
     def _covers(self, key: str) -> bool:
         index = bisect_right(self._ranges, key, key=lambda entry: entry[0]) - 1
@@ -109,6 +115,18 @@ class Ledger:
         for start in range(0, len(files), PAGE_FILES):
             self._append(files[start : start + PAGE_FILES])
         self._raise_watermark(files)
+        return self._moved()
+
+    def forget(self, files: Sequence[File]) -> Position:
+        keys = {file.key for file in files}
+        for number, page in self._pages.items():
+            if not keys.isdisjoint(page):
+                self._pages[number] = {key: mark for key, mark in page.items() if key not in keys}
+        for key in keys:
+            self._marks.pop(key, None)
+        return self._moved()
+
+    def _moved(self) -> Position:
         self.position = {
             **dict.fromkeys(self._dropped),
             **{f"{self._page_prefix}{number}": {"files": page} for number, page in self._pages.items()},

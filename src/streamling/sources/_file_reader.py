@@ -1,24 +1,27 @@
-"""Files turned into rows: by Spark where they are, from a staging folder, or on the executors."""
+"""Files turned into rows: by Arrow, by Spark where they are, or on the executors."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import SparkRead
-from streamling.sources import _file_avro, _file_csv, _file_parquet
+from streamling.sources._file_arrow import Content, TextTables, load, parquet_tables
 from streamling.sources._file_executors import ExecutorReading
-from streamling.sources._file_frames import NO_OPERATION, Group, Reading
+from streamling.sources._file_failures import FileFailures
+from streamling.sources._file_frames import Reading, converted_frame
+from streamling.sources._file_headers import Look, Looks, groups
+from streamling.sources._file_parquet import Storing
 from streamling.sources._file_pieces import PIECE_BYTES, lines_before
-from streamling.sources._file_schema import FORMATS, FileSchema, check_partitions
+from streamling.sources._file_schema import FileSchema, check_partitions, grown
 from streamling.sources._file_staging import Staged, Staging, gone
 from streamling.sources._file_storage import File, Storage, is_hidden
-from streamling.sources._file_wide import avro_with_bytes, find_misfit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,9 +32,11 @@ BATCH_BYTES = {"csv": 128 << 20, "json": 128 << 20, "parquet": 32 << 20, "avro":
 #: A batch that Spark keeps to itself: 2 M parquet rows took 0.96 s in batches of 32 MB, 0.69 s in one.
 _UNCOLLECTED_BYTES = 512 << 20
 _COMPRESSED_WEIGHT = 4
-#: what Spark says when the trouble is in a file
-_READ_FAILURES = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "MALFORMED_", "CANNOT_MERGE_SCHEMAS")
-_CAST_FAILURES = ("CAST_INVALID_INPUT", "ArrowInvalid", "FileNotFoundError")
+#: formats that Arrow reads
+_TEXT = ("csv", "json")
+#: fewer bytes are not worth a second task
+_TASK_BYTES = 8 << 20
+_CONVERTED_ROWS = 64 << 10
 
 
 def weight(file: File) -> int:
@@ -54,7 +59,8 @@ class FileReader:
         *,
         collected: bool = True,
     ) -> None:
-        """``collected``: rows come into this process, so batches have to be small."""
+        """``by_age``: files come and go, and are read in the order of their age. ``collected``: rows come into this
+        process, so batches have to be small."""
         self._storage = storage
         self._schema = schema
         self._format = format
@@ -63,177 +69,212 @@ class FileReader:
         self._staging = staging
         self._log = log
         # Spark divides these by itself, and where it keeps the rows nothing else has to
-        self._cuts = collected or format not in ("parquet", "avro")
-        self.batch_bytes = BATCH_BYTES[format] if collected else _UNCOLLECTED_BYTES
-        self._ignored: set[str] = set()
+        self._cuts = collected or format in _TEXT
+        self.batch_bytes = BATCH_BYTES[format] if collected or format in _TEXT else _UNCOLLECTED_BYTES
+        self._cores = parallelism or os.cpu_count() or 1
         #: files of the batch under way
         self._current: Sequence[Staged] = ()
 
     def is_cut(self, file: File) -> bool:
-        """Whether a file is read in pieces: when it is large, or in a compression that Spark has not."""
-        if self._staging is None or not self._cuts:
-            return False
-        return weight(file) > 2 * PIECE_BYTES or _is_zstd(file)
+        """Whether a file is read in pieces: when it is large."""
+        return self._staging is not None and self._cuts and weight(file) > 2 * PIECE_BYTES
 
-    def whole(self, files: Sequence[File]) -> pa.Table | SparkRead:
-        """Rows of files that are not cut."""
-        files = [file for file in files if file.size]
-        for file in files:
+    def whole(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
+        """Rows of files that are not cut, and those of the files that are gone."""
+        filled = [file for file in files if file.size]
+        for file in filled:
             check_partitions(file, self._schema)
-        if not files:
-            return self._schema.columns.empty_table()
-        return SparkRead(lambda spark: self._whole_frame(spark, files))
+        self._current = ()
+        if not filled:
+            return self._schema.columns.empty_table(), []
+        if self._staging is None:
+            return self._on_cluster(filled)
+        self._staging.clear()
+        if self._format in _TEXT:
+            contents = self._pool(lambda file: _unless_gone(lambda: load(self._storage, file)), filled)
+            missing = self._missing(filled, contents)
+            return self._text_rows([content for content in contents if content]), missing
+        staged: Sequence[Staged | None] = self._in_place(filled)
+        if not (self._storage.is_local and all(map(_is_readable, filled))):
+            staged = self._staging.stage(filled)
+        return self._declared_rows(filled, staged)
 
-    def pieces(self, file: File, offset: int) -> tuple[SparkRead, int | None]:
-        """Rows of the next pieces of a file that is cut, and the offset behind them: None at its end."""
+    def pieces(self, file: File, offset: int) -> tuple[pa.Table | SparkRead, int | None] | None:
+        """Rows of the next pieces of a file that is cut, and the offset behind them: None at its end. No rows when the
+        file is gone."""
         assert self._staging is not None
+        check_partitions(file, self._schema)
+        self._current = ()
         self._staging.clear()
-        staged, end = self._staging.stage_pieces(file, offset, self.batch_bytes)
-        return SparkRead(lambda spark: self._frame(spark, staged)), end
+        try:
+            pieces, end = self._staging.cut_pieces(file, offset, self.batch_bytes)
+        except FileNotFoundError:
+            self._missing([file], [None])
+            return None
+        if self._format not in _TEXT:
+            staged = self._staging.stage_pieces(file, pieces)
+            return self._declared_rows([file] * len(staged), staged)[0], end
+        return self._text_rows([self._piece(data, file, start) for data, start in pieces]), end
 
-    def _whole_frame(self, spark: SparkSession, files: Sequence[File]) -> DataFrame:
-        if self._storage.is_local:
-            for file in files:
-                if not os.path.exists(file.path):
-                    raise gone(file)
-        in_place = [Staged(file.path, file) for file in files]
-        if self._staging is None and not (self._storage.is_local and all(map(_is_readable, files))):
-            self._current = in_place
-            self._check_wide()
-            return ExecutorReading(self._storage, self._format, self._schema, self._parallelism).frame(spark, files)
-        if self._staging is None or (self._storage.is_local and all(map(_is_readable, files))):
-            return self._frame(spark, in_place)
-        self._staging.clear()
-        return self._frame(spark, self._staging.stage(files))
+    def vanished(self) -> list[File]:
+        """Files of the last batch that Spark may not have found any more."""
+        if not self._storage.is_local or not self._by_age or self._format in _TEXT:
+            return []
+        current, self._current = self._current, ()
+        files = [one.origin for one in current if not os.path.exists(one.origin.path)]
+        for file in files:
+            self._log.warning("'%s' was deleted while it was read; it is read again should it come back", file.path)
+        return files
 
-    def _frame(self, spark: SparkSession, staged: Sequence[Staged]) -> DataFrame:
-        self._current = staged
-        self._check_wide()
-        is_staged = staged[0].path != staged[0].origin.path
+    # ── CSV and JSON ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _text_rows(self, contents: Sequence[Content]) -> pa.Table | SparkRead:
+        assert self._staging is not None
+        tables = TextTables(self._format, self._schema, self._cores)
+        found = [table for table in tables.read(contents) if table.num_rows]
+        self._take(tables.schema, [content.origin for content in contents])
+        if not found:
+            return self._schema.columns.empty_table()
+        return self._converted([self._staging.write(part) for part in self._parts(found)])
+
+    def _parts(self, tables: list[pa.Table]) -> list[list[pa.Table]]:
+        """The tables in as many parts as Spark shall read side by side."""
+        size = sum(table.nbytes for table in tables)
+        count = min(self._cores, max(size // _TASK_BYTES, 1))
+        if count == 1:
+            return [tables]
+        table = pa.concat_tables(tables)
+        rows = -(-table.num_rows // count)
+        return [[table.slice(start, rows)] for start in range(0, table.num_rows, rows)]
+
+    def _converted(self, paths: Iterable[str | None]) -> SparkRead:
+        schema, found = self._schema, [path for path in paths if path]
+        return SparkRead(lambda spark: converted_frame(spark, schema, found, self._parallelism))
+
+    def _piece(self, data: bytes, file: File, offset: int) -> Content:
+        def count_lines() -> int:
+            with self._storage.open(file.path) as stream:
+                return lines_before(stream, file.path, self._format, offset)
+
+        return Content(data, file, count_lines)
+
+    # ── Parquet and Avro ────────────────────────────────────────────────────────────────────────────────────
+
+    def _declared_rows(
+        self, files: Sequence[File], staged: Sequence[Staged | None]
+    ) -> tuple[pa.Table | SparkRead, list[File]]:
+        looks, missing = self._look(files, staged)
+        if not looks:
+            return self._schema.columns.empty_table(), missing
+        self._current = [look.staged for look in looks]
+        schema = self._schema
+        if self._staging is not None and any(look.needs(Storing.ARROW, schema) for look in looks):
+            return self._converted(self._written_by_arrow(looks)), missing
+        return SparkRead(lambda spark: self._found_frame(spark, looks, schema)), missing
+
+    def _look(self, files: Sequence[File], staged: Sequence[Staged | None]) -> tuple[list[Look], list[File]]:
+        """The headers of the files, checked against the schema, which takes up new columns."""
+        looking = Looks(self._storage, self._format, frozenset(self._schema.types))
+        looks = self._pool(lambda one: None if one is None else _unless_gone(lambda: looking.look(one)), staged)
+        missing = self._missing(files, looks)
+        found = [look for look in looks if look]
+        samples = [(look.staged.origin, look.sample) for look in found]
+        self._take(grown(self._schema, samples, self._format), [look.staged.origin for look in found])
+        for look in found if self._format not in _TEXT else ():
+            look.check(self._schema)
+        return found, missing
+
+    def _written_by_arrow(self, looks: Sequence[Look]) -> list[str | None]:
+        assert self._staging is not None
+        if self._parallelism == 1:
+            return [self._staging.write(table for look in looks for table in self._tables(look))]
+        return [self._staging.write(self._tables(look)) for look in looks]
+
+    def _tables(self, look: Look) -> Iterable[pa.Table]:
+        with open(look.staged.path, "rb") as stream:
+            yield from parquet_tables(stream, look.staged.origin, self._schema, _CONVERTED_ROWS)
+
+    def _found_frame(self, spark: SparkSession, looks: Sequence[Look], schema: FileSchema) -> DataFrame:
+        is_staged = looks[0].staged.path != looks[0].staged.origin.path
         root = self._staging.root if is_staged and self._staging else self._storage.root
-        reading = Reading(self._format, self._schema, root, self._parallelism, self._by_age)
-        return reading.frame(spark, self._groups(staged))
+        reading = Reading(self._format, schema, root, self._parallelism, self._by_age, ignore_missing=self._by_age)
+        try:
+            return reading.frame(spark, groups(looks, schema, self._format))
+        except Exception as error:
+            left = [look for look in looks if os.path.exists(look.staged.origin.path)]
+            if not self._by_age or "PATH_NOT_FOUND" not in str(error) or len(left) == len(looks):
+                raise
+            if left:
+                return self._found_frame(spark, left, schema)
+            from streamling.types.spark import to_spark_schema
 
-    def _check_wide(self) -> None:
-        """Look into every file when a column is read as bytes: whatever they stand for, Spark would take them."""
-        for one in self._current if self._schema.wide else ():
-            if misfit := self._misfit(one, self._schema.wide):
-                raise misfit
+            return spark.createDataFrame([], to_spark_schema(schema.columns))
 
-    def _groups(self, staged: Sequence[Staged]) -> list[Group]:
-        if self._format == "avro" and self._schema.wide:
-            return self._avro_groups(staged)
-        if self._schema.untyped:
-            return self._typed_groups(staged)
-        if self._format != "csv":
-            return [Group([one.path for one in staged], self._schema.data.names)]
-        # Spark takes CSV columns by position: files are read together only when their headers agree.
-        by_header: dict[tuple[str, ...], list[str]] = {}
-        for one in staged:
-            with open(one.path, "rb") as stream:
-                header = tuple(_file_csv.read_header(stream, one.path))
-            if header:
-                by_header.setdefault(header, []).append(one.path)
-                self._warn_of_new(header, one)
-        return [Group(paths, header) for header, paths in by_header.items()]
+    # ── a cluster ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _avro_groups(self, staged: Sequence[Staged]) -> list[Group]:
-        """Spark is told how to read wide decimals by a schema, which has to be that of the files."""
-        by_schema: dict[str, tuple[list[str], list[str]]] = {}
-        for one in staged:
-            with open(one.path, "rb") as stream:
-                schema = _file_avro.read_header(stream, one.path).schema
-            names = [field["name"] for field in schema["fields"] if field["name"] in self._schema.types]
-            by_schema.setdefault(avro_with_bytes(schema), (names, []))[1].append(one.path)
-        return [Group(paths, names, {"avroSchema": schema}) for schema, (names, paths) in by_schema.items()]
+    def _on_cluster(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
+        """Executors see the files, not this process's folder. They read them with Arrow where Spark cannot."""
+        in_place = self._in_place(files)
+        looks, missing = ([], []) if self._format == "json" else self._look(files, in_place)
+        self._current = in_place
+        schema = self._schema
+        by_spark = self._format not in _TEXT and self._storage.is_local and all(map(_is_readable, files))
+        if by_spark and not any(look.needs(Storing.ARROW, schema) for look in looks):
+            return SparkRead(lambda spark: self._found_frame(spark, looks, schema)), missing
+        there = [file for file in files if file not in missing]
+        reading = ExecutorReading(self._storage, self._format, schema, self._parallelism)
+        return SparkRead(lambda spark: reading.frame(spark, there)), missing
 
-    def _typed_groups(self, staged: Sequence[Staged]) -> list[Group]:
-        """Parquet files by the columns that have a type in them: the others are null, and not read."""
-        by_columns: dict[tuple[str, ...], list[str]] = {}
-        for one in staged:
-            with open(one.path, "rb") as stream:
-                sample = _file_parquet.take_sample(stream, one.path, 0)
-            columns = tuple(name for name in self._schema.data.names if name not in sample.untyped)
-            by_columns.setdefault(columns, []).append(one.path)
-        return [Group(paths, columns) for columns, paths in by_columns.items()]
+    # ── what all share ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _warn_of_new(self, header: Sequence[str], one: Staged) -> None:
-        new = set(header) - set(self._schema.data.names) - self._ignored
+    def _in_place(self, files: Sequence[File]) -> list[Staged]:
+        return [Staged(file.path, file) for file in files]
+
+    def _take(self, schema: FileSchema, files: Sequence[File]) -> None:
+        """Read with ``schema`` from now on; say so when it has more than before."""
+        if schema is self._schema:
+            return
+        known = self._schema.types
+        new = [name for name, kind in schema.types.items() if known.get(name) != kind]
+        self._schema = schema
         if new:
-            self._ignored |= new
-            self._log.warning(
-                "'%s' has new columns (%s), which are left out until the pipeline is started again",
-                one.origin.path,
-                ", ".join(sorted(new)),
-            )
+            names = ", ".join(f"'{name}'" for name in new)
+            where = f"'{files[0].path}'" + (f" or one of the {len(files) - 1} files read with it" if files[1:] else "")
+            self._log.warning("new columns in %s: %s; rows have them from here on", where, names)
 
-    # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────
+    def _missing(self, files: Sequence[File], found: Sequence[object | None]) -> list[File]:
+        """Files that are gone: left out where files come and go, an error where they were to be read once."""
+        missing = [file for file, one in zip(files, found, strict=True) if one is None]
+        for file in missing:
+            if not self._by_age:
+                raise gone(file)
+            self._log.warning("'%s' was deleted or renamed before it was read and is left out", file.path)
+        return missing
+
+    def _pool(self, call: Callable[..., object], items: Sequence[object]) -> list:  # type: ignore[type-arg]
+        """``call`` for all items, side by side where each has to wait for a bucket."""
+        if len(items) == 1 or self._storage.is_local:
+            return list(map(call, items))
+        with ThreadPoolExecutor(16) as pool:
+            return list(pool.map(call, items))
 
     def explain(self, error: Exception) -> StreamlingError | None:
         """Spark's failure with file, line and column; None when it is not about the files."""
-        message = str(error)
-        if NO_OPERATION in message:
-            return StreamlingError.user(NO_OPERATION, remedy="write i, u or d in every row")
-        if self._schema.wide and (misfit := find_misfit(message)):
-            path = self._suspects(message)[0].origin.path
-            return StreamlingError.user(f"'{path}': {misfit}", remedy="correct the file, or declare more digits in it")
-        in_file = any(word in message for word in _READ_FAILURES)
-        # A failing cast may be one of ours or one of the user's: only the files can tell.
-        casts = self._schema.loose or self._staging is None
-        if not in_file and not (casts and any(word in message for word in _CAST_FAILURES)):
-            return None
-        suspects = self._suspects(message)
-        for one in suspects:
-            if explained := self._misfit(one, self._schema.types):
-                return explained
-        return self._unexplained(suspects, message) if in_file else None
-
-    def _suspects(self, message: str) -> list[Staged]:
-        """Spark names the file; where it does not, it is one of the batch."""
-        return sorted(self._current, key=lambda one: os.path.basename(one.path) not in message)
-
-    def _misfit(self, one: Staged, types: Mapping[str, pa.DataType]) -> StreamlingError | None:
-        try:
-            with self._open(one) as stream:
-                find_misfit = FORMATS[self._format].find_misfit
-                problem = find_misfit(stream, one.path, types, self._lines_before(one))
-        except FileNotFoundError:
-            return gone(one.origin)
-        except StreamlingError as unreadable:
-            return unreadable
-        if problem is None:
-            return None
-        return StreamlingError.user(
-            f"'{one.origin.path}': {problem}",
-            remedy="correct the file; types are those of the files looked at when the pipeline started",
-        )
-
-    def _open(self, one: Staged) -> IO[bytes]:
-        return self._storage.open(one.path) if one.path == one.origin.path else open(one.path, "rb")
-
-    def _lines_before(self, one: Staged) -> int:
-        if not one.offset or self._format not in ("csv", "json"):
-            return 0
-        with self._storage.open(one.origin.path) as stream:
-            return lines_before(stream, one.origin.path, self._format, one.offset)
-
-    def _unexplained(self, suspects: Sequence[Staged], message: str) -> StreamlingError:
-        reasons = [line for line in message.splitlines() if line.startswith("Caused by: ")]
-        reason = reasons[-1].removeprefix("Caused by: ") if reasons else message.partition("\n")[0]
-        path = suspects[0].origin.path if suspects else ""
-        return StreamlingError.user(f"'{path}' cannot be read: {reason}", remedy="check or replace the file")
+        return FileFailures(self._storage, self._format, self._schema, self._current).explain(str(error))
 
     def close(self) -> None:
         if self._staging is not None:
             self._staging.close()
 
 
+def _unless_gone(read: Callable[[], object]) -> object | None:
+    try:
+        return read()
+    except FileNotFoundError:
+        return None
+
+
 def _is_readable(file: File) -> bool:
-    """Whether Spark can read a local file: Hadoop takes a colon for a scheme, leaves hidden files out, and has no
-    zstd of its own."""
+    """Whether Spark can read a local file: Hadoop takes a colon for a scheme and leaves hidden files out."""
     name = os.path.basename(file.path)
-    return ":" not in name and not is_hidden(name) and not _is_zstd(file)
-
-
-def _is_zstd(file: File) -> bool:
-    return file.path.lower().endswith(".zst")
+    return ":" not in name and not is_hidden(name)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 
 @dataclass(frozen=True)
 class Sample:
+    #: columns in types of the source
     fields: list[pa.Field]
     #: columns in which a null was found
     with_nulls: frozenset[str] = frozenset()
-    #: typed columns with blanks around values or quoted empty values: Spark reads them as text, then casts
-    loose: frozenset[str] = frozenset()
-    #: Parquet columns without a type, as writers leave those of nothing but nulls: Spark cannot read them
-    untyped: frozenset[str] = frozenset()
-    #: timestamps that Spark reads as a number of nanoseconds
-    nanoseconds: frozenset[str] = frozenset()
+    #: Parquet: columns in the types they are stored in
+    stored: Mapping[str, pa.DataType] = field(default_factory=dict)
+    #: Parquet: columns with Impala's 96-bit timestamps, which do not say whether they are instants
+    int96: frozenset[str] = frozenset()

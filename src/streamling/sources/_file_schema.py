@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -15,7 +15,7 @@ from streamling.plugins.operators import OP_COLUMN
 from streamling.sources import _file_avro, _file_csv, _file_json, _file_parquet
 from streamling.sources import _file_text as text
 from streamling.sources._file_sample import Sample
-from streamling.sources._file_storage import File, Storage
+from streamling.sources._file_storage import READ_ERRORS, File, Storage, unreadable
 from streamling.types.names import readable
 from streamling.types.wide import contains_wide
 
@@ -24,7 +24,7 @@ SAMPLE_FILES = 64
 SAMPLE_BYTES = {"csv": 16 << 20, "json": 4 << 20}
 
 #: folder name that stands for null
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # 01 is text: as a number it would come out as 1
 _WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 
@@ -42,9 +42,6 @@ class FileSchema:
 
     data: pa.Schema
     partitions: pa.Schema
-    loose: frozenset[str] = frozenset()
-    nanoseconds: frozenset[str] = frozenset()
-    untyped: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> pa.Schema:
@@ -73,13 +70,55 @@ def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
     data = pa.schema([_non_null(field) if field.name == OP_COLUMN else field for field in fields])
     partitions = partition_schema(files)
     _check_names([*data.names, *partitions.names])
-    return FileSchema(
-        data,
-        partitions,
-        frozenset().union(*(sample.loose for _, sample in samples)) & _typed(data),
-        frozenset().union(*(sample.nanoseconds for _, sample in samples)),
-        frozenset().union(*(sample.untyped for _, sample in samples)),
-    )
+    return FileSchema(data, partitions)
+
+
+def grown(schema: FileSchema, samples: Sequence[tuple[File, Sample]], format: str) -> FileSchema:
+    """``schema`` with the columns, and the fields of structs, that later files have beside."""
+    known = schema.types
+    found = pa.schema(_together([(file, _without_known(sample, known)) for file, sample in samples], format))
+    fields = {name: _grown(kind, [sample for _, sample in samples], name) for name, kind in known.items()}
+    fields |= {field.name: field.type for field in found}
+    if OP_COLUMN in found.names:
+        raise StreamlingError.user(
+            f"column '{OP_COLUMN}' is in '{samples[0][0].path}', but not in the first files",
+            remedy="write the operation into all files, then start the pipeline again",
+        )
+    _check_names([*fields, *schema.partitions.names])
+    data = [
+        schema.data.field(name).with_type(kind) if name in known else pa.field(name, kind)
+        for name, kind in fields.items()
+    ]
+    return FileSchema(pa.schema(data), schema.partitions)
+
+
+def _without_known(sample: Sample, known: Mapping[str, pa.DataType]) -> Sample:
+    return Sample([field for field in sample.fields if field.name not in known and not text.is_void(field.type)])
+
+
+def _grown(kind: pa.DataType, samples: Sequence[Sample], name: str) -> pa.DataType:
+    for sample in samples:
+        for field in sample.fields:
+            if field.name == name:
+                kind = with_new_fields(kind, field.type)
+    return kind
+
+
+def with_new_fields(known: pa.DataType, found: pa.DataType) -> pa.DataType:
+    """``known`` with the fields of structs that ``found`` has beside, at any depth."""
+    if pa.types.is_struct(known) and pa.types.is_struct(found):
+        parts = {field.name: field.type for field in known}
+        for field in found:
+            if field.name in parts:
+                parts[field.name] = with_new_fields(parts[field.name], field.type)
+            elif not text.is_void(field.type):
+                parts[field.name] = text.settled(field.type)
+        return pa.struct(list(parts.items()))
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return pa.list_(with_new_fields(known.value_type, found.value_type))
+    if pa.types.is_map(known) and pa.types.is_map(found):
+        return pa.map_(known.key_type, with_new_fields(known.item_type, found.item_type))
+    return known
 
 
 def partition_schema(files: Sequence[File]) -> pa.Schema:
@@ -107,7 +146,7 @@ def check_partitions(file: File, schema: FileSchema) -> None:
         )
     for name, value in file.partitions:
         number = schema.partitions.field(name).type == pa.int64()
-        if number and value != _HIVE_NULL and not re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
+        if number and value != HIVE_NULL and not re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
             raise StreamlingError.user(
                 f"the folder {name}={value} of '{file.path}' has no whole number as the others",
                 remedy="rename the folder, or start the pipeline again: the column then holds text",
@@ -115,9 +154,9 @@ def check_partitions(file: File, schema: FileSchema) -> None:
 
 
 def _partition_field(name: str, values: set[str]) -> pa.Field:
-    known = values - {_HIVE_NULL}
+    known = values - {HIVE_NULL}
     numbers = known and all(_WHOLE_NUMBER.fullmatch(value) for value in known)
-    return pa.field(name, pa.int64() if numbers else pa.string(), nullable=_HIVE_NULL in values)
+    return pa.field(name, pa.int64() if numbers else pa.string(), nullable=HIVE_NULL in values)
 
 
 def spread(files: Sequence[File], count: int) -> list[File]:
@@ -143,8 +182,10 @@ def _sample(storage: Storage, file: File, format: str, limit: int) -> Sample | N
         with storage.open(file.path) as stream:
             sample: Sample | None = FORMATS[format].take_sample(stream, file.path, limit)
             return sample
-    except (OSError, EOFError) as error:
-        raise StreamlingError.user(f"'{file.path}' cannot be read", cause=error) from error
+    except FileNotFoundError:
+        return None  # gone since it was listed
+    except READ_ERRORS as error:
+        raise unreadable(file, error) from error
 
 
 def _together(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]:
@@ -154,8 +195,12 @@ def _together(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]
     types: dict[str, pa.DataType] = {}
     for file, sample in samples:
         for field in sample.fields:
+            if field.name in sample.int96 and pa.types.is_timestamp(types.get(field.name, pa.null())):
+                continue  # it can stand for either kind
             before = types.setdefault(field.name, field.type)
             common = _file_parquet.common_type(before, field.type)
+            if common is None and field.name in _int96_columns(samples):
+                common = field.type
             if common is None:
                 raise StreamlingError.user(
                     f"column '{field.name}' is {readable(field.type)} in '{file.path}'"
@@ -164,6 +209,10 @@ def _together(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]
                 )
             types[field.name] = common
     return [pa.field(name, text.settled(kind)) for name, kind in types.items()]
+
+
+def _int96_columns(samples: list[tuple[File, Sample]]) -> frozenset[str]:
+    return frozenset().union(*(sample.int96 for _, sample in samples))
 
 
 def _check_operation(fields: list[pa.Field], samples: list[tuple[File, Sample]]) -> None:
@@ -187,10 +236,6 @@ def _check_names(names: list[str]) -> None:
                 f"columns '{other}' and '{name}' cannot be told apart (upper and lower case count as equal)",
                 remedy="rename one of them",
             )
-
-
-def _typed(schema: pa.Schema) -> frozenset[str]:
-    return frozenset(field.name for field in schema if field.type != pa.string())
 
 
 def _non_null(field: pa.Field) -> pa.Field:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
+
 from streamling.errors import StreamlingError
 from streamling.sources._file_pieces import Piece, cut
-from streamling.sources._file_storage import ENDINGS, File, Storage
+from streamling.sources._file_storage import ENDINGS, READ_ERRORS, File, Storage, unreadable
+from streamling.sources._file_values import for_spark
 from streamling.spark.scratch import Scratch
 
 #: downloads side by side: waiting for a bucket costs no core
@@ -50,34 +53,54 @@ class Staging:
             else:
                 os.unlink(entry.path)
 
-    def stage(self, files: Sequence[File]) -> list[Staged]:
-        """Whole files, in the same order."""
+    def stage(self, files: Sequence[File]) -> list[Staged | None]:
+        """Whole files, in the same order; None for one that is gone."""
         staged = [Staged(self._new_path(file), file) for file in files]
         if self._storage.is_local:
-            for one in staged:
-                os.symlink(one.origin.path, one.path)
-            return staged
+            return [self._link(one) for one in staged]
         with ThreadPoolExecutor(_DOWNLOADS) as pool:
-            list(pool.map(self._download, staged))
-        return staged
+            return list(pool.map(self._download, staged))
 
-    def stage_pieces(self, file: File, offset: int, room: int) -> tuple[list[Staged], int | None]:
-        """Pieces of one file from ``offset`` on until ``room`` bytes are filled, and the offset behind them:
-        None when the file is at its end."""
-        staged = []
+    def cut_pieces(self, file: File, offset: int, room: int) -> tuple[list[tuple[bytes, int]], int | None]:
+        """Pieces of one file from ``offset`` on until ``room`` bytes are filled, each with its own offset, and the
+        offset behind them: None at the end."""
+        pieces: list[tuple[bytes, int]] = []
         end: int | None = offset
         cutting = self._cutting_at(file, offset)
         while room > 0 and end is not None:
             start = end
             content, end = cutting.next()
-            one = Staged(self._new_path(file, content=True), file, start)
-            Path(one.path).write_bytes(content)
-            os.utime(one.path, ns=(file.mtime_ns, file.mtime_ns))
-            staged.append(one)
+            pieces.append((content, start))
             room -= len(content)
         if end is None:
             self._stop_cutting()
-        return staged, end
+        return pieces, end
+
+    def stage_pieces(self, file: File, pieces: Sequence[tuple[bytes, int]]) -> list[Staged]:
+        """Pieces as files of their own."""
+        staged = [Staged(self._new_path(file, content=True), file, start) for _, start in pieces]
+        for one, (content, _) in zip(staged, pieces, strict=True):
+            Path(one.path).write_bytes(content)
+            os.utime(one.path, ns=(file.mtime_ns, file.mtime_ns))
+        return staged
+
+    def write(self, tables: Iterable[pa.Table]) -> str | None:
+        """A Parquet file with the rows of all tables, in types that Spark reads; None when there is no table."""
+        from pyarrow import parquet
+
+        self._count += 1
+        path, writer = os.path.join(self.root, f"{self._count:09}.parquet"), None
+        for table in tables:
+            held = for_spark(table)
+            # Spark reads it once, right away: nothing that makes files small or searchable is worth its time
+            writer = writer or parquet.ParquetWriter(
+                path, held.schema, compression="none", use_dictionary=False, write_statistics=False, store_schema=False
+            )
+            writer.write_table(held)
+        if writer is None:
+            return None
+        writer.close()
+        return path
 
     def close(self) -> None:
         self._stop_cutting()
@@ -105,15 +128,22 @@ class Staging:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
 
-    def _download(self, one: Staged) -> None:
+    def _link(self, one: Staged) -> Staged | None:
+        if not os.path.exists(one.origin.path):
+            return None
+        os.symlink(one.origin.path, one.path)
+        return one
+
+    def _download(self, one: Staged) -> Staged | None:
         try:
             with self._storage.open(one.origin.path) as stream, open(one.path, "wb") as target:
                 shutil.copyfileobj(stream, target, _COPY_BYTES)
-        except FileNotFoundError as error:
-            raise gone(one.origin) from error
+        except FileNotFoundError:
+            return None
         except OSError as error:
             raise StreamlingError.transient(f"'{one.origin.path}' cannot be fetched", cause=error) from error
         os.utime(one.path, ns=(one.origin.mtime_ns, one.origin.mtime_ns))
+        return one
 
 
 class _Cutting:
@@ -124,12 +154,17 @@ class _Cutting:
         self.offset: int | None = offset
         try:
             self._stream = storage.open(file.path)
-        except FileNotFoundError as error:
-            raise gone(file) from error
-        self._pieces: Iterator[Piece] = cut(self._stream, file.path, format, offset)
+            self._pieces: Iterator[Piece] = cut(self._stream, file.path, format, offset)
+        except FileNotFoundError:
+            raise
+        except READ_ERRORS as error:
+            raise unreadable(file, error) from error
 
     def next(self) -> Piece:
-        content, self.offset = next(self._pieces)
+        try:
+            content, self.offset = next(self._pieces)
+        except READ_ERRORS as error:
+            raise unreadable(self.file, error) from error
         return content, self.offset
 
     def close(self) -> None:

@@ -6,10 +6,13 @@ import glob
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Protocol, cast
 from urllib.parse import unquote
+
+import pyarrow as pa
 
 from streamling.errors import StreamlingError
 
@@ -21,6 +24,8 @@ ENDINGS = {
     "avro": (".avro",),
 }
 COMPRESSED = (".gz", ".zst")
+#: what reading a file may raise, a damaged compression included
+READ_ERRORS = (OSError, EOFError, zlib.error, pa.ArrowException)
 _TEMPORARY = (".tmp", ".crc", ".part", ".crdownload", ".swp", "~")
 _GLOB_CHARACTERS = frozenset("*?[")
 
@@ -61,6 +66,16 @@ class Storage(Protocol):
         """A stream of the file's bytes as they are stored."""
 
 
+def unreadable(file: File, error: BaseException) -> StreamlingError:
+    """A file that is there and cannot be read."""
+    damaged = not isinstance(error, PermissionError | IsADirectoryError)
+    return StreamlingError.user(
+        f"'{file.path}' cannot be read",
+        cause=error,
+        remedy="write the file again, or take it out of the folder" if damaged else "allow this user to read the file",
+    )
+
+
 def is_wanted(name: str, format: str) -> bool:
     """Whether a file of this name holds data of ``format``."""
     name = name.lower()
@@ -94,8 +109,6 @@ def decompressed(stream: IO[bytes], path: str) -> IO[bytes]:
     if path.lower().endswith(".gz"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
     if path.lower().endswith(".zst"):
-        import pyarrow as pa
-
         return io.BufferedReader(pa.CompressedInputStream(stream, "zstd"))
     return stream
 

@@ -1,8 +1,10 @@
-"""Types of text: numbers, booleans, dates and timestamps, in the spellings that Spark reads."""
+"""Types of text: numbers, booleans, dates and timestamps, and the spellings they have."""
 
 from __future__ import annotations
 
+import math
 import re
+from datetime import datetime, timedelta
 from functools import reduce
 
 import pyarrow as pa
@@ -36,6 +38,11 @@ _PATTERNS = {
 _COMPILED = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
 #: digits that a 64-bit integer may not hold
 _LONG_INTEGER = r"^[+-]?\d{19,}$"
+#: numbers that a double may not hold
+_LARGE_NUMBER = r"^[+-]?\d{16,}$|[eE]\+?0*[1-9]\d{2}|\d{300}"
+#: Python reads no integer of more than 4300 digits
+_LONGEST_NUMBER = 1000
+_MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?(?:\.\d+)?(?:([+-])(\d\d):(\d\d))?)?")
 #: a first look at a few values spares most patterns the whole column
 _FIRST_LOOK = 64
 
@@ -63,18 +70,24 @@ def type_of_texts(values: pa.Array | pa.ChunkedArray) -> pa.DataType:
 
 
 def type_of_text(text: str) -> pa.DataType:
-    """`type_of_texts` for one value; also what checks a single field against its column's type."""
-    for kind, pattern in _COMPILED.items():
-        if pattern.match(text) and _all_exist(pa.array([text]), kind):
-            return kind
-    return STRING
+    """`type_of_texts` for one value."""
+    return next((kind for kind in _COMPILED if fits(text, kind)), STRING)
 
 
 def fits(text: str, kind: pa.DataType) -> bool:
     """Whether a text can stand in a column of type ``kind``."""
     if kind not in _COMPILED:
         return True
-    return bool(_COMPILED[kind].match(text)) and _all_exist(pa.array([text]), kind)
+    if not _COMPILED[kind].match(text):
+        return False
+    if kind in (INT, DOUBLE):
+        return _is_exact(text, kind)
+    return kind == BOOLEAN or _is_moment(text)
+
+
+def all_fit(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> bool:
+    """Whether all texts can stand in a column of type ``kind``."""
+    return kind not in _PATTERNS or (_all_match(values, _PATTERNS[kind]) and _all_exist(values, kind))
 
 
 def _all_match(values: pa.Array | pa.ChunkedArray, pattern: str) -> bool:
@@ -84,16 +97,46 @@ def _all_match(values: pa.Array | pa.ChunkedArray, pattern: str) -> bool:
 def _all_exist(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> bool:
     """Whether values of the right form also exist: no 31st of April, no integer beyond 64 bits."""
     if kind in (INT, DOUBLE):
-        # An integer too large for its type stays text: a double would lose digits.
-        long = kernels.chosen(values, kernels.matching(values, _LONG_INTEGER))
-        return all(int(text) in _INT_RANGE for text in long.to_pylist())
+        suspects = kernels.chosen(values, kernels.matching(values, _LONG_INTEGER if kind == INT else _LARGE_NUMBER))
+        return all(_is_exact(text, kind) for text in suspects.to_pylist())
     if kind in (DATE, TIMESTAMP, INSTANT):
         # The fraction and the zone do not matter, and nanoseconds would end in the year 2262.
+        if kernels.any_true(kernels.matching(values, "^0000")):
+            return False
         seconds = kernels.without(values, rf"(\.\d+)?{_ZONE}?$")
         try:
             kernels.cast(seconds, DATE if kind == DATE else pa.timestamp("s"))
         except pa.ArrowInvalid:
             return False
+        if kind == INSTANT:  # of another zone it may be out of range in UTC
+            edges = kernels.chosen(
+                values, kernels.matching(values, "^(0001-01-01|9999-12-31)|[+-](2[4-9]|[3-9]\\d):|:[6-9]\\d$")
+            )
+            return all(fits(text, kind) for text in edges.to_pylist())
+    return True
+
+
+def _is_exact(text: str, kind: pa.DataType) -> bool:
+    """Whether a number fits: a large integer as a double would lose digits, 1e400 would become infinite."""
+    if len(text) > _LONGEST_NUMBER:
+        return False
+    if kind == INT:
+        return int(text) in _INT_RANGE
+    number = float(text)
+    if math.isinf(number):
+        return "Infinity" in text
+    return not _COMPILED[INT].match(text) or (int(text) == number and int(text) in _INT_RANGE)
+
+
+def _is_moment(text: str) -> bool:
+    *numbers, sign, hours, minutes = _MOMENT.match(text).groups()  # type: ignore[union-attr]
+    try:
+        moment = datetime(*[int(part) for part in numbers if part])  # type: ignore[arg-type]
+        if sign:
+            offset = timedelta(hours=int(hours), minutes=int(minutes))
+            moment = moment - offset if sign == "+" else moment + offset
+    except (ValueError, OverflowError):
+        return False
     return True
 
 
@@ -129,9 +172,18 @@ def settled(kind: pa.DataType) -> pa.DataType:
         return STRING
     if pa.types.is_list(kind):
         return pa.list_(settled(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(settled(kind.key_type), settled(kind.item_type))
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(settled(field.type)) for field in kind]) if kind.num_fields else STRING
     return kind
+
+
+def is_void(kind: pa.DataType) -> bool:
+    """Whether values of a type say nothing: nulls, empty lists and empty objects alone."""
+    if pa.types.is_struct(kind):
+        return all(is_void(field.type) for field in kind)
+    return pa.types.is_null(kind) or (pa.types.is_list(kind) and is_void(kind.value_type))
 
 
 def merged_types(kinds: set[pa.DataType]) -> pa.DataType:

@@ -170,6 +170,9 @@ class FileSource(Source[FileSourceOptions]):
             if self.bounded or not error.retriable:
                 raise
             self.context.log.warning("%s; trying again", error)
+        if vanished := self._reader.vanished() if self._at is position else ():
+            self._at = self._tracker.forget(vanished)
+            return SourceBatch(self._schema.columns.empty_table(), self._at)
         if not self._queue:
             return Wait(self.options.mode.poll_interval) if isinstance(self.options.mode, Continuous) else END
         batch = self._next_pieces(position) if self._reader.is_cut(self._queue[0]) else self._next_files(position)
@@ -192,14 +195,19 @@ class FileSource(Source[FileSourceOptions]):
                 break
             files.append(self._queue.popleft())
             room -= weight(files[-1])
-        return SourceBatch(self._reader.whole(files), self._done(files, position))
+        rows, gone = self._reader.whole(files)
+        return SourceBatch(rows, self._done([file for file in files if file not in gone], position))
 
     def _next_pieces(self, position: Position) -> SourceBatch:
         file = self._queue[0]
         mark = {"path": file.key, "mtime_ns": file.mtime_ns, "size": file.size}
         partial = position.get(self._partial_key) or {}
         offset = partial["offset"] if partial.items() >= mark.items() else 0
-        rows, end = self._reader.pieces(file, offset)
+        found = self._reader.pieces(file, offset)
+        if found is None:
+            self._queue.popleft()
+            return SourceBatch(self._schema.columns.empty_table(), self._done([], position))
+        rows, end = found
         if end is not None:
             return SourceBatch(rows, {**position, self._partial_key: {**mark, "offset": end}})
         self._queue.popleft()

@@ -7,13 +7,16 @@ time in which a wrong file is told to be wrong. What lies under it does not. Met
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from pyarrow._compute import (
     CastOptions,
+    IndexOptions,
     MatchSubstringOptions,
     ReplaceSubstringOptions,
+    RoundTemporalOptions,
     ScalarAggregateOptions,
     call_function,
 )
@@ -65,3 +68,72 @@ def chosen(values: Values, wanted: Values) -> Values:
 def cast(values: Values, kind: pa.DataType) -> Values:
     """The values as ``kind``; raises `pa.ArrowInvalid` for one that does not fit."""
     return call_function("cast", [values], CastOptions.safe(kind))
+
+
+def unsafe_cast(values: Values, kind: pa.DataType) -> Values:
+    """The values as ``kind``, cut where they do not fit."""
+    return call_function("cast", [values], CastOptions.unsafe(kind))
+
+
+def equal(values: Values, others: Values | str) -> Values:
+    return call_function("equal", [values, others])
+
+
+def less(values: Values, others: Values) -> Values:
+    return call_function("less", [values, others])
+
+
+def either(values: Values, others: Values) -> Values:
+    return call_function("or_kleene", [values, others])
+
+
+def subtract(values: Values, others: Values) -> Values:
+    return call_function("subtract", [values, others])
+
+
+def lower(values: Values) -> Values:
+    return call_function("utf8_lower", [values])
+
+
+def null_where(values: Values, unwanted: Values) -> Values:
+    """The values with null where ``unwanted`` is true."""
+    return call_function("if_else", [unwanted, pa.scalar(None, values.type), values])
+
+
+def replaced(values: Values, pattern: str, replacement: str) -> Values:
+    """The texts with what the regular expression finds replaced."""
+    return call_function("replace_substring_regex", [values], ReplaceSubstringOptions(pattern, replacement))
+
+
+def index_of(values: Values, wanted: object) -> int | None:
+    """Index of the first of the values that is ``wanted``."""
+    index: int = call_function("index", [values], IndexOptions(pa.scalar(wanted, values.type))).as_py()
+    return None if index < 0 else index
+
+
+def extremes(values: Values) -> tuple[object, object]:
+    """The smallest and the largest value; None when all are null."""
+    found = call_function("min_max", [values], ScalarAggregateOptions(min_count=1))
+    return found["min"].as_py(), found["max"].as_py()
+
+
+def whole_microseconds(values: Values) -> Values:
+    """Timestamps in nanoseconds without what is smaller than a microsecond."""
+    return call_function("floor_temporal", [values], RoundTemporalOptions(1, "microsecond"))
+
+
+def flattened(values: Values) -> list[Values]:
+    """The fields of structs."""
+    fields: list[Values] = values.flatten()
+    return fields
+
+
+def elements(values: Values) -> Values:
+    """The elements of all lists."""
+    return call_function("list_flatten", [values])
+
+
+def check_utf8(content: bytes) -> None:
+    """Raise `pa.ArrowInvalid` unless ``content`` is UTF-8."""
+    offsets = pa.py_buffer(struct.pack("=qq", 0, len(content)))
+    pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(content)]).validate(full=True)
