@@ -247,8 +247,8 @@
   // properties that would be found in rows and values that do not have them
   const checkPrototypes = (names) => {
     for (let i = 0; i < names.length; i++) if (hasOwn(Plain, names[i])) refuseProperty("Object", names[i]);
-    if (hasOwn(Plain, "toJSON")) refuseProperty("Object", "toJSON");
-    if (hasOwn(Elements, "toJSON")) refuseProperty("Array", "toJSON");
+    if ("toJSON" in Plain) refuseProperty("Object", "toJSON");
+    if ("toJSON" in Elements) refuseProperty("Array", "toJSON");
   };
   const Elements = Array.prototype;
   const refuseProperty = (kind, name) => {
