@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +15,11 @@ import pytest
 from streamling.engine.run import PipelineRun
 from streamling.errors import StreamlingError
 from tests.endpoint import Endpoint, Reply, Request, echo, endpoint
-from tests.engine.harness import finish
+from tests.engine.harness import Bench, eventually, finish
 from tests.flagship.bench import Flagship
 from tests.sources.kafka_driver import Topic, record
 
-pytestmark = [pytest.mark.spark, pytest.mark.services]
+pytestmark = pytest.mark.spark
 
 #: wider than Spark's decimals: only the metadata of the column tells that its bytes are a number
 _WIDE = {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 0}
@@ -119,6 +120,7 @@ _ONE = {"id": 1, "name": "a", "_gs_op": "i"}
 _PASSING = ("to_script", "to_script_batched", "to_script_errors", "to_handler", "to_handler_errors", "to_after_script")
 
 
+@pytest.mark.services
 def test_a_column_that_appears_while_running_goes_through_every_transform(growing: Growing, caplog) -> None:
     topic = growing.topic()
     topic.write(_FIRST, {"id": 1, "name": "a"}, {"id": 2, "name": "bad"})
@@ -172,3 +174,24 @@ def test_a_column_that_appears_while_running_goes_through_every_transform(growin
     with pytest.raises(StreamlingError, match=r"postgres sink 'table'.*'strange'") as raised:
         finish(run)
     assert not raised.value.internal
+
+
+def test_columns_of_later_files_go_through_scripts_and_handlers(spark, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"id": 1, "inner": {"a": 1}}\n')
+    with endpoint(echo) as server:
+        nodes = {
+            "sources": {"rows": {"type": "file", "path": str(tmp_path), "format": "json", "primary_key": "id"}},
+            "transforms": {"scripted": _script(_SAME), "asked": _handler(server)},
+            "sinks": {f"to_{name}": {"type": "memory", "from": name} for name in ("scripted", "asked")},
+        }
+        nodes["sources"]["rows"]["mode"] = {"type": "continuous", "poll_interval": "100ms"}
+        run = Bench(spark).start(json.dumps(nodes))
+        with stopped(run):
+            eventually(lambda: all(_rows(run, sink) for sink in nodes["sinks"]), 60)
+            (tmp_path / "later").write_text('{"id": 2, "inner": {"a": 2, "b": "x"}, "note": "new"}\n')
+            (tmp_path / "later").rename(tmp_path / "b.json")
+            eventually(lambda: all(len(_rows(run, sink)) == 2 for sink in nodes["sinks"]), 60)
+    for sink in nodes["sinks"]:
+        before, after = _rows(run, sink)
+        assert before == {"id": 1, "inner": {"a": 1}, "_gs_op": "i"}, sink
+        assert after == {"id": 2, "inner": {"a": 2, "b": "x"}, "note": "new", "_gs_op": "i"}, sink
