@@ -1,12 +1,14 @@
 """A pipeline described: flows, segments, places, keys; and in Spark's words."""
 
 import pytest
+import yaml
 
 from streamling.config import AppConfig
 from streamling.engine.description import Place, describe_plan, owner, spark_plans, state_place
 from streamling.engine.run import PipelineRun
 from streamling.engine.validation import check_without_spark
 from streamling.pipeline.parse import parse_pipeline
+from streamling.sql.library.registry import FAMILIES, family
 from streamling.state.memory import MemoryState
 from tests.engine.harness import Bench
 
@@ -144,3 +146,32 @@ def test_on_a_cluster_the_plan_holds_the_arrow_steps(spark):
     segments = describe_plan(run.describe(), schemas={}, **given).segments
     plans = spark_plans(run.analyse(spark), spark, segments, "spark://there:7077")
     assert "MapInArrow" in plans[1]["last"]
+
+
+@pytest.mark.spark
+def test_spark_has_a_plan_for_every_function_of_the_library(spark):
+    """One node per family of functions, and one that asks a dynamic table."""
+    nodes = {
+        name: "SELECT id, "
+        + ", ".join(
+            f"({example}) AS v{number}"
+            for number, example in enumerate(each for one in family(name) for each in one.examples.splitlines())
+        )
+        + " FROM numbers"
+        for name in FAMILIES
+    }
+    nodes["asked"] = "SELECT id, dynamic_table_check('known', name) AS v FROM numbers"
+    text = yaml.safe_dump(
+        {
+            "sources": {"numbers": {"type": "numbers", "primary_key": "id"}},
+            "transforms": {
+                "known": {"type": "dynamic_table", "backend_type": "InMemory", "backend_entity_name": "known"},
+                **{name: {"type": "sql", "primary_key": "id", "sql": sql} for name, sql in nodes.items()},
+            },
+            "sinks": {f"{name}_out": {"type": "blackhole", "from": name} for name in nodes},
+        }
+    )
+    run, given = _run(text)
+    segments = describe_plan(run.describe(), schemas={}, **given).segments
+    plans = spark_plans(run.analyse(spark), spark, segments, "local[*]")
+    assert {name for nodes_of in plans.values() for name in nodes_of} == set(nodes)

@@ -84,7 +84,7 @@ ROWS = pa.Table.from_pylist(
     schema=SCHEMA,
 )
 
-EXPRESSIONS = """
+EXPRESSIONS = r"""
 id + 1
 n + 1
 n * 2
@@ -344,6 +344,75 @@ array_position(tags, n - 6)
 factorial(2 + 1)
 gcd(n - 1, 4 + 2)
 log(2 + 8, x * x + 1)
+n << 40
+n << -1
+id >> 65
+1 << 40
+n::smallint << 20
+tags[0]
+tags[n - 7]
+tags[1:3:2]
+tags[-1:1:-1]
+tags[0:2]
+tags || NULL
+NULL || tags
+tags || 3
+tags || more
+s LIKE 'A\b%'
+s LIKE 'Ab c\'
+s LIKE '%\_\%'
+s LIKE s || '\'
+s ILIKE 'a\B%'
+regexp_replace(s, '(b)', '[\2]', 'g')
+regexp_replace(s, '(b)', '[$1x]', 'g')
+regexp_replace(s, '(b)', '[${1}x$$]', 'i')
+regexp_replace(s, '(?P<q>b)', '[$q\1]', 'g')
+regexp_replace(s, '(b)', '\10', 'i')
+s SIMILAR TO 'A.*|x'
+trim(s, 'A')
+'2024-05-06T07:08:09+02:00'::timestamp
+TIMESTAMP '2024-05-06 07:08:09 +02:00'
+to_timestamp('2024-05-06T07:08:09+02:00')
+to_date('2024-05-06T23:30:00-05:00')
+'2024-05-06T23:30:00-05:00'::date
+to_unixtime('2024-05-06T07:08:09+02:00')
+date_trunc('day', '2024-05-06T23:30:00-05:00')
+ts < '2001-09-09T03:46:40.123456+02:00'
+ts = '2001-09-09T03:46:40.123456+02:00'
+ts BETWEEN '1970-01-01T02:00:00+02:00' AND '1970-01-01T02:00:00+02:00'
+ts IN ('1970-01-01T02:00:00+02:00')
+day = '1970-01-01T23:30:00-05:00'
+day <> '2022-01-08'
+CASE WHEN n > 0 THEN s ELSE n END
+CASE WHEN n > 0 THEN x ELSE 'x' END
+nvl2(n, n, 'x')
+greatest(n, '9')
+nullif('7', n)
+n = '007'
+x = '2.5'
+date_bin(INTERVAL '1 month', ts)
+date_bin(INTERVAL '5 months', ts, TIMESTAMP '2000-01-31 12:00:00')
+date_bin(INTERVAL '1 year', ts)
+date_bin(INTERVAL '1.5 hours', ts)
+ts + INTERVAL '1.5 hours'
+ts + INTERVAL '5 min'
+ts - INTERVAL '1 mon'
+ts + INTERVAL '1 month 2 days 3 hours 4.5 seconds'
+ts - INTERVAL '1.5 months'
+ts + INTERVAL '1 hour 1' MINUTE
+ts + INTERVAL 2 WEEK
+ts + INTERVAL '-1.5 days'
+ts + INTERVAL '1 century'
+day + INTERVAL '1 month 1 day'
+day + INTERVAL '36 hours'
+day - INTERVAL '1 hour'
+day + INTERVAL '1 day'
+TRY_CAST('2024' AS DATE)
+TRY_CAST('1.5d' AS DOUBLE)
+TRY_CAST(s AS DATE)
+extract(year FROM ts) / 10
+extract('week' FROM day)
+extract(dow FROM ts)
 """
 
 CASES = [line for line in EXPRESSIONS.strip().splitlines() if line]

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from sqlglot import exp
 
+from streamling.sources._kafka_filter import compiled_filter, filtered
 from streamling.sql.compiler import compile_sql
 from streamling.sql.expressions import Expressions, Relation
 from streamling.sql.frames import prepare
@@ -152,3 +153,11 @@ def test_sessions_have_no_way_out(spark: Any) -> None:
                 session.range(1).selectExpr(text).collect()
         [row] = session.range(1).selectExpr("'${env:HOME} ${system:user.dir} ${x}' AS v").collect()
         assert row.v == "${env:HOME} ${system:user.dir} ${x}"
+
+
+@pytest.mark.spark
+def test_nothing_is_substituted_in_the_filter_of_a_source(spark: Any) -> None:
+    rows = spark.createDataFrame([("${env:HOME}",), ("literal ${foo}",), ("literal ",)], "a string")
+    condition = compiled_filter("a IN ('${env:HOME}', 'literal ${foo}')", pa.schema({"a": pa.string()}))
+    assert condition is not None
+    assert [row.a for row in filtered(rows, condition).collect()] == ["${env:HOME}", "literal ${foo}"]

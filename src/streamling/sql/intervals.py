@@ -56,6 +56,10 @@ class Span:
     def __add__(self, other: Span) -> Span:
         return Span(self.months + other.months, self.days + other.days, self.micros + other.micros)
 
+    def whole_days(self) -> Span:
+        """Without the part of a day."""
+        return Span(self.months, self.days + int(Decimal(self.micros) / _DAY))
+
     def spark(self) -> str:
         """The interval as Spark SQL. Months and days are kept apart: Spark has no literal for both."""
         if not self.days and not self.micros:

@@ -22,6 +22,8 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
         return _subscript(node)
     if isinstance(node, exp.DPipe) and any(_is_list(side) for side in (node.this, node.expression)):
         return _joined_lists(node)
+    if isinstance(node, exp.Add | exp.Sub) and "span" in node.expression.meta:
+        return _date_and_interval(node)
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
         node.set("expression", _like_pattern(node.expression, "\\"))
     elif isinstance(node, exp.Escape):
@@ -33,6 +35,15 @@ def _shift(node: exp.Binary) -> exp.Expr:
     """Of 64 bits, by the last six bits of the count, whatever the types are."""
     name = "shiftleft" if isinstance(node, exp.BitwiseLeftShift) else "shiftright"
     return fill(f"{name}(CAST({{0}} AS BIGINT), CAST({{1}} & 63 AS INT))", [node.this, node.expression], pa.int64())
+
+
+def _date_and_interval(node: exp.Binary) -> exp.Expr | None:
+    """A date stays a date: of hours only whole days count. Spark makes a timestamp of it."""
+    span = node.expression.meta["span"]
+    if type_of(node.this) != pa.date32():
+        return None
+    sign = "+" if isinstance(node, exp.Add) else "-"
+    return fill(f"({{0}} {sign} {span.whole_days().spark()})", [node.this], pa.date32())
 
 
 def _subscript(node: exp.Bracket) -> exp.Expr | None:

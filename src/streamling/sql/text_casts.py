@@ -20,9 +20,7 @@ _MOMENT = rf"\d{{4}}-\d{{2}}-\d{{2}}([ T]{_CLOCK}({_ZONE})?)?"
 _DAY = rf"\d{{4}}-\d{{1,2}}-\d{{1,2}}([ T]{_CLOCK}({_ZONE})?)?"
 _DIGITS = r"\d{8}"
 _TIME = r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp][Mm])?"
-_FLOATING = (
-    r"\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*"
-)
+_FLOATING = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*"
 _DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*"
 
 _TRUE, _FALSE = ("on", "tr", "tru", "ye"), ("of", "off", "fa", "fal", "fals")

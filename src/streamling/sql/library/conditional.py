@@ -60,6 +60,13 @@ FUNCTIONS = (
         "nvl2(1, 'a', 'b') = 'a'",
     ),
     Function(
+        "if",
+        "bool any any",
+        _widened("if", 1),
+        "The second when the first is true, else the third.",
+        "if(1 < 2, 'a', 'b') = 'a'",
+    ),
+    Function(
         "coalesce_meta",
         "any any*",
         _widened("coalesce"),

@@ -14,7 +14,8 @@ _LOW = "if({1} < 0, greatest(size({0}) + {1} + 1, 1), if({1} < 1, 1, {1}))"
 _HIGH = "if({2} < 0, size({0}) + {2} + 1, if({2} > size({0}), size({0}), {2}))"
 _CUT = f"slice({{0}}, {_LOW}, if({_HIGH} < {_LOW}, 0, {_HIGH} - {_LOW} + 1))"
 _STRIDE = f"transform(sequence({_LOW}, {_HIGH}, {{3}}), __i -> try_element_at({{0}}, __i))"
-_STRIDES = f"if({{0}} IS NULL, NULL, if(sign({_HIGH} - {_LOW}) * sign({{3}}) < 0, {_NONE}, {_STRIDE}))"
+_BACKWARDS = f"size({{0}}) = 0 OR sign({_HIGH} - {_LOW}) * sign({{3}}) < 0"
+_STRIDES = f"if({{0}} IS NULL, NULL, if({_BACKWARDS}, {_NONE}, {_STRIDE}))"
 #: in the order of the longer one
 _SHARED = "if(size({0}) > size({1}), array_intersect({0}, {1}), array_intersect({1}, {0}))"
 _RESIZED = (

@@ -165,9 +165,7 @@ def _date_bin(args: Args) -> exp.Expr:
     if span is None:
         return fill(_BIN[len(args) - 2], [args[0], moment, *args[2:]])
     if (span.months and (span.days or span.micros)) or span.months < 0 or span.days < 0 or span.micros < 0:
-        raise NotPossible(
-            "the first argument of date_bin() is months or shorter units, and not both", "such as '1 month'"
-        )
+        raise NotPossible("date_bin() takes months or shorter units, and not both", "such as INTERVAL '1 month'")
     if span == type(span)():
         raise NotPossible("the first argument of date_bin() has no length", "such as INTERVAL '15 minutes'")
     if not span.months:
