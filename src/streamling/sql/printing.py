@@ -63,6 +63,7 @@ _TOKEN = re.compile(
       |(?P<sign>[-()\[\]<>,.=!+*/%&|^~:\s])""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+_CALL = re.compile(r"\s*\(")
 #: words that may stand before a bracket without being a function
 _KEYWORDS = frozenset(
     {
@@ -86,7 +87,7 @@ def check_emitted(text: str) -> str | None:
         place, word = token.end(), (token["word"] or "").lower()
         if word in _QUERY_WORDS or (word == "from" and previous != "distinct"):
             return word.upper()
-        if word and text[place:].lstrip()[:1] == "(" and not is_callable(word):
+        if word and _CALL.match(text, place) and not is_callable(word):
             return f"{word}()"
         if word or not token[0].isspace():
             previous = word
