@@ -40,6 +40,14 @@ def test_a_chain_of_sql_nodes_gives_what_its_parts_say(bench):
     assert rows == [{"id": i, "label": f"N{i}", "_gs_op": "i"} for i in range(90, 100, 2)]
 
 
+def test_a_chain_of_400_sql_nodes_runs(bench):
+    nodes = [sql("n0", "SELECT id, 0 AS v FROM numbers")]
+    nodes += [sql(f"n{i}", f"SELECT id, v + 1 AS v FROM n{i - 1}") for i in range(1, 400)]
+    source = "numbers: {type: numbers, rows: 2, primary_key: id}"
+    run = bench.run(pipeline("".join(nodes), "out: {type: memory, from: n399}", source))
+    assert run.table("out").column("v").to_pylist() == [399, 399]
+
+
 def test_a_chain_of_sql_nodes_is_one_plan(bench):
     run = bench.prepare(
         pipeline(

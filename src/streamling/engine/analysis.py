@@ -77,22 +77,25 @@ def operator_class(node: Node, registry: Registry) -> type[Operator[Any]]:
 def is_collected(pipeline: Pipeline, node: Node, registry: Registry) -> bool:
     """Whether rows of ``node`` come into this process, as bad ones do: not when Spark alone takes them down to the last
     sink."""
-    if node.dead_letters is not None:
-        return True
-    for consumer in pipeline.consumers(node.name):
-        found = registry.get(consumer.kind, consumer.type)
-        if found is None or found.operator is None or found.operator.runs_on != "spark" or consumer.options.lookups():
-            return True
-        if is_collected(pipeline, consumer, registry):
-            return True
-    return False
+    return any(_brings_in(below, registry) for below in pipeline.downstream(node.name)) or _rejects(pipeline, node)
+
+
+def _brings_in(consumer: Node, registry: Registry) -> bool:
+    """Whether a node takes rows in this process."""
+    found = registry.get(consumer.kind, consumer.type)
+    return (
+        found is None or found.operator is None or found.operator.runs_on != "spark" or bool(consumer.options.lookups())
+    )
+
+
+def _rejects(pipeline: Pipeline, node: Node) -> bool:
+    return any(one.dead_letters is not None for one in (node, *pipeline.downstream(node.name)))
 
 
 def is_spread(pipeline: Pipeline, node: Node) -> bool:
     """Whether rows of ``node`` go through a transform that Spark spreads over several tasks by key."""
     return any(
-        (consumer.kind is NodeKind.TRANSFORM and consumer.options.streams > 1) or is_spread(pipeline, consumer)
-        for consumer in pipeline.consumers(node.name)
+        below.kind is NodeKind.TRANSFORM and below.options.streams > 1 for below in pipeline.downstream(node.name)
     )
 
 

@@ -76,7 +76,9 @@ def jvm_command(
         "io.netty.tryReflectionSetAccessible": "true",
         "io.netty.allocator.type": "pooled",
     }
-    tuning = [f"-Xmx{heap_mb(conf)}m"]
+    # Spark walks SQL by recursion: a sum of 1 000 terms and a chain of 400 nodes need more than the usual 1 MiB. Only
+    # what a thread really uses becomes memory.
+    tuning = [f"-Xmx{heap_mb(conf)}m", "-Xss16m"]
     tuning += ["-XX:TieredStopAtLevel=1"] if quick else _LATE_C2
     # An archive is mapped where it was written for, not moved: no start has to mend its 200 MB of pointers.
     tuning += ["-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"]

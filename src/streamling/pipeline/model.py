@@ -102,6 +102,16 @@ class Pipeline:
     def consumers(self, name: str) -> tuple[Node, ...]:
         return self._consumers.get(name, ())
 
+    def downstream(self, name: str) -> Iterator[Node]:
+        """Every node that rows of ``name`` can reach, each once."""
+        waiting, seen = [*self.consumers(name)], set()
+        while waiting:
+            node = waiting.pop()
+            if node.name not in seen:
+                seen.add(node.name)
+                yield node
+                waiting += self.consumers(node.name)
+
     def rejecting(self, sink: str) -> tuple[Node, ...]:
         """The nodes whose bad rows ``sink`` takes; a sink that takes some takes no others."""
         return tuple(node for node in self.nodes if node.dead_letters == sink)

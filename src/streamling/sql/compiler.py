@@ -12,7 +12,8 @@ from sqlglot import exp
 from streamling.spark.sql_text import quoted
 from streamling.sql import lookups, rules
 from streamling.sql.coercion import aligned
-from streamling.sql.dialect import parse
+from streamling.sql.depth import room
+from streamling.sql.dialect import parse, too_deep
 from streamling.sql.expressions import Expressions, Relation
 from streamling.sql.inference import common
 from streamling.sql.library.declaration import Function
@@ -53,13 +54,14 @@ def compile_sql(
     that plugins add to the language; they win. With ``analyse`` no type that decides a meaning stays unknown."""
     query, text = parse(sql), SourceText(sql, functions, analyse)
     lookups.settle_names(query)
+    compiler = _Compiler(text, inputs)
     try:
-        if refused := rules.check(query, text):
-            raise SqlRefused(refused)
-        compiler = _Compiler(text, inputs)
-        relation = compiler.query(query, {})
+        with room():
+            if refused := rules.check(query, text):
+                raise SqlRefused(refused)
+            relation = compiler.query(query, {})
     except RecursionError:
-        raise SqlRefused([SqlProblem("the SQL is nested too deeply")]) from None
+        raise SqlRefused([too_deep(sql)]) from None
     problems = sorted(dict.fromkeys(compiler.problems), key=lambda problem: (problem.line, problem.column))
     plan = relation.plan
     if relation.unseen and not keep_row:

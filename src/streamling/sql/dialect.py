@@ -16,6 +16,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from streamling.errors import StreamlingError
+from streamling.sql.depth import MOST_LEVELS, room
 from streamling.sql.problems import Span, SqlProblem, SqlRefused, problem_at
 
 #: Functions whose arguments are not a plain list. Every other call stays as written (`exp.Anonymous`):
@@ -97,6 +98,8 @@ def _dialect() -> Streamling:
 
 
 _DIALECT = _dialect()
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END)
 _WANTED = "write SELECT … FROM <node>"
 
 
@@ -108,12 +111,13 @@ def tokenize(sql: str) -> list[Token]:
 def parse(sql: str) -> exp.Query:
     """The one query in ``sql``; raises `SqlRefused` when it is not exactly one that can be read."""
     try:
-        _check_first_word(sql)
-        statements = [statement for statement in _DIALECT.parse(sql) if statement is not None]
+        _check_tokens(sql)
+        with room():
+            statements = [statement for statement in _DIALECT.parse(sql) if statement is not None]
     except (ParseError, TokenError) as error:
         raise SqlRefused([_unreadable(sql, error)]) from None
     except RecursionError:
-        raise SqlRefused([problem_at(sql, None, "the SQL is nested too deeply to be read")]) from None
+        raise SqlRefused([too_deep(sql)]) from None
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # sqlglot stumbles over some text
         raise SqlRefused([problem_at(sql, None, "the SQL cannot be read")]) from None
     if len(statements) > 1:
@@ -126,7 +130,20 @@ def parse(sql: str) -> exp.Query:
     return statements[0]  # type: ignore[return-value]  # SELECT, WITH and ( start nothing else
 
 
-def _check_first_word(sql: str) -> None:
+def too_deep(sql: str, span: Span | None = None) -> SqlProblem:
+    message = f"the SQL is nested too deeply: more than {MOST_LEVELS} levels of brackets, calls or CASE"
+    return problem_at(sql, span, message, "compute parts of it in a subquery, or in a sql transform before this one")
+
+
+def _check_depth(sql: str, tokens: list[Token]) -> None:
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth > MOST_LEVELS:
+            raise SqlRefused([too_deep(sql, Span(token.start, token.end + 1))])
+
+
+def _check_tokens(sql: str) -> None:
     """Only queries go on: what the parser does not know at all it would wave through with a log line."""
     try:
         sql.encode()
@@ -134,6 +151,7 @@ def _check_first_word(sql: str) -> None:
         message = f"the SQL is not valid text: there is half a character (U+{ord(sql[error.start]):04X}) in it"
         raise SqlRefused([problem_at(sql, None, message, "remove it")]) from None
     tokens = tokenize(sql)
+    _check_depth(sql, tokens)
     if not tokens:
         raise SqlRefused([problem_at(sql, None, "the SQL is empty", _WANTED)])
     first = tokens[0]

@@ -179,6 +179,13 @@ class Expressions:
 
     def _meaning(self, node: exp.Expr) -> exp.Expr:
         """What DataFusion means by a construct whose parts are done, spelled for Spark."""
+        try:
+            return self._spelled(node)
+        except (NotExact, NotPossible) as error:
+            self.problems.append(self.text.problem(node, str(error), error.remedy))
+            return node
+
+    def _spelled(self, node: exp.Expr) -> exp.Expr:
         numbers = WideNumbers(self.text, self.problems)
         wide = wide_functions.rewrite_call(node, numbers) if isinstance(node, exp.Anonymous) else numbers.rewrite(node)
         if wide is not None:
@@ -206,11 +213,7 @@ class Expressions:
                 side.replace(as_text(side) if special(inference.type_of(side)) else side)
         if isinstance(node, exp.Literal):
             return literals.rewrite_number(node)
-        try:
-            return inference.annotate(node)
-        except NotExact as error:
-            self.problems.append(self.text.problem(node, str(error), error.remedy))
-            return node
+        return inference.annotate(node)
 
     def _look_up(self, node: exp.Anonymous) -> exp.Expr:
         """The column that will hold the answer; the same question is asked once."""

@@ -50,8 +50,9 @@ def annotate(node: exp.Expr) -> exp.Expr:
         _array(node)
     elif isinstance(node, exp.Predicate | exp.Connector | exp.RegexpLike):
         if isinstance(node, exp.Binary):
-            node.set("this", unified(node.this, [node.this, node.expression]))
-            node.set("expression", unified(node.expression, [node.this, node.expression]))
+            left, right = unified([node.this, node.expression])
+            node.set("this", left)
+            node.set("expression", right)
         node.meta["arrow"] = pa.bool_()
     elif type(node) in _FIXED:
         node.meta["arrow"] = _FIXED[type(node)]
@@ -88,16 +89,21 @@ def common(types: list[pa.DataType | None]) -> pa.DataType | None:
     return reduce(_wider, types) if types else None
 
 
-def unified(node: exp.Expr, group: list[exp.Expr]) -> exp.Expr:
-    """``node`` as it is written among others of which one is a decimal: then its literals are exact."""
-    if any(pa.types.is_decimal(type_of(other) or pa.null()) for other in group):
-        return beside_decimals(node)
-    return node
+def unified(group: list[exp.Expr]) -> list[exp.Expr]:
+    """The nodes as they are written beside each other: with decimals literals are exact, with FLOATs integers become
+    one."""
+    if any(pa.types.is_decimal(type_of(node) or pa.null()) for node in group):
+        return [beside_decimals(node) for node in group]
+    if _are_singles(group):
+        return [_as_single(node) if type_of(node) in _WIDTHS else node for node in group]
+    return group
 
 
 def group_type(group: list[exp.Expr]) -> pa.DataType | None:
     """The type of one of the group, whichever it will be."""
     types = [type_of(node) for node in group]
+    if _are_singles(group):
+        return pa.float32()
     mixed_decimals = len(set(types)) > 1 and any(pa.types.is_decimal(type_ or pa.null()) for type_ in types)
     return None if mixed_decimals else common(types)
 
@@ -130,6 +136,8 @@ def _arithmetic(node: exp.Binary) -> exp.Expr:
     result = common([left, right])
     if decimals.meet(left, right):
         return decimals.arithmetic(node)
+    if isinstance(node, exp.Sub) and left == right == pa.date32():  # days, where Spark makes an interval
+        return _days(node)
     if result in _WIDTHS:
         node.set("this", widen(node.this))
         node.set("expression", widen(node.expression))
@@ -146,6 +154,13 @@ def _arithmetic(node: exp.Binary) -> exp.Expr:
     return node
 
 
+def _days(node: exp.Sub) -> exp.Expr:
+    days = exp.Anonymous(this="datediff", expressions=[node.this, node.expression])
+    made = exp.Cast(this=days, to=exp.Var(this="BIGINT"))
+    made.meta["arrow"] = pa.int64()
+    return made
+
+
 def _single_or_exact(type_: pa.DataType | None) -> bool:
     return type_ == pa.float32() or type_ in _WIDTHS or decimals.is_decimal(type_)
 
@@ -154,10 +169,23 @@ def _single(node: exp.Binary) -> exp.Expr:
     """Of two FLOATs, or one and an integer or decimal: a FLOAT again. Spark would make a DOUBLE of it."""
     for side in ("this", "expression"):
         if type_of(node.args[side]) != pa.float32():
-            node.set(side, exp.Cast(this=node.args[side], to=exp.Var(this="FLOAT")))
-    made: exp.Expr = exp.Cast(this=node, to=exp.Var(this="FLOAT")) if isinstance(node, exp.Div) else node
+            node.set(side, _as_single(node.args[side]))
+    if isinstance(node, exp.Div):
+        return _as_single(node)
+    node.meta["arrow"] = pa.float32()
+    return node
+
+
+def _as_single(node: exp.Expr) -> exp.Expr:
+    made = exp.Cast(this=node, to=exp.Var(this="FLOAT"))
     made.meta["arrow"] = pa.float32()
     return made
+
+
+def _are_singles(group: list[exp.Expr]) -> bool:
+    """Whether values of FLOAT and of integers meet, and nothing else."""
+    types = {type_of(node) for node in group}
+    return pa.float32() in types and types <= {pa.float32(), pa.null(), *_WIDTHS}
 
 
 def _bitwise(node: exp.Binary) -> exp.Expr:
@@ -177,8 +205,11 @@ def _case(node: exp.Case) -> None:
     results = [branch.args["true"] for branch in node.args["ifs"]]
     results += [node.args["default"]] if node.args.get("default") else []
     node.meta["arrow"] = group_type(results)
-    for result in results:
-        result.replace(widen(unified(result, results)))
+    written = [widen(result) for result in unified(results)]
+    for branch, result in zip(node.args["ifs"], written, strict=False):
+        branch.set("true", result)
+    if node.args.get("default"):
+        node.set("default", written[-1])
 
 
 def _array(node: exp.Array) -> None:

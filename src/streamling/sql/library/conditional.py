@@ -16,7 +16,7 @@ def _widened(name: str, first: int = 0) -> Rewrite:
         chosen = as_results(args[first:]) if name.startswith("nvl") else as_compared(args[first:], numbers=True)
         if len(args) == 1:
             return args[0]
-        rewritten = call(name, *args[:first], *(unified(arg, chosen) for arg in chosen))
+        rewritten = call(name, *args[:first], *unified(chosen))
         rewritten.meta["arrow"] = group_type(chosen)
         return rewritten
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.catalog import KERNEL_PREFIX
+from streamling.sql.depth import MOST_CHARACTERS
 from streamling.sql.inference import type_of
 from streamling.sql.literals import widen
 from streamling.sql.printing import spark_sql
@@ -136,6 +137,9 @@ def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Exp
         parts.append(literal)
         if place is not None:
             parts.append(", ".join(spelled) if place == "*" else spelled[int(place)])
+    if sum(map(len, parts)) > MOST_CHARACTERS:
+        remedy = "compute parts of it in a subquery, or in a sql transform before this one"
+        raise NotPossible("the expression is nested too deeply and becomes too long for Spark", remedy)
     filled = exp.Var(this="".join(parts))
     if type_ is not None:
         filled.meta["arrow"] = type_

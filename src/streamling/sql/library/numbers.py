@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 from sqlglot import exp
 
@@ -40,6 +42,17 @@ def _is_decimal(arg: exp.Expr) -> bool:
     return decimals.is_decimal(type_of(arg))
 
 
+def _floating(template: str) -> Callable[[Args], exp.Expr]:
+    """The result is a DOUBLE, or a FLOAT when the first argument is one and no other is a DOUBLE."""
+
+    def rewrite(args: Args) -> exp.Expr:
+        if type_of(args[0]) == pa.float32() and not any(type_of(arg) == _DOUBLE for arg in args[1:]):
+            return fill(f"CAST({template} AS FLOAT)", args, pa.float32())
+        return fill(template, args, _DOUBLE)
+
+    return rewrite
+
+
 def _as_before(template: str, args: Args) -> exp.Expr:
     """A decimal of the type that the first argument has; Spark's result would have other digits."""
     type_ = type_of(args[0])
@@ -55,7 +68,7 @@ def _whole(function: str) -> Rewrite:
             return fill("({0})", args, type_of(args[0]))
         if _is_decimal(args[0]):
             return _as_before(f"{function}({{0}})", args)
-        return fill(f"if({_WHOLE}, {{0}}, CAST({function}({{0}}) AS DOUBLE))", args, _DOUBLE)
+        return _floating(f"if({_WHOLE}, {{0}}, CAST({function}({{0}}) AS DOUBLE))")(args)
 
     return rewrite
 
@@ -77,8 +90,8 @@ def _round(args: Args) -> exp.Expr:
         _check_places("round", args)
         return fill("round({*})", args)
     if len(args) == 1:
-        return fill(f"if({_WHOLE}, {{0}}, round({{0}}, 0))", args, _DOUBLE)
-    return fill("(round({0} * pow(10, {1}), 0) / pow(10, {1}))", args, _DOUBLE)
+        return _floating(f"if({_WHOLE}, {{0}}, sign({{0}}) * round(abs({{0}}), 0))")(args)  # -0.3 becomes -0.0
+    return _floating("(sign({0}) * round(abs({0}) * pow(10, {1}), 0) / pow(10, {1}))")(args)
 
 
 _CUT = f"if({_WHOLE}, {{0}}, sign({{0}}) * floor(abs({{0}})))"
@@ -95,9 +108,9 @@ def _trunc(args: Args) -> exp.Expr | None:
     if _is_integer(args[0]):
         args = [fill("CAST({0} AS DOUBLE)", args[:1], _DOUBLE), *args[1:]]
     if len(args) == 1:
-        return fill(_CUT, args, _DOUBLE)
+        return _floating(_CUT)(args)
     scaled = fill("({0} * pow(10, {1}))", args)
-    return fill(f"if({{1}} = 0, {_CUT}, {{2}} / pow(10, {{1}}))", [*args, fill(_CUT, [scaled])], _DOUBLE)
+    return _floating(f"if({{1}} = 0, {_CUT}, {{2}} / pow(10, {{1}}))")([*args, fill(_CUT, [scaled])])
 
 
 def _power(args: Args) -> exp.Expr:
@@ -127,7 +140,7 @@ _RATIO = f"{_OVER} {_logarithm('ln', '{1}')} * {_ENDLESS} END"
 
 
 def _same(name: str, what: str, example: str, spark: str = "", aliases: str = "") -> Function:
-    return Function(name, "number", spark or f"{name}({{0}})", what, example, _DOUBLE, aliases)
+    return Function(name, "number", _floating(spark or f"{name}({{0}})"), what, example, None, aliases)
 
 
 FUNCTIONS = (
@@ -137,7 +150,7 @@ FUNCTIONS = (
     _same("asin", "Inverse sine.", "asin(0.0) = 0.0"),
     _same("asinh", "Inverse hyperbolic sine.", "asinh(0.0) = 0.0"),
     _same("atan", "Inverse tangent.", "atan(0.0) = 0.0"),
-    Function("atan2", "number number", _ANGLE, "Angle of a point, y first.", "atan2(0.0, 1.0) = 0.0", _DOUBLE),
+    Function("atan2", "number number", _floating(_ANGLE), "Angle of a point, y first.", "atan2(0.0, 1.0) = 0.0"),
     _same("atanh", "Inverse hyperbolic tangent.", "atanh(0.0) = 0.0"),
     _same("cbrt", "Cube root.", "cbrt(27.0) = 3.0"),
     Function("ceil", "number", _whole("ceil"), "Rounded up to a whole number.", "ceil(1.2) = 2.0"),
@@ -187,10 +200,9 @@ FUNCTIONS = (
     Function(
         "nanvl",
         "number number",
-        "nanvl({0}, {1})",
+        _floating("nanvl({0}, {1})"),
         "The second when the first is not a number.",
         "nanvl(1.5, 2.5) = 1.5",
-        _DOUBLE,
     ),
     Function("negative", "number", _negated, "With the other sign, as `-x`.", "negative(5) = -5", like(0)),
     Function("pi", "", "pi()", "π.", "round(pi(), 5) = 3.14159", _DOUBLE),

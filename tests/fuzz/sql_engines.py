@@ -1,0 +1,165 @@
+"""The same expressions in DataFusion and here, each error kept with the expression it belongs to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import datafusion as oracle
+import pyarrow as pa
+
+from streamling.sql.compiler import compile_sql
+from streamling.sql.frames import prepare
+from streamling.sql.kernels.registration import register
+from streamling.sql.plan import Column
+from streamling.sql.problems import SqlRefused
+from streamling.sql.spark_types import SparkTypes
+from streamling.types.spark import to_carriers, to_spark_schema
+from tests.fuzz.sql_grammar import Expr
+from tests.sql.differential import Case, equal, values
+
+#: expressions that one query of Spark's evaluates
+_TOGETHER = 100
+
+
+@dataclass
+class Outcome:
+    """What both engines make of an expression."""
+
+    expr: Expr
+    #: DataFusion's values; None when it refuses the expression
+    wanted: list[Any] | None = None
+    #: whether these are FLOATs, whose last digit libraries compute differently
+    single: bool = False
+    #: rows for which DataFusion has only an error
+    failing: list[int] = field(default_factory=list)
+    got: list[Any] | None = None
+    #: why there are no values of ours, before anything ran or while it ran
+    refused: str = ""
+    plan: Any = None
+    stopped: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """``equal``, ``both refuse``, ``only here``, or how it differs: ``refused``, ``stops``, ``differs``."""
+        if self.wanted is None:
+            return "both refuse" if self.refused or self.stopped else "only here"
+        if len(self.failing) == len(self.wanted):
+            return "both refuse" if self.refused or self.stopped else "only here"
+        if self.refused or self.stopped:
+            return "refused" if self.refused else "stops"
+        return "differs" if self.differences else "equal"
+
+    @property
+    def differences(self) -> list[tuple[int, Any, Any]]:
+        pairs = zip(self.wanted or [], self.got or [], strict=True)
+        return [
+            (row, a, b)
+            for row, (a, b) in enumerate(pairs)
+            if row not in self.failing and not equal(a, b) and not (self.single and _nearly(a, b))
+        ]
+
+
+def _nearly(a: Any, b: Any) -> bool:
+    return isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=2.5e-7)
+
+
+def ask_datafusion(outcomes: Sequence[Outcome], table: pa.Table) -> None:
+    context = oracle.SessionContext()
+    context.from_arrow(table, "t")
+    for outcome in outcomes:
+        case = Case("", outcome.expr.sql)
+        outcome.single = _values(context, case, table.num_rows) == pa.float32()
+        outcome.wanted, outcome.failing = case.expected, case.failing
+
+
+def _values(context: Any, case: Case, count: int) -> pa.DataType | None:
+    from tests.sql.differential import _fill
+
+    try:
+        query = context.sql(f"SELECT {case.expression} AS v FROM t")
+        query.optimized_logical_plan()
+    except BaseException as error:  # a panic of Rust is no Exception
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return None
+    case.expected = [None] * count
+    _fill(context, case, 0, count)
+    return query.schema().field(0).type
+
+
+class Here:
+    """Our own SQL over the same rows. They are part of the plan: Spark evaluates most expressions without a job."""
+
+    def __init__(self, spark: Any, table: pa.Table) -> None:
+        from pyspark.sql import DataFrame
+
+        self.spark = spark
+        frame = spark.createDataFrame(to_carriers(table), to_spark_schema(table.schema)).sort("id")
+        rows = frame._jdf.collectAsList()
+        self.frame = DataFrame(spark._jsparkSession.createDataFrame(rows, frame._jdf.schema()), spark)
+        self.columns = [Column(field.name, field.type) for field in to_carriers(table).schema]
+
+    def ask(self, outcomes: Sequence[Outcome]) -> None:
+        answered = [outcome for outcome in outcomes if outcome.wanted is not None]
+        ready = [outcome for outcome in answered if self._compiles(outcome)]
+        for start in range(0, len(ready), _TOGETHER):
+            self._run(ready[start : start + _TOGETHER])
+        for outcome in ready:
+            if outcome.got is not None and any(b is None for _, _, b in outcome.differences):
+                self._run_alone(outcome)
+
+    def _compiles(self, outcome: Outcome) -> bool:
+        sql = f"SELECT {_masked(outcome)} AS v FROM t"
+        try:
+            compiled = compile_sql(sql, {"t": self.columns}, analyse=SparkTypes(self.spark, {"t": self.frame}))
+            problems, outcome.plan = compiled.problems, compiled.plan
+        except SqlRefused as refused:
+            problems = refused.problems
+        outcome.refused = str(problems[0]) if problems else ""
+        return not problems
+
+    def _run(self, outcomes: Sequence[Outcome]) -> None:
+        """All in one query, NULL where one fails."""
+        from pyspark.sql import DataFrame
+
+        jvm: Any = self.spark._jvm
+        sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.sql.classic.ExpressionUtils
+        columns = []
+        for number, outcome in enumerate(outcomes):
+            text = outcome.plan.items[0].removesuffix(" AS `v`")
+            register(self.spark, [text])
+            failing_is_null = sql.catalyst.expressions.TryEval(utils.expression(sql.functions.expr(text)))
+            columns.append(getattr(utils.column(failing_is_null), "as")(f"v{number}"))
+        try:
+            found = DataFrame(self.frame._jdf.select(jvm.PythonUtils.toSeq(columns)), self.spark).toArrow()
+        except Exception:
+            if len(outcomes) == 1:
+                self._run_alone(outcomes[0])
+                return
+            middle = len(outcomes) // 2
+            self._run(outcomes[:middle])
+            self._run(outcomes[middle:])
+            return
+        for number, outcome in enumerate(outcomes):
+            outcome.got = values(found[f"v{number}"])
+
+    def _run_alone(self, outcome: Outcome) -> None:
+        outcome.got = None
+        try:
+            frame = prepare(self.spark, outcome.plan).run({"t": self.frame})
+        except Exception as error:
+            outcome.refused = str(error).split("\n")[0]
+            return
+        try:
+            outcome.got = values(frame.toArrow()["v"])
+        except Exception as error:
+            outcome.stopped = str(error).split("\n")[0]
+
+
+def _masked(outcome: Outcome) -> str:
+    if not outcome.failing:
+        return outcome.expr.sql
+    return f"CASE WHEN id NOT IN ({', '.join(map(str, outcome.failing))}) THEN {outcome.expr.sql} END"

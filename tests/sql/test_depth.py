@@ -1,0 +1,64 @@
+"""Long and deep SQL runs; what is too deep is refused with a remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamling.sql.compiler import compile_sql
+from streamling.sql.depth import MOST_LEVELS
+from streamling.sql.plan import Column
+from streamling.sql.problems import SqlRefused
+from streamling.transforms._statement import Statement
+
+ROWS = pa.table({"x": [1, 2], "s": ["a", "b"], "b": [True, False], "f": [1.5, 2.5]})
+TERMS = range(1000)
+
+LONG = {
+    "or": (" OR ".join(f"x = {n}" for n in TERMS), [True, True]),
+    "sum": (" + ".join(["x"] * 1000), [1000, 2000]),
+    "concatenation": ("length(" + " || ".join(["s"] * 1000) + ")", [1000, 1000]),
+    "case": ("CASE " + " ".join(f"WHEN x = {n} THEN {n}" for n in TERMS) + " END", [1, 2]),
+    "in": (f"x IN ({', '.join(map(str, TERMS))})", [True, True]),
+    "coalesce": (f"coalesce({', '.join(['NULL', 'x'] * 500)})", [1, 2]),
+    "calls": ("upper(" * MOST_LEVELS + "s" + ")" * MOST_LEVELS, ["A", "B"]),
+    "brackets": ("(" * MOST_LEVELS + "x" + ")" * MOST_LEVELS, [1, 2]),
+    "cases": ("CASE WHEN b THEN " * 50 + "x" + " END" * 50, [1, None]),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", LONG)
+def test_long_and_deep_expressions_run(spark: Any, name: str) -> None:
+    sql, expected = LONG[name]
+    frame = spark.createDataFrame(ROWS).coalesce(1)
+    found = Statement("node", f"SELECT {sql} AS v FROM t").apply(spark, {"t": frame}).toArrow()
+    assert found["v"].to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "(" * (MOST_LEVELS + 1) + "x" + ")" * (MOST_LEVELS + 1),
+        "upper(" * 5000 + "s" + ")" * 5000,
+        "CASE WHEN b THEN " * (MOST_LEVELS + 1) + "x" + " END" * (MOST_LEVELS + 1),
+    ],
+    ids=["brackets", "calls", "cases"],
+)
+def test_what_is_nested_too_deeply_is_refused_with_its_place(sql: str) -> None:
+    with pytest.raises(SqlRefused, match="more than 100 levels of brackets") as refused:
+        compiled(sql)
+    assert refused.value.problems[0].line == 1
+    assert "subquery" in (refused.value.problems[0].remedy or "")
+
+
+def test_calls_that_multiply_their_argument_end_in_an_error_before_memory_does() -> None:
+    [problem] = compiled("round(" * 20 + "f" + ")" * 20).problems[:1]
+    assert "too long for Spark" in str(problem)
+    assert "subquery" in (problem.remedy or "")
+
+
+def compiled(sql: str) -> Any:
+    return compile_sql(f"SELECT {sql} AS v FROM t", {"t": [Column(field.name, field.type) for field in ROWS.schema]})
