@@ -61,7 +61,6 @@ class Redactor:
     """The secrets known so far."""
 
     def __init__(self) -> None:
-        self._secrets: frozenset[str] = frozenset()
         #: what to look for in a text as it is, and in its canonical form
         self._plain: tuple[str, ...] = ()
         self._spelled: tuple[str, ...] = ()
@@ -70,12 +69,10 @@ class Redactor:
     def add(self, secrets: Iterable[str]) -> None:
         """Cover ``secrets`` from now on."""
         with self._lock:
-            known = self._secrets.union(part for secret in secrets for part in _parts(secret))
-            if known != self._secrets:
-                spelled = {canonical(spelling).text for secret in known for spelling in spellings(secret)}
-                self._plain = tuple(sorted(known))
-                self._spelled = tuple(sorted(text for text in spelled if len(text) >= SHORTEST))
-                self._secrets = known
+            new = {part for secret in secrets for part in _parts(secret)}.difference(self._plain)
+            spelled = {canonical(spelling).text for secret in new for spelling in spellings(secret)}
+            self._plain += tuple(sorted(new))
+            self._spelled += tuple(sorted(text for text in spelled if len(text) >= SHORTEST))
 
     def redact(self, text: str) -> str:
         """``text`` without credentials."""

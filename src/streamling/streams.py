@@ -43,11 +43,16 @@ class SafeStream:
 def safe_streams() -> Iterator[None]:
     """Standard output and error are safe while the block runs."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = cast(TextIO, SafeStream(sys.stdout)), cast(TextIO, SafeStream(sys.stderr))
+    sys.stdout, sys.stderr = map(_safe, before)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def _safe(stream: TextIO) -> TextIO:
+    # None: the process was started without it
+    return stream if stream is None else cast(TextIO, SafeStream(stream))
 
 
 def data_output() -> BinaryIO:
@@ -77,10 +82,13 @@ class _Reserved:
     def __init__(self) -> None:
         global _data
         self._before, self._stdout = _data, sys.stdout
+        self._data: BinaryIO | None = None
+        if sys.stdout is None or sys.stderr is None:  # the process was started without them
+            return
         sys.stdout.flush()
         self._number = _file_number(sys.stdout)
         if self._number is None:  # captured inside this process
-            self._data: BinaryIO | None = sys.stdout.buffer
+            self._data = sys.stdout.buffer
             sys.stdout = sys.stderr
         else:
             saved = os.dup(self._number)

@@ -247,3 +247,31 @@ def test_a_source_that_cannot_open_is_named(bench):
     run.start()
     with pytest.raises(StreamlingError, match="numbers source 'numbers'"):
         finish(run)
+
+
+def test_a_sink_that_fails_in_the_final_checkpoint_is_the_reason_and_nothing_else(bench, caplog):
+    run = bench.start(ENDLESS, checkpoint_interval_sec=60)
+    eventually(lambda: run.rows_written().get("out") == 50)
+    (sink,) = run._parts.operators["out"]
+
+    def fail() -> None:
+        raise StreamlingError.user("the table is gone")
+
+    sink.flush = fail
+    run.stop("SIGTERM")
+    with pytest.raises(StreamlingError) as caught:
+        finish(run)
+    assert str(caught.value) == "ledger sink 'out': the table is gone"
+    assert "final checkpoint" not in caplog.text
+
+
+def test_a_final_checkpoint_that_is_late_names_who_it_waits_for(bench):
+    run = bench.start(ENDLESS, checkpoint_interval_sec=60, shutdown_budget_secs=2)
+    eventually(lambda: run.rows_written().get("out") == 50)
+    (sink,) = run._parts.operators["out"]
+    released = threading.Event()
+    sink.flush = released.wait
+    run.stop("SIGTERM")
+    with pytest.raises(StreamlingError, match=r"final checkpoint was not completed within 1 s: waiting for sink 'out'"):
+        finish(run)
+    released.set()

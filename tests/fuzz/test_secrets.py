@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from streamling.redaction import MASK, Redactor
-from tests.fuzz.budget import rounds
+from tests.fuzz.budget import SECONDS, rounds
 from tests.fuzz.encodings import ENCODINGS, PLACES, WITH_USER
 
 CORPUS: list[str] = json.loads((Path(__file__).parents[1] / "corpus" / "runtime" / "secrets.json").read_text())
@@ -49,7 +49,7 @@ def test_a_password_is_covered_together_with_its_user(encoding: str) -> None:
 
 
 def test_random_secrets_are_covered_in_every_encoding() -> None:
-    for chance in rounds(3):
+    for chance in rounds(SECONDS * 0.3):
         for secret in _secrets(chance, 20):
             for name, encode in ENCODINGS.items():
                 places = [chance.choice(PLACES)]
@@ -57,7 +57,7 @@ def test_random_secrets_are_covered_in_every_encoding() -> None:
 
 
 def test_many_secrets_at_once_do_not_get_into_each_others_way() -> None:
-    for chance in rounds(2):
+    for chance in rounds(SECONDS * 0.2):
         secrets = list(_secrets(chance, 30))
         redactor = Redactor()
         redactor.add(secrets)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from streamling.redaction import add_secrets
 from streamling.telemetry.metrics import MetricStore
+from streamling.telemetry.metrics_file import MetricsFile
 from streamling.telemetry.prometheus import exposition, family
 
 
@@ -92,3 +94,13 @@ def test_an_ending_is_not_doubled() -> None:
 
 def test_nothing_measured_is_an_empty_text() -> None:
     assert exposition([]) == ""
+
+
+def test_no_secret_gets_into_the_file(tmp_path):
+    add_secrets(["S3cret/of a label"])
+    store = MetricStore()
+    store.of("out").count("rows", 1, {"url": "http://h/?x=S3cret%2Fof%20a%20label&y=1"})
+    MetricsFile(tmp_path / "x.prom", store, {"pod": "S3cret/of a label"})(1.0)
+    text = (tmp_path / "x.prom").read_text()
+    assert 'pod="**********"' in text
+    assert "S3cret" not in text

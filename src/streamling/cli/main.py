@@ -86,7 +86,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with _quiet_when_closed():
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # the process may have been started without it
+                sys.stdout.flush()
             return result
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -19,15 +19,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from streamling.cli.errors import ExitCode
+from streamling.telemetry.logging import formatted_as_json
 
 if TYPE_CHECKING:
     from streamling.engine.run import PipelineRun
 
-log = logging.getLogger(__name__)
-
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: What the end of the process itself takes: the budget is the time until the process has gone.
 _RESERVE_SECONDS = 0.5
+#: for the last message: whoever reads standard error may have stopped reading
+_MESSAGE_SECONDS = 0.2
 
 
 class Shutdown:
@@ -53,7 +54,7 @@ class Shutdown:
         with self._lock:
             self._count += 1
             if self._count > 1:
-                self._leave(f"error: {name} again: exiting at once; rows since the last checkpoint will be replayed")
+                self._leave(f"{name} again: exiting at once; rows since the last checkpoint will be replayed")
             if self._run is None:
                 self._leave(f"{name} while starting: nothing was read", ExitCode.OK)
             run = self._run
@@ -62,19 +63,31 @@ class Shutdown:
 
     def _watch(self, name: str, run: PipelineRun) -> None:
         time.sleep(max(0.1, self.budget - _RESERVE_SECONDS))
-        busy = ", ".join(run.unfinished()) or "closing connections"
+        try:
+            busy = ", ".join(run.unfinished()) or "closing connections"
+        except RuntimeError:  # something changed while it was looked at
+            busy = "still busy"
         self._leave(
-            f"error: {name}: not finished within shutdown_budget_secs ({self.budget:g} s): {busy}; "
+            f"{name}: not finished within shutdown_budget_secs ({self.budget:g} s): {busy}; "
             "rows since the last checkpoint will be replayed"
         )
 
     def _leave(self, message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
-        # not through the log, whose lock somebody may hold
-        print(message, file=sys.stderr, flush=True)
         try:
+            # not through the log, whose lock somebody may hold, and not on this thread, which has to go on
+            writing = threading.Thread(target=_say, args=(message, code), daemon=True)
+            writing.start()
             self.clean_up()
+            writing.join(_MESSAGE_SECONDS)
         finally:
             os._exit(code)
+
+
+def _say(message: str, code: ExitCode) -> None:
+    level = logging.INFO if code == ExitCode.OK else logging.ERROR
+    if (line := formatted_as_json(level, message)) is None:
+        line = message if code == ExitCode.OK else f"error: {message}"
+    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

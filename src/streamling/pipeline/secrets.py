@@ -22,15 +22,15 @@ _DSN_PASSWORD = re.compile(
 )
 #: the working directory
 _NO_SECRETS = ("PWD", "OLDPWD")
-#: the setting with the names of secret headers: they are no secrets
-_HEADER_NAMES = "http_secret_header"
+#: Maps whose keys are names of columns or of secrets: a column `token` of type `string` makes `string` no secret.
+_MAPS_BY_NAME = frozenset({"http_secret_header", "schema", "schema_", "aggregate", "labels", "telemetry"})
 #: a value of the query that looks random, whatever it is called
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])\S{12,}")
 
 
 def secrets_in(value: Any, name: str = "") -> Iterator[str]:
     """All secrets in a model, a mapping, a list or a text; ``name`` is what the user calls it."""
-    if name == _HEADER_NAMES:
+    if name in _MAPS_BY_NAME:
         return
     match value:
         case SecretStr():

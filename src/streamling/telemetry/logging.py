@@ -40,6 +40,14 @@ def logs_are_json() -> bool:
     return any(isinstance(h.formatter, _JsonFormatter) for h in logging.getLogger("streamling").handlers)
 
 
+def formatted_as_json(level: int, message: str) -> str | None:
+    """``message`` as a line of the log where that is JSON, without going through its lock; None for a text log."""
+    for handler in logging.getLogger("streamling").handlers:
+        if isinstance(handler.formatter, _JsonFormatter):
+            return handler.format(logging.LogRecord("streamling", level, "", 0, message, None, None))
+    return None
+
+
 def _level(text: str) -> int:
     """The level in ``text``, which may be in the form of RUST_LOG (`info,streamling=debug`): ours wins."""
     level = logging.INFO
