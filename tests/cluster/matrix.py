@@ -119,7 +119,7 @@ class Run:
         line = [sys.executable, "-m", "streamling", "run", "pipeline.yaml", "--metrics-file", "metrics.prom"]
         return subprocess.Popen(line, cwd=self.folder, env=env, text=True, stdout=output, stderr=errors)
 
-    def run(self, is_complete: Callable[[], bool], seconds: float = 300) -> None:
+    def run(self, is_complete: Callable[[], bool], seconds: float = 600) -> None:
         """Until everything has been read, then to a clean end."""
         self.folder.mkdir()
         with (
