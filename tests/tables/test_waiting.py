@@ -21,11 +21,14 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import Downstream, SourceOptions, TransformOptions
 from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.context import NodeContext
+from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.operators import END, Source, SourceBatch, Transform, Wait
 from streamling.plugins.registry import Registry
+from streamling.sources.file import FileSource, FileSourceOptions
 from streamling.state.memory import MemoryState
 from streamling.state.postgres import PostgresState
-from tests.engine.harness import eventually, finish
+from tests.engine.harness import Bench, eventually, finish
 from tests.sources.kafka_driver import Topic, record
 
 SEED = Path(__file__).parents[1] / "seeds" / "dynamic_table_lookup.yaml"
@@ -169,6 +172,50 @@ def test_a_failure_of_the_feeding_source_ends_the_wait(spark):
     run = begin(spark, accounts={"before": broken})
     with pytest.raises(StreamlingError, match="the accounts are unreadable"):
         finish(run)
+
+
+FILES = """
+sources:
+  accounts: {type: file, path: accounts, format: csv, mode: {type: continuous, poll_interval: 1h}, primary_key: id}
+  orders: {type: file, path: orders, format: csv, mode: {type: bounded}, primary_key: id}
+transforms:
+  vip: {type: dynamic_table, backend_type: InMemory, backend_entity_name: vip, sql: SELECT v FROM accounts}
+  vip_orders: {type: sql, primary_key: id, sql: "SELECT * FROM orders WHERE dynamic_table_check('vip', v)"}
+sinks:
+  out: {type: memory, from: vip_orders}
+"""
+
+
+@pytest.mark.spark
+def test_continuous_files_fill_a_table_with_those_of_the_first_listing(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder, count in (("accounts", 3), ("orders", 4)):
+        (tmp_path / folder).mkdir()
+        for number in range(count):
+            (tmp_path / folder / f"{number}.csv").write_text(f"id,v\n{number},v{number}\n")
+    run = Bench(spark).start(FILES)
+    try:
+        eventually(lambda: run._failure or run.rows_written().get("out") == 3, 60)
+    finally:
+        run.stop("the test has what it wants")
+        finish(run)
+    assert found(run) == ["v0", "v1", "v2"]
+
+
+def test_a_file_source_has_caught_up_when_the_first_listing_is_read(tmp_path):
+    """Files that arrive meanwhile are not waited for."""
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text("id,v\n1,a\n")
+    options = FileSourceOptions.model_validate({"type": "file", "path": str(tmp_path), "format": "csv"})
+    source = FileSource(NodeContext("f", options, AppConfig(), MemoryState(), NoMetrics()))
+    position = source.restore()
+    assert not source.caught_up()
+    step = source.read(position)
+    assert isinstance(step, SourceBatch)
+    (tmp_path / "new.csv").write_text("id,v\n1,a\n")
+    assert source.caught_up()
+    assert isinstance(source.read(step.position), SourceBatch)
+    assert source.caught_up()
 
 
 # ── who waits for whom ──────────────────────────────────────────────────────────────────────────────────────
