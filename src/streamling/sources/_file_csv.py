@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import IO, Final, cast
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sources import _file_text as text
+from streamling.sources._file_csv_cuts import row_end
 from streamling.sources._file_sample import Sample
 from streamling.sources._file_storage import decompressed
 from streamling.sources._file_values import out_of_range, typed
@@ -27,10 +27,6 @@ _EXACT_DOUBLES: Final = float(2**53)
 #: a last row of two fields, for whoever looks at the fields of a file: behind a quote that is not closed it is one
 _END: Final = "\x00end\x00,"
 _END_ROW: Final = _END.split(",")
-_FIELD: Final = rb'(?:"(?:[^"]++|"")*+"[^,\r\n]*+|[^",\r\n][^,\r\n]*+|)'
-_ROW: Final = _FIELD + rb"(?:," + _FIELD + rb")*+(?:\r\n|\n|\r(?!\Z))"  # behind a last CR there may be an LF
-_ROWS: Final = re.compile(rb"(?:" + _ROW + rb")*+")
-_FIRST_ROW: Final = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*+" + _ROW)
 _TRUE, _FALSE = (["true", "True", "TRUE"], ["false", "False", "FALSE"])
 
 csv.field_size_limit(1 << 30)  # the default of 128 KiB is for all readers of this process
@@ -223,20 +219,6 @@ def _whole_rows(stream: IO[bytes], limit: int) -> bytes:
         return head
     cut = row_end(head)
     return head[:cut] if cut else head
-
-
-def row_end(data: bytes) -> int:
-    """Length of the part of ``data`` that ends with a whole row: a line break inside quotes ends none."""
-    if b'"' in data:
-        # Counting quotes in pairs would be eight times as fast, and wrong for those in the middle of fields.
-        return _ROWS.match(data).end()  # type: ignore[union-attr]
-    return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1
-
-
-def header_end(data: bytes) -> int:
-    """Length of the first row that is not blank, with what is before it."""
-    match = _FIRST_ROW.match(data)
-    return match.end() if match else len(data)
 
 
 def _header(head: bytes, path: str) -> list[str]:

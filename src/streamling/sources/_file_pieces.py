@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sources import _file_avro
-from streamling.sources._file_csv import header_end, row_end
+from streamling.sources._file_csv_cuts import header_end, row_end
 from streamling.sources._file_storage import decompressed
 
 #: Large enough for Spark to read at full speed, small enough that all cores find work in one batch.
