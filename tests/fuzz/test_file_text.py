@@ -144,7 +144,7 @@ def is_unclosed(content: bytes) -> bool:
 
 
 def test_random_csv() -> None:
-    for rng in rounds(SECONDS / 4):
+    for rng in rounds(SECONDS / 8):
         for _ in range(50):
             rows = [[rng.choice([None, some_text(rng, CSV_PARTS)]) for _ in range(3)] for _ in range(rng.randint(1, 5))]
             content = csv_content(rng, rows, rng.choice(["\n", "\r\n", "\r"]))
@@ -152,7 +152,7 @@ def test_random_csv() -> None:
 
 
 def test_mutated_csv() -> None:
-    for rng in rounds(SECONDS / 4):
+    for rng in rounds(SECONDS / 8):
         for _ in range(50):
             rows = [[some_text(rng, CSV_PARTS) for _ in range(3)] for _ in range(rng.randint(1, 4))]
             content = mutated(rng, csv_content(rng, rows, rng.choice(["\n", "\r\n"])))
@@ -200,7 +200,7 @@ NUMBERS: list[tuple[pa.DataType, Callable[[random.Random], str]]] = [
 
 def test_values_converted_fast_are_those_converted_carefully() -> None:
     """Arrow's conversion while it parses against the one that looks at every text, and against single values."""
-    for rng in rounds(SECONDS / 4):
+    for rng in rounds(SECONDS / 8):
         for kind, make in NUMBERS:
             texts = [make(rng) for _ in range(rng.choice([1, 1, 3]))]
             fits = all(_file_text.fits(text.strip(), kind) for text in texts)
@@ -256,7 +256,7 @@ def json_content(rng: random.Random, rows: list[dict[str, Any]]) -> bytes:
 
 
 def test_random_json() -> None:
-    for rng in rounds(SECONDS / 4):
+    for rng in rounds(SECONDS / 8):
         for _ in range(20):
             rows = [json_row(rng) for _ in range(rng.randint(1, 5))]
             content = json_content(rng, rows)
@@ -284,7 +284,7 @@ def strictly(content: bytes) -> list[dict[str, Any]] | None:
 
 
 def test_mutated_json() -> None:
-    for rng in rounds(SECONDS / 4):
+    for rng in rounds(SECONDS / 8):
         for _ in range(50):
             content = mutated(rng, json_content(rng, [json_row(rng) for _ in range(rng.randint(1, 4))]))
             found, careful, expected = read("json", content, JSON_SCHEMA), careful_json(content), strictly(content)

@@ -128,7 +128,7 @@ def save_parquet(rng: random.Random, table: pa.Table, path: Path) -> None:
 
 
 def test_random_parquet_files(spark: Any, tmp_path: Path) -> None:
-    for rng in rounds(SECONDS / 2):
+    for rng in rounds(SECONDS / 4):
         folder = emptied(tmp_path / "in")
         makers = [column_maker(rng) for _ in range(rng.randint(1, 6))]
         expected: list[dict[str, Any]] = []
@@ -206,7 +206,7 @@ def some_rows(rng: random.Random, names: list[str], nulls: float) -> list[dict[s
 
 @pytest.mark.parametrize("format", ["csv", "json", "avro"])
 def test_random_files(spark: Any, tmp_path: Path, format: str) -> None:
-    for rng in rounds(SECONDS / 4):
+    for rng in rounds(SECONDS / 8):
         folder = emptied(tmp_path / "in")
         names = rng.sample(sorted(COLUMNS), rng.randint(1, len(COLUMNS)))
         expected: list[dict[str, Any]] = []
@@ -256,7 +256,7 @@ def of_fastavro(path: Path) -> list[dict[str, Any]] | None:
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_changed_bytes_are_noticed_or_read_as_others_read_them(spark: Any, tmp_path: Path, format: str) -> None:
-    for rng in rounds(SECONDS / 4):
+    for rng in rounds(SECONDS / 8):
         folder = emptied(tmp_path / "in")
         path = folder / f"a.{format}"
         names = sorted(set(COLUMNS) - {"at"})

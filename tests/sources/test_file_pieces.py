@@ -26,10 +26,13 @@ def pieces(content: bytes, format: str, size: int, offset: int = 0, path: str = 
 
 def csv_bytes(rng: random.Random, rows: int) -> bytes:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator=rng.choice(["\n", "\r\n"]))
+    line_end = rng.choice(["\n", "\r\n", "\r"])
+    writer = csv.writer(out, lineterminator=line_end)
     writer.writerow(["id", "text\nwith break" if rng.random() < 0.3 else "text"])
     for number in range(rows):
         writer.writerow([number, rng.choice(["plain", "a,b", 'say "hi"', "two\nlines", "\n", '"', ""])])
+        if rng.random() < 0.05:
+            out.write(f'{number},5" pipe{line_end}')
     return out.getvalue().encode()
 
 

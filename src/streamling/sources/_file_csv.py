@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sources import _file_text as text
+from streamling.sources._file_csv_cuts import row_end
 from streamling.sources._file_sample import Sample
 from streamling.sources._file_storage import decompressed
 from streamling.sources._file_values import out_of_range, typed
@@ -218,17 +219,6 @@ def _whole_rows(stream: IO[bytes], limit: int) -> bytes:
         return head
     cut = row_end(head)
     return head[:cut] if cut else head
-
-
-def row_end(data: bytes) -> int:
-    """Length of the part of ``data`` that ends with a whole row: a line break inside quotes ends none."""
-    end = data.rfind(b"\n") + 1
-    quotes = data.count(b'"', 0, end)
-    while end and quotes % 2:
-        shorter = data.rfind(b"\n", 0, end - 1) + 1
-        quotes -= data.count(b'"', shorter, end)
-        end = shorter
-    return end
 
 
 def _header(head: bytes, path: str) -> list[str]:

@@ -67,7 +67,7 @@ class ExecutorReading:
         try:
             for table in self._tables(file):
                 yield from for_spark(table).to_batches(_BATCH_ROWS)
-        except (StreamlingError, *READ_ERRORS) as error:
+        except (StreamlingError, OverflowError, UnicodeDecodeError, *READ_ERRORS) as error:
             raise executor_failure(error if isinstance(error, StreamlingError) else unreadable(file, error)) from error
 
     def _tables(self, file: File) -> Iterator[pa.Table]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import IO, Any, Final, NoReturn
+from typing import IO, Any, Final
 
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from streamling.sources._file_sample import Sample
 from streamling.sources._file_storage import decompressed
 from streamling.sources._file_values import nested, typed
 from streamling.types import kernels
+from streamling.types.strict_json import Number, parse_object, written
 
 _INT_RANGE = range(-(2**63), 2**63)
 #: from here on a double does not hold every integer
@@ -31,10 +31,6 @@ _MOMENTS = (text.DATE, text.TIMESTAMP, text.INSTANT)
 _BEHIND_OBJECT = re.compile(rb"\}[ \t]*[^\s,\]}]")
 #: a parser that calls itself for each bracket must not be given too many of them
 _LONGEST_LINE = 16 << 10
-
-
-class Number(str):
-    """A number as it is written."""
 
 
 class Misfit(pa.ArrowInvalid):  # type: ignore[misc]
@@ -50,7 +46,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int | None) -> Sample | Non
     counts: dict[str, int] = {}
     count = 0
     for line, content in rows(decompressed(stream, path), limit):
-        row = _parse(content)
+        row = parse_object(content)
         if isinstance(row, str):
             raise StreamlingError.user(
                 f"line {line} of '{path}' {row}", remedy="write one JSON object per line, or correct the line"
@@ -194,7 +190,7 @@ def _read_slowly(content: bytes, raw: pa.Schema, types: Mapping[str, pa.DataType
     new: dict[str, pa.DataType] = {}
     count = 0
     for line, row_content in rows(io.BytesIO(content), None):
-        row = _parse(row_content)
+        row = parse_object(row_content)
         if isinstance(row, str):
             raise pa.ArrowInvalid(f"line {line} {row}")
         count += 1
@@ -234,17 +230,6 @@ def _raw_value(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def written(value: Any) -> str:
-    """A value as JSON, numbers as they were written."""
-    if isinstance(value, Number):
-        return str(value)
-    if isinstance(value, list):
-        return "[" + ",".join(map(written, value)) + "]"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{written(name)}:{written(item)}" for name, item in value.items()) + "}"
-    return json.dumps(value, ensure_ascii=False)
-
-
 # ── places ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -252,7 +237,7 @@ def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], 
     """Where a line is no JSON object or has a value that is not of its column's type; None when all fit."""
     for number, content in rows(decompressed(stream, path), None):
         line = number + lines_before
-        row = _parse(content)
+        row = parse_object(content)
         if isinstance(row, str):
             return f"line {line} {row}"
         for name, value in row.items():
@@ -272,48 +257,3 @@ def rows(stream: IO[bytes], limit: int | None) -> Iterator[tuple[int, bytes]]:
         read += len(line)
         if limit is not None and read >= limit:
             return
-
-
-class _Refused(ValueError):
-    pass
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _Refused(f"has the key '{next(name for name in names if names.count(name) > 1)}' twice")
-    return found
-
-
-def _constant(name: str) -> NoReturn:
-    raise _Refused(f"is not valid JSON: {name} is not a number")
-
-
-_DECODER = json.JSONDecoder(
-    parse_int=Number, parse_float=Number, parse_constant=_constant, object_pairs_hook=_object, strict=True
-)
-
-
-def _parse(line: bytes) -> dict[str, Any] | str:
-    """The object in a line, or what is wrong with it."""
-    try:
-        row = _DECODER.decode(line.decode())
-        if b"\\u" in line:
-            written(row).encode()
-    except UnicodeDecodeError:
-        return "is not encoded in UTF-8"
-    except UnicodeEncodeError:
-        return "has half of a surrogate pair, which is not a character"
-    except _Refused as refused:
-        return str(refused)
-    except ValueError as error:
-        return f"is no JSON: {error}"
-    except RecursionError:
-        return "is nested too deeply"
-    return row if isinstance(row, dict) else f"holds {_word(row)} where an object is expected"
-
-
-def _word(value: Any) -> str:
-    kinds = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
-    return kinds.get(type(value), "a number")

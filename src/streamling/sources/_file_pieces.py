@@ -13,13 +13,15 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.sources import _file_avro
-from streamling.sources._file_csv import row_end
+from streamling.sources._file_csv_cuts import header_end, row_end
 from streamling.sources._file_storage import decompressed
 
 #: Large enough for Spark to read at full speed, small enough that all cores find work in one batch.
 PIECE_BYTES = 32 << 20
 #: a row longer than this is taken for a quote that was never closed
 _LONGEST_ROW = 256 << 20
+
+_STEP = 1 << 20
 
 #: content, and the offset behind it: None when it is the last
 Piece = tuple[bytes, int | None]
@@ -37,54 +39,57 @@ def cut(stream: IO[bytes], path: str, format: str, offset: int, size: int = PIEC
 def lines_before(stream: IO[bytes], path: str, format: str, offset: int) -> int:
     """What to add to line numbers of the piece at ``offset`` of a csv or json file."""
     content = decompressed(stream, path)
-    header = _header_bytes(content) if format == "csv" else b""
-    left, lines = max(offset - len(header), 0), 0
-    while left and (part := content.read(min(left, 1 << 20))):
-        left -= len(part)
-        lines += part.count(b"\n")
+    part = content.read(_STEP)
+    left, lines = offset, -part[: header_end(part)].count(b"\n") if format == "csv" and offset else 0
+    while left and part:
+        lines += part[:left].count(b"\n")
+        left -= min(left, len(part))
+        part = content.read(_STEP)
     return lines
 
 
 def _rows(stream: IO[bytes], path: str, is_csv: bool, offset: int, size: int) -> Iterator[Piece]:
     """Offsets count bytes of the decompressed content."""
-    header = _header_bytes(stream) if is_csv else b""
+    content = stream.read(max(size, _STEP))
+    header = content[: header_end(content)] if is_csv else b""
     start = max(offset, len(header))
-    _go_to(stream, len(header), start)
-    rest = b""
+    rest = _from(stream, content, start)
     while True:
-        fresh = stream.read(size)
-        content = rest + fresh
-        if len(fresh) < size:
+        fresh = stream.read(max(size - len(rest), 0)) if len(rest) < size else b""
+        content, rest = rest + fresh, b""
+        if len(content) > size:
+            content, rest = content[:size], content[size:]
+        elif len(content) < size:
             yield header + content, None
             return
         end = row_end(content) if is_csv else content.rfind(b"\n") + 1
+        while not end and len(content) <= _LONGEST_ROW and (more := rest[:size] or stream.read(size)):
+            content, rest = content + more, rest[size:]
+            end = row_end(content) if is_csv else content.rfind(b"\n") + 1
+        if not end:
+            if len(content) > _LONGEST_ROW:
+                raise StreamlingError.user(
+                    f"'{path}' has a row of more than {_LONGEST_ROW >> 20} MiB at byte {start}",
+                    remedy="look for a quote that is not closed",
+                )
+            yield header + content, None
+            return
         start += end
-        rest = content[end:]
-        if end:
-            yield header + content[:end], start
-        elif len(rest) > _LONGEST_ROW:
-            raise StreamlingError.user(
-                f"'{path}' has a row of more than {_LONGEST_ROW >> 20} MiB at byte {start}",
-                remedy="look for a quote that is not closed",
-            )
+        yield header + content[:end], start
+        rest = content[end:] + rest
 
 
-def _header_bytes(stream: IO[bytes]) -> bytes:
-    """The first row that is not blank, and what is before it."""
-    header = b""
-    while line := stream.readline():
-        header += line
-        if header.strip() and header.count(b'"') % 2 == 0:
-            break
-    return header
-
-
-def _go_to(stream: IO[bytes], current: int, target: int) -> None:
+def _from(stream: IO[bytes], head: bytes, start: int) -> bytes:
+    """Go on at ``start``, which may be before the end of what has been read: then returns what lies between."""
+    if start <= len(head):
+        return head[start:]
     if stream.seekable():
-        stream.seek(target)
-        return
-    while current < target and (passed := len(stream.read(min(target - current, 1 << 20)))):
+        stream.seek(start)
+        return b""
+    current = len(head)
+    while current < start and (passed := len(stream.read(min(start - current, _STEP)))):
         current += passed
+    return b""
 
 
 def _row_groups(stream: IO[bytes], offset: int, size: int) -> Iterator[Piece]:
