@@ -42,6 +42,8 @@ _DECODED = "__streamling_decoded"
 class AvroFormat:
     """Knows the schemas of a topic: the one rows come out in (the reader's) and those messages were written with."""
 
+    key_is_required = False  # the schema says what may be null
+
     def __init__(
         self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry, *, sifting: bool = False
     ) -> None:
@@ -147,9 +149,9 @@ class AvroFormat:
         framed = f.expr("length(key) >= 5 AND substring(key, 1, 1) = X'00'")
         return column.when(framed, f.expr(unknown)).otherwise(plain_key())
 
-    def checks(self) -> dict[str, str]:
+    def checks(self) -> Sequence[Mapping[str, str]]:
         """None: the decoder itself fails."""
-        return {}
+        return []
 
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         """Each column and Spark SQL for its value over the columns of `payloads`."""

@@ -25,6 +25,7 @@ TOMBSTONE_KEY: Final = "tombstone key"
 OPERATION: Final = "operation"
 JSON_TEXT: Final = "json"
 JSON_VALUE: Final = "json value"
+MISSING_KEY: Final = "missing key"
 AVRO_VALUE: Final = "avro value"
 UNDECODABLE: Final = "undecodable"
 MISSING_SCHEMA: Final = "missing schema"
@@ -47,7 +48,8 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
     ),
     MISSING_SCHEMA: ("was written with schema {0}, which the schema registry does not know", None),
     OPERATION: ("has the header dbz.op = '{0}', expected one of r, c, u, d", None),
-    JSON_TEXT: ("is no JSON object: {0}", None),
+    JSON_TEXT: ("is not exactly one JSON object: {0}", None),
+    MISSING_KEY: ("has no value for the key column '{0}'", "write it, or correct primary_key"),
     AVRO_VALUE: (
         "has a number that does not fit its column's type: {0}",
         "declare the field as a decimal of 79 digits, which may be negative, or correct the data",
