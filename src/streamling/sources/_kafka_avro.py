@@ -11,6 +11,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.kafka.registry import NotRegistered, RegisteredSchema, SchemaRegistry
 from streamling.sources._kafka_failures import (
+    AVRO_RANGE,
     AVRO_VALUE,
     MESSAGE,
     MISSING_SCHEMA,
@@ -174,8 +175,18 @@ class AvroFormat:
 
     def _misfits(self, places: Mapping[str, str]) -> list[Complaint]:
         if self._skips_resolution:
-            return []
-        return [
+            return [
+                Complaint(bad, AVRO_RANGE, literal(column.field.name))
+                for id, writer in sorted(self._writers.items())
+                for column in AvroRecord.of(writer.schema).columns
+                if (bad := _is_bad(column, f"payload{id}.{quoted(column.field.name)}"))
+            ]
+        ranges = [
+            Complaint(bad, AVRO_RANGE, literal(column.field.name))
+            for column in self.record.columns
+            if (bad := _is_bad(column, f"payload.{quoted(column.field.name)}"))
+        ]
+        return ranges + [
             Complaint(f"{place} IS NOT NULL AND {places[name]} IS NULL", AVRO_VALUE, _bytes_of(column, place))
             for column in self.record.columns
             if is_wide(column.field.type)
@@ -262,6 +273,14 @@ class AvroFormat:
     def _value(self, column: AvroColumn, payload: str) -> str:
         name = column.field.name
         place = f"{payload}.{quoted(name)}"
+        value = self._converted(column, place)
+        bad = _is_bad(column, place)
+        return (
+            value if self._sifting or bad is None else f"IF({bad}, {self._instead(AVRO_RANGE, literal(name))}, {value})"
+        )
+
+    def _converted(self, column: AvroColumn, place: str) -> str:
+        name = column.field.name
         if column.value is None:
             return place
         if is_wide(column.field.type):
@@ -269,6 +288,11 @@ class AvroFormat:
         else:  # inside of a struct or list, where a null would be taken for one
             misfit = raising(self._node, AVRO_VALUE, literal(f"in '{name}'"))
         return column.value.replace("{0}", place).replace(MISFIT, misfit)
+
+
+def _is_bad(column: AvroColumn, place: str) -> str | None:
+    """SQL for whether a decoded value is one that its column cannot hold."""
+    return None if column.bad is None else f"coalesce({column.bad.replace('{0}', place)}, false)"
 
 
 def _bytes_of(column: AvroColumn, place: str) -> str:
