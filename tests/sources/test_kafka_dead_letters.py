@@ -106,10 +106,10 @@ def test_json_messages_that_are_no_rows_and_the_filter_sees_only_rows(bench: Kaf
 
     assert [(row["id"], row["__kafka_offset"]) for row in good] == [(1, 0)]
     expected = {
-        1: "is no JSON object: nonsense",
-        2: 'is no JSON object: {"id": 2',
-        3: "is no JSON object: ",
-        4: "is no JSON object: it is no UTF-8",
+        1: "is not exactly one JSON object: nonsense",
+        2: 'is not exactly one JSON object: {"id": 2',
+        3: "is not exactly one JSON object: ",
+        4: "is not exactly one JSON object: it is no UTF-8",
         5: "has a value that does not fit its column's type: id = x",
         6: "has a value that does not fit its column's type: wide = 1.5",
     }
@@ -140,7 +140,12 @@ def test_a_postgres_table_has_each_bad_row_once_however_often_it_comes(bench: Ka
         assert [row["n"] for row in good] == [0, 2, 4, 6]
         bench.state.clear()
     assert table.rows("position, error, payload, node") == [
-        (f"{topic.name}/0/{offset}", f"the message is no JSON object: {text}", f'{{"value":"{text}"}}', "rows")
+        (
+            f"{topic.name}/0/{offset}",
+            f"the message is not exactly one JSON object: {text}",
+            f'{{"value":"{text}"}}',
+            "rows",
+        )
         for offset, text in ((4, "x"), (5, "y"))
     ]
     assert set(table.types()) == {"id", "node", "error", "position", "payload"}

@@ -74,11 +74,11 @@ def test_a_json_number_is_exact_in_a_decimal_column(bench: KafkaBench) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (b"nonsense", "offset 1 is no JSON object: nonsense"),
-        (b'{"id": 1', 'offset 1 is no JSON object: {"id": 1'),
-        (b"[1]", "offset 1 is no JSON object"),
-        (b"", "offset 1 is no JSON object"),
-        (b'{"id": "\xff"}', "offset 1 is no JSON object: it is no UTF-8"),
+        (b"nonsense", "offset 1 is not exactly one JSON object: nonsense"),
+        (b'{"id": 1', 'offset 1 is not exactly one JSON object: {"id": 1'),
+        (b"[1]", "offset 1 is not exactly one JSON object"),
+        (b"", "offset 1 is not exactly one JSON object"),
+        (b'{"id": "\xff"}', "offset 1 is not exactly one JSON object: it is no UTF-8"),
         (b'{"id": "x"}', "offset 1 has a value that does not fit its column's type: id = x"),
         (b'{"id": 9223372036854775808}', "does not fit its column's type: id = 9223372036854775808"),
     ],

@@ -11,6 +11,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.kafka.registry import NotRegistered, RegisteredSchema, SchemaRegistry
 from streamling.sources._kafka_failures import (
+    AVRO_RANGE,
     AVRO_VALUE,
     MESSAGE,
     MISSING_SCHEMA,
@@ -40,6 +41,8 @@ _DECODED = "__streamling_decoded"
 
 class AvroFormat:
     """Knows the schemas of a topic: the one rows come out in (the reader's) and those messages were written with."""
+
+    key_is_required = False  # the schema says what may be null
 
     def __init__(
         self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry, *, sifting: bool = False
@@ -146,9 +149,9 @@ class AvroFormat:
         framed = f.expr("length(key) >= 5 AND substring(key, 1, 1) = X'00'")
         return column.when(framed, f.expr(unknown)).otherwise(plain_key())
 
-    def checks(self) -> dict[str, str]:
+    def checks(self) -> Sequence[Mapping[str, str]]:
         """None: the decoder itself fails."""
-        return {}
+        return []
 
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         """Each column and Spark SQL for its value over the columns of `payloads`."""
@@ -171,8 +174,18 @@ class AvroFormat:
 
     def _misfits(self, places: Mapping[str, str]) -> list[Complaint]:
         if self._skips_resolution:
-            return []
-        return [
+            return [
+                Complaint(bad, AVRO_RANGE, literal(column.field.name))
+                for id, writer in sorted(self._writers.items())
+                for column in AvroRecord.of(writer.schema).columns
+                if (bad := _is_bad(column, f"payload{id}.{quoted(column.field.name)}"))
+            ]
+        ranges = [
+            Complaint(bad, AVRO_RANGE, literal(column.field.name))
+            for column in self.record.columns
+            if (bad := _is_bad(column, f"payload.{quoted(column.field.name)}"))
+        ]
+        return ranges + [
             Complaint(f"{place} IS NOT NULL AND {places[name]} IS NULL", AVRO_VALUE, _bytes_of(column, place))
             for column in self.record.columns
             if is_wide(column.field.type)
@@ -259,6 +272,14 @@ class AvroFormat:
     def _value(self, column: AvroColumn, payload: str) -> str:
         name = column.field.name
         place = f"{payload}.{quoted(name)}"
+        value = self._converted(column, place)
+        bad = _is_bad(column, place)
+        return (
+            value if self._sifting or bad is None else f"IF({bad}, {self._instead(AVRO_RANGE, literal(name))}, {value})"
+        )
+
+    def _converted(self, column: AvroColumn, place: str) -> str:
+        name = column.field.name
         if column.value is None:
             return place
         if is_wide(column.field.type):
@@ -266,6 +287,11 @@ class AvroFormat:
         else:  # inside of a struct or list, where a null would be taken for one
             misfit = raising(self._node, AVRO_VALUE, literal(f"in '{name}'"))
         return column.value.replace("{0}", place).replace(MISFIT, misfit)
+
+
+def _is_bad(column: AvroColumn, place: str) -> str | None:
+    """SQL for whether a decoded value is one that its column cannot hold."""
+    return None if column.bad is None else f"coalesce({column.bad.replace('{0}', place)}, false)"
 
 
 def _bytes_of(column: AvroColumn, place: str) -> str:

@@ -26,7 +26,9 @@ TOMBSTONE_KEY: Final = "tombstone key"
 OPERATION: Final = "operation"
 JSON_TEXT: Final = "json"
 JSON_VALUE: Final = "json value"
+MISSING_KEY: Final = "missing key"
 AVRO_VALUE: Final = "avro value"
+AVRO_RANGE: Final = "avro range"
 UNDECODABLE: Final = "undecodable"
 MISSING_SCHEMA: Final = "missing schema"
 
@@ -48,10 +50,16 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
     ),
     MISSING_SCHEMA: ("was written with schema {0}, which the schema registry does not know", None),
     OPERATION: ("has the header dbz.op = '{0}', expected one of r, c, u, d", None),
-    JSON_TEXT: ("is no JSON object: {0}", None),
+    JSON_TEXT: ("is not exactly one JSON object: {0}", None),
+    MISSING_KEY: ("has no value for the key column '{0}'", "write it, or correct primary_key"),
     AVRO_VALUE: (
         "has a number that does not fit its column's type: {0}",
         "declare the field as a decimal of 79 digits, which may be negative, or correct the data",
+    ),
+    AVRO_RANGE: (
+        "has a value in the column '{0}' that it cannot hold: text is UTF-8, times are within a day, dates and "
+        "timestamps within the years 1 to 9999",
+        None,
     ),
     JSON_VALUE: ("has a value that does not fit its column's type: {0}", "correct the type in schema"),
 }
@@ -121,7 +129,8 @@ class Complaint:
         """SQL for the error."""
         told, remedy = _SENTENCES[self.kind]
         before, _, after = f"the message {told}{f' ({remedy})' if remedy else ''}".partition("{0}")
-        return f"concat({literal(before)}, coalesce({self.detail}, ''), {literal(after)})"
+        # what comes from a message need not be text
+        return f"concat({literal(before)}, make_valid_utf8(coalesce({self.detail}, '')), {literal(after)})"
 
 
 def find_failure(text: str, node: str) -> Failure | None:

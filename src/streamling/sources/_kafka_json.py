@@ -1,36 +1,57 @@
-"""JSON messages: one object each, with the columns that the pipeline file declares."""
+"""JSON messages: exactly one object each, with the columns that the pipeline file declares.
+
+Spark's JSON parser is lenient where we are not: it reads the first object of a text and ignores the rest, makes doubles
+of numbers, and rounds decimals. So it is given a text in which every number and boolean is a marked string (`_quoted`),
+which it hands over as it was written, and whose last member is one of ours (`_END`): only if the object that was read
+has it is the object all there is. Conversions (`sources._kafka_json_values`) do the rest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
+from streamling.sources import _kafka_json_plain as plain
 from streamling.sources._kafka_failures import JSON_TEXT, JSON_VALUE, MESSAGE, Complaint, Instead
+from streamling.sources._kafka_json_values import MARK, conversion, matches, written
 from streamling.sources._kafka_keys import plain_key
-from streamling.spark.sql_text import literal, quoted, type_sql
-from streamling.sql.library.wide import MEMBER, PARSE
-from streamling.sql.wide_calls import call, checked
-from streamling.types.wide import is_wide, layout_of
+from streamling.spark.sql_text import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_CORRUPT = "__streamling_corrupt"
-#: the text of a message, for numbers that are read from it alone
-_DOCUMENT = "__streamling_document"
-_SHOWN = 200
+#: the last member of every object, of ours
+_END: Final = "__streamling_end"
+_SHOWN: Final = 200
+_SPACE: Final = r"' \t\n\r'"
+#: Numbers and booleans outside of strings. Each match begins where the one before ended, so that strings are skipped
+#: as a whole; possessive quantifiers keep it linear, and off the stack. What is no JSON ends the chain, and the parser
+#: finds it.
+_SCALAR: Final = (
+    r"\G((?:[^\"0-9\-tf]++|\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\")*+)"
+    r"(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+\-]?[0-9]++)?+|true|false)(?=[ \t\n\r]*+[,}\]])"
+)
+_LAST: Final = f'"{_END}":true}}'
+_CORRUPT: Final = "__streamling_corrupt"
+#: whether the quick way gave the values
+_IS_PLAIN: Final = "__is_plain"
+_ESCAPE: Final = "\\u"
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
 class JsonFormat:
     """Columns come in alphabetical order, all nullable; keys that are no columns are ignored."""
 
+    key_is_required = True
+
     def __init__(self, schema: Mapping[str, str], instead: Instead) -> None:
         self._instead = instead
         self._schema = pa.schema([pa.field(name, parse_type(schema[name])) for name in sorted(schema)])
+        self._quick = plain.is_quick(self._schema)
 
     def load(self) -> None:
         """Whether Spark can hold the types is known without asking anyone."""
@@ -51,51 +72,77 @@ class JsonFormat:
     def primary_key(self) -> tuple[str, ...]:
         return ()
 
-    def payloads(self) -> dict[str, Column]:
-        from pyspark.sql import functions as f
-
-        fields = ", ".join(f"{quoted(field.name)} {_parsed_as(field.type)}" for field in self._schema)
-        schema = literal(f"{fields}, {_CORRUPT} STRING")
-        options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}')"
-        text = "CAST(value AS STRING)"
-        shown = f"left({text}, {_SHOWN})"
-        whole = {}
-        if any(_has_fractions(field.type) for field in self._schema):
-            whole[_DOCUMENT] = f.expr(f"IF(is_valid_utf8({text}), {text}, NULL)")
-        return {
-            **whole,
-            "payload": f.expr(
-                f"""CASE WHEN value IS NULL THEN NULL
-                WHEN is_valid_utf8({text}) AND ltrim({text}) LIKE '{{%' THEN from_json({text}, {schema}, {options})
-                ELSE {self._instead(JSON_TEXT, f"IF(is_valid_utf8({text}), {shown}, 'it is no UTF-8')")} END"""
-            ),
-        }
-
     def key_text(self) -> Column:
         """Whatever the values are, keys are text."""
         return plain_key()
 
-    def _wide(self, field: pa.Field, place: str) -> str:
-        if not _has_fractions(field.type):
-            return call(PARSE, place, types=[field.type])
-        return call(MEMBER, _DOCUMENT, literal(field.name), types=[field.type])
+    def payloads(self) -> dict[str, Column]:
+        """The text of the message, without what stands around the object."""
+        from pyspark.sql import functions as f
 
-    def checks(self) -> dict[str, str]:
-        bad = self._instead(JSON_TEXT, f"left(payload.{_CORRUPT}, {_SHOWN})")
-        return {"checked": f"IF(payload.{_CORRUPT} IS NULL, payload, {bad})"}
+        text = "CAST(value AS STRING)"
+        trimmed = f"IF(startswith({text}, '{{') AND endswith({text}, '}}'), {text}, trim(BOTH {_SPACE} FROM {text}))"
+        known = f"CASE WHEN value IS NULL THEN NULL WHEN is_valid_utf8({text}) THEN {trimmed}"
+        return {"payload": f.expr(f"{known} ELSE {self._instead(JSON_TEXT, _excerpt(text))} END")}
+
+    def checks(self) -> Sequence[Mapping[str, str]]:
+        fields = ", ".join(f"{quoted(field.name)} STRING" for field in self._schema)
+        parsed = f"from_json(concat(__quoted, '{_LAST}'), {literal(f'{fields}, {_END} BOOLEAN')}, {_strict()})"
+        bad = self._instead(JSON_TEXT, _excerpt("payload"))
+        text = f"IF({_may_be_object('payload')}, {_open('payload')}, NULL)"
+        steps = [
+            {"__quoted": _quoted("__open")},
+            {"__parsed": parsed},
+            {"checked": f"IF(payload IS NULL, NULL, IF(__parsed.{_END}, __parsed, {bad}))"},
+        ]
+        if not self._quick:
+            return [{"__open": text}, *steps]
+        steps[0] = {"__quoted": f"IF({_IS_PLAIN}, NULL, {_quoted('__open')})"}
+        steps[2] = {"checked": f"IF(payload IS NULL OR {_IS_PLAIN}, NULL, IF(__parsed.{_END}, __parsed, {bad}))"}
+        quick = [{"__typed": self._typed()}, *([made] if (made := self._made()) else []), {_IS_PLAIN: self._is_plain()}]
+        return [{"__open": text}, *quick, *steps, self._exact()]
+
+    # the quick way; what it cannot do is done in a lambda, so that the plan's methods stay small enough to be compiled
+
+    def _typed(self) -> str:
+        fields = ", ".join(f"{quoted(field.name)} {plain.parsed_as(field.type)}" for field in self._schema)
+        schema = literal(f"{fields}, {_END} BOOLEAN, {_CORRUPT} STRING")
+        text = plain.with_quoted_decimals(self._schema, "__open")
+        return f"from_json(concat({text}, '{_LAST}'), {schema}, {_strict(corrupt=_CORRUPT)})"
+
+    def _made(self) -> dict[str, str]:
+        """Values that take some work, each in a column of its own."""
+        made = ((number, plain.value(field.type, _typed(field))) for number, field in enumerate(self._schema))
+        return {f"__made{number}": value for number, value in made if value is not None}
+
+    def _is_plain(self) -> str:
+        made = self._made()
+        exact = [
+            f"__made{number} IS NOT NULL" if f"__made{number}" in made else plain.is_exact(field.type, _typed(field))
+            for number, field in enumerate(self._schema)
+        ]
+        known = [f"({_typed(field)} IS NULL OR ({one}))" for field, one in zip(self._schema, exact, strict=True)]
+        return f"coalesce({' AND '.join([f'__typed.{_END} AND __typed.{_CORRUPT} IS NULL', *known])}, false)"
+
+    def _exact(self) -> Mapping[str, str]:
+        values = ", ".join(
+            f"{literal(field.name)}, {conversion(field.type, f'c.{quoted(field.name)}', 'NULL')}"
+            for field in self._schema
+        )
+        made = f"get(transform(array(checked), c -> named_struct({values})), 0)"
+        return {"__exact": f"IF(checked IS NULL, NULL, {made})"}
 
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         return [(field, self._value(field)) for field in self._schema]
 
     def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
-        text = f"CAST({MESSAGE}.value AS STRING)"
-        no_object = f"IF(is_valid_utf8({text}), left({text}, {_SHOWN}), 'it is no UTF-8')"
+        value = f"{MESSAGE}.value"
+        unread = f"NOT {_IS_PLAIN} AND checked IS NULL" if self._quick else "checked IS NULL"
         return [
-            Complaint(f"{MESSAGE}.value IS NOT NULL AND checked IS NULL", JSON_TEXT, no_object),
+            Complaint(f"{value} IS NOT NULL AND {unread}", JSON_TEXT, _excerpt(f"CAST({value} AS STRING)")),
             *(
                 Complaint(f"{place} IS NOT NULL AND {places[field.name]} IS NULL", JSON_VALUE, _shown(field, place))
                 for field in self._schema
-                if layout_of(field.type) or _conversion(field.type)
                 for place in (_place(field),)
             ),
         ]
@@ -103,13 +150,16 @@ class JsonFormat:
     def _value(self, field: pa.Field) -> str:
         place = _place(field)
         bad = self._instead(JSON_VALUE, _shown(field, place))
-        if layout := layout_of(field.type):
-            # whether the message is an object at all is told by the first of the two
-            return f"IF(checked IS NULL, NULL, {checked(self._wide(field, place), layout, bad)})"
-        conversion = _conversion(field.type)
-        if conversion is None:
-            return place
-        return f"IF({place} IS NULL, NULL, coalesce({conversion.replace('{0}', place)}, {bad}))"
+        if not self._quick:
+            return conversion(field.type, place, bad)
+        made = f"__made{self._schema.get_field_index(field.name)}"
+        quick = made if made in self._made() else _typed(field)
+        exact = f"IF({place} IS NULL, NULL, coalesce(__exact.{quoted(field.name)}, {bad}))"
+        return f"IF({_IS_PLAIN}, {quick}, {exact})"
+
+
+def _typed(field: pa.Field) -> str:
+    return f"__typed.{quoted(field.name)}"
 
 
 def _place(field: pa.Field) -> str:
@@ -117,39 +167,38 @@ def _place(field: pa.Field) -> str:
 
 
 def _shown(field: pa.Field, place: str) -> str:
-    return f"concat({literal(field.name + ' = ')}, CAST({place} AS STRING))"
+    return f"concat({literal(field.name + ' = ')}, left({written(place)}, {_SHOWN}))"
 
 
-def _has_fractions(type_: pa.DataType) -> bool:
-    """Whether a type is one of numbers whose JSON Spark cannot read exactly: it makes doubles of them."""
-    layout = layout_of(type_)
-    return layout is not None and layout.scale > 0
+def _excerpt(text: str) -> str:
+    return f"IF(is_valid_utf8({text}), left({text}, {_SHOWN}), 'it is no UTF-8')"
 
 
-def _parsed_as(type_: pa.DataType) -> str:
-    """The Spark type that the JSON parser is asked for; text where it would not read what we want."""
-    from streamling.types.spark import to_spark_type
-
-    return "STRING" if _from_text(type_) else type_sql(to_spark_type(type_))
-
-
-def _from_text(type_: pa.DataType) -> bool:
-    """Whether values are read as text first: numbers may come as strings, and times have one spelling for us."""
-    temporal_or_binary = pa.types.is_temporal(type_) or pa.types.is_binary(type_)
-    return bool(pa.types.is_integer(type_) or temporal_or_binary or is_wide(type_))
+def _strict(*, corrupt: str = "") -> str:
+    """Options for the parser: what Spark allows and JSON does not."""
+    named = f", 'columnNameOfCorruptRecord', '{corrupt}'" if corrupt else ""
+    return f"map('mode', 'PERMISSIVE', 'allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false'{named})"
 
 
-def _conversion(type_: pa.DataType) -> str | None:
-    """Spark SQL from what was parsed (``{0}``) to the column's value, NULL when it does not fit."""
-    from streamling.types.spark import to_spark_type
+def _quoted(document: str) -> str:
+    """The document with its numbers and booleans as strings that begin with `MARK`."""
+    marked = f'$1"{MARK}$2"'
+    return f"regexp_replace({document}, {literal(_SCALAR)}, {literal(marked)})"
 
-    if pa.types.is_timestamp(type_):
-        return "CAST(try_cast({0} AS TIMESTAMP) AS TIMESTAMP_NTZ)"  # a zone in the text counts
-    if pa.types.is_binary(type_):
-        return "try_to_binary({0}, 'hex')"
-    if not _from_text(type_):
-        return None
-    value = f"try_cast({{0}} AS {type_sql(to_spark_type(type_))})"
-    if pa.types.is_unsigned_integer(type_):
-        return f"IF({value} BETWEEN 0 AND {2**type_.bit_width - 1}, {value}, NULL)"
-    return value
+
+def _open(document: str) -> str:
+    """The document without its last brace, ready for another member."""
+    empty = matches(document, r"^[{][ \t\n\r]*+[}]\z")
+    comma = f"IF(length({document}) < 100 AND {empty}, '', ',')"
+    return f"concat(left({document}, length({document}) - 1), {comma})"
+
+
+def _may_be_object(document: str) -> str:
+    """What the parser does not look at: where the text begins and ends, our own words in it, and escapes of half a
+    character, which Java would make a question mark of."""
+    pair = literal(r"\\\\")
+    unescaped = f"regexp_replace({document}, {pair}, ' ')"
+    pairs_gone = f"regexp_replace({unescaped}, {literal(_HIGH + _LOW)}, ' ')"
+    lone = f"contains({document}, {literal(_ESCAPE)}) AND {matches(pairs_gone, f'{_HIGH}|{_LOW}')}"
+    ours = f"contains({document}, '{_END}') OR contains({document}, '{MARK}')"
+    return f"startswith({document}, '{{') AND endswith({document}, '}}') AND NOT ({ours} OR ({lone}))"

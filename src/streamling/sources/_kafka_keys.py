@@ -26,15 +26,15 @@ def tombstone_key(instead: Instead, key_text: Column) -> Column:
     """The column `KEY`, over Kafka's own columns; ``key_text`` is the key of any message."""
     from pyspark.sql import functions as f
 
-    known = f.coalesce(key_text, f.expr(instead(TOMBSTONE_KEY)))
+    known = f.coalesce(key_text, f.expr(instead(TOMBSTONE_KEY, "coalesce(concat('0x', hex(key)), 'null')")))
     return f.when(f.expr("value IS NULL"), known)
 
 
 def plain_key() -> Column:
-    """The key of a message that is text."""
+    """The key of a message that is text; null for what is none."""
     from pyspark.sql import functions as f
 
-    return f.expr("CAST(key AS STRING)")
+    return f.expr("IF(is_valid_utf8(CAST(key AS STRING)), CAST(key AS STRING), NULL)")
 
 
 def decoded_key(schema: Any, mode: str) -> Column:
@@ -134,4 +134,5 @@ def tombstone_complaints(primary_key: tuple[str, ...], places: Mapping[str, str]
     if not primary_key:
         return [Complaint(f"{MESSAGE}.value IS NULL", TOMBSTONE)]
     missing = " OR ".join([f"{KEY} IS NULL", *(f"{places[name]} IS NULL" for name in primary_key if name in places)])
-    return [Complaint(f"{MESSAGE}.value IS NULL AND ({missing})", TOMBSTONE_KEY, KEY)]
+    shown = f"coalesce({KEY}, concat('0x', hex({MESSAGE}.key)), 'null')"
+    return [Complaint(f"{MESSAGE}.value IS NULL AND ({missing})", TOMBSTONE_KEY, shown)]

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from streamling.sources._kafka_failures import OPERATION, Complaint, Instead, passing, stopping
+from streamling.sources._kafka_failures import (
+    MESSAGE,
+    MISSING_KEY,
+    OPERATION,
+    Complaint,
+    Instead,
+    passing,
+    stopping,
+)
 from streamling.sources._kafka_keys import KEY, tombstone_complaints, tombstone_key, with_tombstones, without_tombstones
 from streamling.sources._kafka_sieve import ERROR, message, reject, verdict
-from streamling.spark.sql_text import quoted
+from streamling.spark.sql_text import literal, quoted
 from streamling.sql.kernels.registration import register
 from streamling.types.row_kind import OP_COLUMN
 
@@ -41,14 +49,17 @@ _OPERATION = (
 class Format(Protocol):
     """How values are encoded."""
 
+    #: whether a message whose key column is null is no row
+    key_is_required: bool
+
     def payloads(self) -> Mapping[str, Column]:
         """Decoded structs, made in the lowest projection."""
 
     def key_text(self) -> Column:
         """The message key as text: a JSON object, or the value itself; null where there is none."""
 
-    def checks(self) -> Mapping[str, str]:
-        """Columns made of those, each with Spark SQL, in a projection of its own."""
+    def checks(self) -> Sequence[Mapping[str, str]]:
+        """Columns made of those, each with Spark SQL; one projection on top of the other."""
 
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         """The columns of the payload, each with Spark SQL over the columns of the other two."""
@@ -83,6 +94,8 @@ def sifted_rows(
     register(messages.sparkSession, values.values())
     frame = frame.select("*", *(f.expr(value).alias(places[name]) for name, value in values.items()))
     complaints = [*tombstone_complaints(primary_key, places), *format.complaints(places)]
+    if format.key_is_required:
+        complaints += [_without_key(name, places[name]) for name in primary_key if name in places]
     if not rows.has_operation:
         complaints.append(Complaint(f"{places[OP_COLUMN]} IS NULL", OPERATION, _HEADER))
     frame = frame.select("*", f.expr(verdict(complaints)).alias(ERROR))
@@ -117,17 +130,31 @@ class _Rows:
     def values(self) -> dict[str, str]:
         """Spark SQL of the columns that do not come as they are."""
         instead, key = self._instead, self._primary_key
-        values = {field.name: with_tombstones(value, instead, field, key) for field, value in self._format.values()}
+        values = {
+            field.name: with_tombstones(self._known(field, value), instead, field, key)
+            for field, value in self._format.values()
+        }
         said = values[OP_COLUMN] if self.has_operation else operation(instead)
         values[OP_COLUMN] = f"IF({KEY} IS NULL, {said}, 'd')" if key else said
         return values
+
+    def _known(self, field: pa.Field, value: str) -> str:
+        """The value of a column; one of the key has to be there."""
+        if field.name not in self._primary_key or not self._format.key_is_required:
+            return value
+        return f"coalesce({value}, {self._instead(MISSING_KEY, literal(field.name))})"
+
+
+def _without_key(name: str, place: str) -> Complaint:
+    return Complaint(f"{MESSAGE}.value IS NOT NULL AND {place} IS NULL", MISSING_KEY, literal(name))
 
 
 def _checked(frame: DataFrame, format: Format) -> DataFrame:
     from pyspark.sql import functions as f
 
-    checks = format.checks()
-    return frame.select("*", *(f.expr(value).alias(name) for name, value in checks.items())) if checks else frame
+    for columns in format.checks():
+        frame = frame.select("*", *(f.expr(value).alias(name) for name, value in columns.items()))
+    return frame
 
 
 def _finished(frame: DataFrame, schema: pa.Schema, values: Mapping[str, str], *more: Column) -> DataFrame:

@@ -37,7 +37,17 @@ class Mapped:
     arrow: pa.DataType
     logical: str | None = None
     value: str | None = None
+    #: SQL for whether the decoded value is one that the column cannot hold; only asked of what is not null
+    bad: str | None = None
 
+
+#: of texts that are no UTF-8; also of arrays and maps of texts, which Spark writes as one text
+_BAD_TEXT = "NOT is_valid_utf8(CAST({0} AS STRING))"
+_BAD_DATE = "{0} NOT BETWEEN DATE'0001-01-01' AND DATE'9999-12-31'"
+_BAD_TIME = "{0} NOT BETWEEN TIME'00:00:00' AND TIME'23:59:59.999999'"
+_BAD_MILLIS = "{0} NOT BETWEEN 0 AND 86399999"
+_BAD_MOMENT = "{0} NOT BETWEEN TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+_BAD_UUID = "{0} IS NOT NULL AND coalesce(length(unhex(replace({0}, '-', ''))), 0) <> 16"
 
 _PRIMITIVES = {
     "null": Mapped(pa.null()),
@@ -47,22 +57,24 @@ _PRIMITIVES = {
     "float": Mapped(pa.float32()),
     "double": Mapped(pa.float64()),
     "bytes": Mapped(pa.binary()),
-    "string": Mapped(pa.string()),
+    "string": Mapped(pa.string(), bad=_BAD_TEXT),
     "enum": Mapped(pa.string()),
 }
 # division that rounds down, also before 1970
 _NANOS = "CAST(timestamp_micros({0} div 1000 - IF({0} % 1000 < 0, 1, 0)) AS TIMESTAMP_NTZ)"
 _LOGICAL = {
-    ("int", "date"): Mapped(pa.date32(), "date"),
-    ("int", "time-millis"): Mapped(pa.time32("ms"), None, "time_from_millis({0})"),
-    ("long", "time-micros"): Mapped(pa.time64("us"), "time-micros"),
-    ("long", "timestamp-millis"): Mapped(pa.timestamp("ms"), "local-timestamp-millis"),
-    ("long", "timestamp-micros"): Mapped(pa.timestamp("us"), "local-timestamp-micros"),
+    ("int", "date"): Mapped(pa.date32(), "date", bad=_BAD_DATE),
+    ("int", "time-millis"): Mapped(
+        pa.time32("ms"), None, f"IF({_BAD_MILLIS}, NULL, time_from_millis({{0}}))", _BAD_MILLIS
+    ),
+    ("long", "time-micros"): Mapped(pa.time64("us"), "time-micros", bad=_BAD_TIME),
+    ("long", "timestamp-millis"): Mapped(pa.timestamp("ms"), "local-timestamp-millis", bad=_BAD_MOMENT),
+    ("long", "timestamp-micros"): Mapped(pa.timestamp("us"), "local-timestamp-micros", bad=_BAD_MOMENT),
     ("long", "timestamp-nanos"): Mapped(pa.timestamp("ns"), None, _NANOS),
-    ("long", "local-timestamp-millis"): Mapped(pa.timestamp("ms"), "local-timestamp-millis"),
-    ("long", "local-timestamp-micros"): Mapped(pa.timestamp("us"), "local-timestamp-micros"),
+    ("long", "local-timestamp-millis"): Mapped(pa.timestamp("ms"), "local-timestamp-millis", bad=_BAD_MOMENT),
+    ("long", "local-timestamp-micros"): Mapped(pa.timestamp("us"), "local-timestamp-micros", bad=_BAD_MOMENT),
     ("long", "local-timestamp-nanos"): Mapped(pa.timestamp("ns"), None, _NANOS),
-    ("string", "uuid"): Mapped(pa.binary(16), None, "unhex(replace({0}, '-', ''))"),
+    ("string", "uuid"): Mapped(pa.binary(16), None, "unhex(replace({0}, '-', ''))", _BAD_UUID),
 }
 #: unions that Spark reads as one type; any other union of several types becomes a struct with a member for each
 _WIDENED = {
@@ -99,6 +111,8 @@ class AvroColumn:
 
     field: pa.Field
     value: str | None
+    #: SQL for whether the decoded value, which is not null, is one that the column cannot hold
+    bad: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +138,8 @@ class AvroRecord:
                 type_ = understood.type(field["type"], _namespace(record, ""))
             except StreamlingError as error:
                 raise error.context(f"field '{field['name']}'") from None
-            columns.append(AvroColumn(pa.field(_checked_name(field), type_.arrow, type_.nullable), type_.value))
+            arrow = pa.field(_checked_name(field), type_.arrow, type_.nullable)
+            columns.append(AvroColumn(arrow, type_.value, type_.bad))
             fields.append({**field, "type": type_.schema})
         return cls({**record, "fields": fields}, tuple(columns))
 
@@ -137,6 +152,7 @@ class _Type:
     arrow: pa.DataType
     value: str | None = None
     nullable: bool = False
+    bad: str | None = None
 
 
 class _Understanding:
@@ -175,11 +191,11 @@ class _Understanding:
         if mapped is None:
             return self._named_type(kind, namespace)
         decoded = {"type": kind, "logicalType": mapped.logical} if mapped.logical else kind
-        return _Type(decoded, mapped.arrow, mapped.value)
+        return _Type(decoded, mapped.arrow, mapped.value, bad=mapped.bad)
 
     def _named_type(self, name: str, namespace: str) -> _Type:
         if name in _PRIMITIVES and name != "enum":
-            return _Type(name, _PRIMITIVES[name].arrow, nullable=name == "null")
+            return _Type(name, _PRIMITIVES[name].arrow, nullable=name == "null", bad=_PRIMITIVES[name].bad)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         full = full if full in self._named else name
         if full not in self._named:
@@ -189,7 +205,7 @@ class _Understanding:
             raise StreamlingError.user(
                 f"the Avro type '{name}' contains itself, which no column can", remedy="flatten the type"
             )
-        return _Type(full, known.arrow, known.value)
+        return _Type(full, known.arrow, known.value, bad=known.bad)
 
     def _union(self, schema: list[Any], namespace: str) -> _Type:
         types = [self.type(branch, namespace) for branch in schema]
@@ -198,21 +214,22 @@ class _Understanding:
         nullable = len(kinds) < len(types)
         if len(kinds) < 2:
             only = kinds[0] if kinds else types[0]
-            return _Type(schemas, only.arrow, only.value, nullable or not kinds)
+            return _Type(schemas, only.arrow, only.value, nullable or not kinds, only.bad)
         widened = _WIDENED.get(frozenset(one.arrow for one in kinds))
         if widened is not None:
             return _Type(schemas, widened, None, nullable)
         members = [(f"member{number}", one, True) for number, one in enumerate(kinds)]
         arrow, value = _struct(members)
-        return _Type(schemas, arrow, value, nullable)
+        return _Type(schemas, arrow, value, nullable, _bad_member(members))
 
     def _record(self, schema: dict[str, Any], namespace: str) -> _Type:
         name, inner = _full_name(schema, namespace), _namespace(schema, namespace)
         self._named[name] = None
         members = [(_checked_name(field), self.type(field["type"], inner)) for field in schema["fields"]]
-        arrow, value = _struct([(field, type_, type_.nullable) for field, type_ in members])
+        nullable = [(field, type_, type_.nullable) for field, type_ in members]
+        arrow, value = _struct(nullable)
         fields = [{**field, "type": type_.schema} for field, (_, type_) in zip(schema["fields"], members, strict=True)]
-        self._named[name] = result = _Type({**schema, "fields": fields}, arrow, value)
+        self._named[name] = result = _Type({**schema, "fields": fields}, arrow, value, bad=_bad_member(nullable))
         return result
 
     def _enum(self, schema: dict[str, Any], namespace: str) -> _Type:
@@ -231,7 +248,7 @@ class _Understanding:
         if item.value:
             name = self._variable()
             value = f"transform({{0}}, {name} -> {item.value.replace('{0}', name)})"
-        return _Type({**schema, "items": item.schema}, arrow, value)
+        return _Type({**schema, "items": item.schema}, arrow, value, bad=self._bad_item(item, "{0}"))
 
     def _map(self, schema: dict[str, Any], namespace: str) -> _Type:
         item = self.type(schema["values"], namespace)
@@ -239,7 +256,15 @@ class _Understanding:
         if item.value:
             name = self._variable()
             value = f"transform_values({{0}}, (_key, {name}) -> {item.value.replace('{0}', name)})"
-        return _Type({**schema, "values": item.schema}, pa.map_(pa.string(), item.arrow), value)
+        bad = self._bad_item(item, "map_values({0})")
+        bad = _BAD_TEXT if bad in (None, _BAD_TEXT) else f"{_BAD_TEXT} OR {bad}"  # keys are texts
+        return _Type({**schema, "values": item.schema}, pa.map_(pa.string(), item.arrow), value, bad=bad)
+
+    def _bad_item(self, item: _Type, items: str) -> str | None:
+        if item.bad is None or item.bad == _BAD_TEXT:  # no lambda where none is needed: it ends generated code
+            return item.bad
+        name = self._variable()
+        return f"exists({items}, {name} -> coalesce({item.bad.replace('{0}', name)}, false))"
 
     def _variable(self) -> str:
         self._depth += 1
@@ -257,6 +282,12 @@ def _struct(members: list[tuple[str, _Type, bool]]) -> tuple[pa.DataType, str | 
         return arrow, None
     parts = ", ".join(_member(name, type_) for name, type_, _ in members)
     return arrow, f"IF({{0}} IS NULL, NULL, named_struct({parts}))"
+
+
+def _bad_member(members: list[tuple[str, _Type, bool]]) -> str | None:
+    places = {name: "{0}." + quoted(name) for name, _, _ in members}
+    bad = [f"coalesce({type_.bad.replace('{0}', places[name])}, false)" for name, type_, _ in members if type_.bad]
+    return " OR ".join(bad) or None
 
 
 def _member(name: str, type_: _Type) -> str:

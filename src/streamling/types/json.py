@@ -70,7 +70,22 @@ def _python_values(column: pa.Array) -> list[Any]:
     known = _in_microseconds(column.type)
     if known != column.type:
         column = pc.cast(column, known, safe=False)
-    values: list[Any] = column.to_pylist()
+    try:
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError):
+        values = _texts(column)
+    return values
+
+
+def _texts(column: pa.Array) -> list[Any]:
+    """Of values that Python does not have: dates outside of the years 1 to 9999, texts that are no UTF-8."""
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        texts: list[str | None] = pc.cast(column, pa.string()).to_pylist()
+        return [None if text is None else text.replace(" ", "T") for text in texts]
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        held: list[bytes | None] = pc.cast(column, pa.large_binary()).to_pylist()
+        return [None if value is None else value.decode(errors="replace") for value in held]
+    values: list[Any] = column.to_pylist()  # says again what is wrong
     return values
 
 

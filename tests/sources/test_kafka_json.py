@@ -1,0 +1,51 @@
+"""JSON messages are rows exactly or not at all: the corpus, message by message, in one pipeline per schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamling.dev.topics import Message
+from streamling.pipeline.typenames import parse_type
+from streamling.types.wide import layout_of
+from tests.sources.kafka_driver import KafkaBench
+
+pytestmark = [pytest.mark.spark, pytest.mark.services]
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "kafka"
+
+
+@pytest.mark.parametrize("name", ["messages", "messages_wide"])
+def test_messages_of_the_corpus(spark, kafka, registry, name: str) -> None:
+    corpus = json.loads((CORPUS / f"{name}.json").read_text())
+    schema, cases = corpus["schema"], corpus["cases"]
+    bench = KafkaBench(spark, kafka, registry)
+    topic = bench.topic()
+    topic.send(*(Message(case["message"].encode()) for case in cases))
+    options = {"data_format": "json", "schema": schema, "primary_key": "id", "include_metadata": True}
+    run = bench.begin(topic, errors={"to": "bad"}, **options)
+    rows = {row.pop("__kafka_offset"): row for row in bench.collected(run, len(cases))}
+    found = {offset: shown(row, schema) for offset, row in rows.items()}
+    refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in run.table("bad").to_pylist()}
+    assert sorted([*found, *refused]) == list(range(len(cases)))
+    wrong = [
+        (case["message"], case.get("row", case.get("bad")), found.get(offset, refused.get(offset)))
+        for offset, case in enumerate(cases)
+        if found.get(offset) != case.get("row") or case.get("bad", "") not in refused.get(offset, "")
+    ]
+    assert wrong == []
+
+
+def shown(row: dict[str, Any], schema: dict[str, str]) -> dict[str, str]:
+    """Columns that are not null, as the corpus writes them."""
+    return {name: _text(row[name], schema[name]) for name in schema if row[name] is not None}
+
+
+def _text(value: Any, kind: str) -> str:
+    layout = layout_of(parse_type(kind))
+    if layout is not None:
+        return layout.text(layout.decode(value))
+    return value.hex() if isinstance(value, bytes) else str(value)
