@@ -70,23 +70,18 @@ def _python_values(column: pa.Array) -> list[Any]:
     known = _in_microseconds(column.type)
     if known != column.type:
         column = pc.cast(column, known, safe=False)
+    values: list[Any] = _texts(column) if _is_text(column.type) else column.to_pylist()
+    return values
+
+
+def _texts(column: pa.Array) -> list[str | None]:
+    """Text that is not UTF-8 has replacement characters."""
     try:
-        values: list[Any] = column.to_pylist()
-    except (ValueError, OverflowError):
-        values = _texts(column)
-    return values
-
-
-def _texts(column: pa.Array) -> list[Any]:
-    """Of values that Python does not have: dates outside of the years 1 to 9999, texts that are no UTF-8."""
-    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
-        texts: list[str | None] = pc.cast(column, pa.string()).to_pylist()
-        return [None if text is None else text.replace(" ", "T") for text in texts]
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts: list[str | None] = column.to_pylist()
+    except ValueError:
         held: list[bytes | None] = pc.cast(column, pa.large_binary()).to_pylist()
-        return [None if value is None else value.decode(errors="replace") for value in held]
-    values: list[Any] = column.to_pylist()  # says again what is wrong
-    return values
+        texts = [None if value is None else value.decode(errors="replace") for value in held]
+    return texts
 
 
 def _as_numbers(kind: pa.DataType) -> pa.DataType:
@@ -121,6 +116,10 @@ def _in_microseconds(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _is_list(kind: pa.DataType) -> bool:
     return any(holds(kind) for holds in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
@@ -138,7 +137,7 @@ def _encoder(kind: pa.DataType, *, of_numbers: bool = False) -> _Encoder:
         return str
     if pa.types.is_floating(kind):
         return _float
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if _is_text(kind):
         return encode_basestring
     encoder = partial(_encoder, of_numbers=of_numbers)
     if pa.types.is_map(kind):
