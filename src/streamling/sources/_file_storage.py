@@ -68,6 +68,8 @@ class Storage(Protocol):
 
 def unreadable(file: File, error: BaseException) -> StreamlingError:
     """A file that is there and cannot be read."""
+    if "AWS Error" in str(error) or "NETWORK_CONNECTION" in str(error):
+        return StreamlingError.transient(f"'{file.path}' cannot be fetched", cause=error)
     damaged = not isinstance(error, PermissionError | IsADirectoryError)
     return StreamlingError.user(
         f"'{file.path}' cannot be read",
