@@ -52,7 +52,7 @@ def test_random_expressions_mean_what_they_mean_in_datafusion(interpreted: Any) 
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("sql", ["i64 + 1", "d20_4 * d20_4", "text || '!'"])
+@pytest.mark.parametrize("sql", ["i32 + 1", "d20_4 * d20_4", "text || '!'"])
 def test_a_difference_is_noticed(interpreted: Any, sql: str) -> None:
     from tests.fuzz.sql_grammar import Expr
 
