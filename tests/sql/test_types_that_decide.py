@@ -107,6 +107,8 @@ q > small
 wei < q
 q IN (small, 1)
 q BETWEEN small AND wei
+q IS DISTINCT FROM (small + 1)
+q IS NOT DISTINCT FROM (q)
 """
 
 #: functions that only Spark has

@@ -68,8 +68,8 @@ _BRACKET = re.compile(r"\s*\(")
 _KEYWORDS = frozenset(
     {
         "all", "and", "any", "array", "as", "between", "boolean", "case", "cast", "date", "decimal", "distinct", "div",
-        "else", "end", "escape", "ilike", "in", "interval", "is", "like", "map", "not", "or", "rlike", "struct", "then",
-        "time", "timestamp", "timestamp_ltz", "timestamp_ntz", "try_cast", "when",
+        "else", "end", "escape", "from", "ilike", "in", "interval", "is", "like", "map", "not", "or", "rlike", "struct",
+        "then", "time", "timestamp", "timestamp_ltz", "timestamp_ntz", "try_cast", "when",
     }
 )  # fmt: skip
 #: only inside a query, or to leave the expression by name
