@@ -132,7 +132,7 @@ def test_spark_tells_its_plan_where_rows_leave_a_segment(spark):
     run, given = _run(MIXED)
     described = run.describe()
     segments = describe_plan(described, schemas={}, **given).segments
-    plans = spark_plans(run.analyse(spark), spark, segments, "local[*]")
+    plans = spark_plans(run.analyse(spark), segments, "local[*]")
     assert {number: list(nodes) for number, nodes in plans.items()} == {1: ["first", "second"], 4: ["last"]}
     second = plans[1]["second"]
     assert "Filter" in second
@@ -144,7 +144,7 @@ def test_spark_tells_its_plan_where_rows_leave_a_segment(spark):
 def test_on_a_cluster_the_plan_holds_the_arrow_steps(spark):
     run, given = _run(MIXED, spark={"master": "spark://there:7077"})
     segments = describe_plan(run.describe(), schemas={}, **given).segments
-    plans = spark_plans(run.analyse(spark), spark, segments, "spark://there:7077")
+    plans = spark_plans(run.analyse(spark), segments, "spark://there:7077")
     assert "MapInArrow" in plans[1]["last"]
 
 
@@ -152,7 +152,7 @@ def test_on_a_cluster_the_plan_holds_the_arrow_steps(spark):
 def test_spark_has_a_plan_for_every_function_of_the_library(spark):
     """One node per family of functions, and one that asks a dynamic table."""
     nodes = {
-        name: "SELECT id, "
+        f"of_{name}": "SELECT id, "
         + ", ".join(
             f"({example}) AS v{number}"
             for number, example in enumerate(each for one in family(name) for each in one.examples.splitlines())
@@ -173,5 +173,5 @@ def test_spark_has_a_plan_for_every_function_of_the_library(spark):
     )
     run, given = _run(text)
     segments = describe_plan(run.describe(), schemas={}, **given).segments
-    plans = spark_plans(run.analyse(spark), spark, segments, "local[*]")
+    plans = spark_plans(run.analyse(spark), segments, "local[*]")
     assert {name for nodes_of in plans.values() for name in nodes_of} == set(nodes)

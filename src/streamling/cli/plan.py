@@ -93,9 +93,8 @@ def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: boo
         debug=debug,
     )
     try:
-        session = runtime.session()
-        analysis = run.analyse(session)
-        plans = spark_plans(analysis, session, plan.segments, config.spark.master)
+        analysis = run.analyse(runtime.session())
+        plans = spark_plans(analysis, plan.segments, config.spark.master)
     finally:
         runtime.stop()
     described = Described(analysis.pipeline, analysis.built)

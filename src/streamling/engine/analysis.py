@@ -64,6 +64,8 @@ class Analysis:
     built: Mapping[str, Built]
     #: an empty DataFrame per node that Spark steps read, standing in for the absent inputs of a UNION ALL
     empty: Mapping[str, DataFrame]
+    #: where the functions that its statements call are registered
+    session: SparkSession
 
 
 def operator_class(node: Node, registry: Registry) -> type[Operator[Any]]:
@@ -161,7 +163,7 @@ def analyse(
         walk.visit(node)
     if walk.problems:
         raise InvalidPipeline(walk.problems)
-    return Analysis(described.pipeline, walk.built, walk.empty)
+    return Analysis(described.pipeline, walk.built, walk.empty, session)
 
 
 class _Walk:

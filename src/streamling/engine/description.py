@@ -253,21 +253,17 @@ def _segments(pipeline: Pipeline, places: Mapping[str, Place]) -> tuple[Segment,
 # ── in Spark's words ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def spark_plans(
-    analysis: Analysis, session: SparkSession, segments: Sequence[Segment], master: str
-) -> dict[int, dict[str, str]]:
+def spark_plans(analysis: Analysis, segments: Sequence[Segment], master: str) -> dict[int, dict[str, str]]:
     """Spark's physical plan of every node whose rows leave a Spark segment, by segment and node."""
     plans: dict[int, dict[str, str]] = {}
     for segment in segments:
         if segment.kind == "spark":
-            plans[segment.number] = dict(_segment_plans(analysis, session, segment, master))
+            plans[segment.number] = dict(_segment_plans(analysis, segment, master))
     return {number: plan for number, plan in plans.items() if plan}
 
 
-def _segment_plans(
-    analysis: Analysis, session: SparkSession, segment: Segment, master: str
-) -> Iterator[tuple[str, str]]:
-    placement = placement_for(master)
+def _segment_plans(analysis: Analysis, segment: Segment, master: str) -> Iterator[tuple[str, str]]:
+    placement, session = placement_for(master), analysis.session
     frames: dict[str, DataFrame] = {}
     inputs: dict[str, str] = {}
     for name in segment.nodes:

@@ -172,6 +172,8 @@ class Expressions:
             if spelling is None:
                 return None
             sql = f"transform(array(CAST(NULL AS {spelling})), {quoted(name)} -> {sql})[0]"
+        if check_emitted(sql) is not None:
+            return None
         plan = self.asked().plan
         return self.text.analyse(plan, [sql]) or (
             self.text.analyse(plan, [*self.earlier, sql]) if self.earlier else None
