@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from streamling.errors import StreamlingError
-from streamling.spark.errors import spark_error
+from streamling.spark.errors import is_from_spark, spark_error
 from streamling.sql.dialect import parse
 from streamling.sql.places import SourceText
 from streamling.sql.problems import Span, SqlRefused
@@ -68,7 +68,8 @@ def explain(error: BaseException, node: str, sql: str) -> StreamlingError:
         return error
     found = next(_spark_errors(error), None)
     if found is None:
-        return spark_error(error, f"the SQL of '{node}' could not be run")
+        what = f"the SQL of '{node}' could not be run"
+        return spark_error(error, what) if is_from_spark(error) else StreamlingError(what, cause=error)
     message, remedy = _sentence(found)
     fragment = next((context.fragment() for context in _contexts(found)), "")
     if noted := _PLACE.fullmatch(message):
