@@ -23,7 +23,6 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
-from streamling.plugins.testing.bench import wait_for_end
 from streamling.state.memory import MemoryState
 
 PLUGINS = Path(__file__).with_name("breaking.py")
@@ -115,7 +114,7 @@ def _failure(runtime: SparkRuntime, config: AppConfig, name: str, port: int) -> 
     try:
         run.analyse(runtime.session())
         run.start()
-        wait_for_end(run)
+        run.wait()
     except StreamlingError as error:
         return _told(error)
     raise AssertionError(f"{name} ended well")

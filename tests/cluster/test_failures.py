@@ -32,7 +32,7 @@ def failures(folder: Path, master: str, dsn: str, cases: list[str], pythons: dic
         archive = folder / "env.tar.gz"
         conf = {"spark.archives": f"{archive}#env"} if archive.exists() else {}
         text = json.dumps({**order, "cases": cases, "pythons": pythons, "conf": conf})
-        done = subprocess.run([*command, text], capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run([*command, text], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     said = re.sub(rf":{server.port}\b|row \d+ of the batch", "…", done.stdout.splitlines()[-1])
     return dict(json.loads(said))
