@@ -201,12 +201,15 @@ class AvroFormat:
 
     def _schemas_of(self, value: str) -> str:
         """SQL for the schemas that a message is decoded with."""
-        read_as = "" if self._skips_resolution else f", read as schema {self.reader_id}"
-        return f"concat({_id_of(value)}, '{read_as}')"
+        id, reader = _id_of(value), self.reader_id
+        if self._skips_resolution:
+            return id
+        return f"IF({id} = '{reader}', {id}, concat({id}, ', read as schema {reader}'))"
 
     def undecodable(self, writer: int) -> str:
         """What is wrong with a message of that schema that cannot be decoded."""
-        read_as = "" if self._skips_resolution else f", read as schema {self.reader_id}"
+        same = self._skips_resolution or writer == self.reader_id
+        read_as = "" if same else f", read as schema {self.reader_id}"
         return sentence(UNDECODABLE, f"{writer}{read_as}")
 
     @property

@@ -20,7 +20,7 @@ _ZONE: Final = r"(?:Z|[+\-][0-9]{2}(?::?[0-9]{2})?)?"
 #: digits of a second by unit; zeros may follow
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 6}
 _NUMBER: Final = r"^\s*+[+\-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+\-]?[0-9]++)?\s*+\z"
-_WITH_EXPONENT: Final = r"^\s*+([+\-]?)([0-9]*+)\.?([0-9]*+)[eE]([+\-]?[0-9]{1,4})\s*+\z"
+_WITH_EXPONENT: Final = r"^\s*+([+\-]?)(?=\.?[0-9])([0-9]*+)\.?([0-9]*+)[eE]([+\-]?[0-9]{1,4})\s*+\z"
 _LARGEST_HALF: Final = 65504
 
 
