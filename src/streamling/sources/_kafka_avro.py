@@ -204,7 +204,7 @@ class AvroFormat:
         id, reader = _id_of(value), self.reader_id
         if self._skips_resolution:
             return id
-        return f"IF({id} = '{reader}', {id}, concat({id}, ', read as schema {reader}'))"
+        return f"IF({id} = {literal(str(reader))}, {id}, concat({id}, {literal(f', read as schema {reader}')}))"
 
     def undecodable(self, writer: int) -> str:
         """What is wrong with a message of that schema that cannot be decoded."""

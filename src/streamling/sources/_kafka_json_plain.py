@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from streamling.sources._kafka_json_values import MARK, converted, temporal
-from streamling.spark.sql_text import literal
+from streamling.spark.sql_text import literal, type_sql
 from streamling.types.spark import to_spark_type
 from streamling.types.wide import layout_of
 
@@ -43,12 +43,12 @@ def parsed_as(type_: pa.DataType) -> str:
     """The Spark type that the parser is asked for; of bytes it takes 128 for -128."""
     if pa.types.is_int8(type_):
         return "INT"
-    return "STRING" if _is_text(type_) else to_spark_type(type_).simpleString()
+    return "STRING" if _is_text(type_) else type_sql(to_spark_type(type_))
 
 
 def value(type_: pa.DataType, place: str) -> str | None:
     """SQL for the column's value of the parsed one, null where that does not fit; None: it is the same."""
-    kind = to_spark_type(type_).simpleString()
+    kind = type_sql(to_spark_type(type_))
     if pa.types.is_int8(type_):
         return f"try_cast({place} AS {kind})"
     if _is_decimal(type_):

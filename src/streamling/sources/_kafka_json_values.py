@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from streamling.spark.sql_text import literal
+from streamling.spark.sql_text import literal, type_sql
 from streamling.sql.library.wide import PARSE
 from streamling.sql.wide_calls import call, checked
 from streamling.types.spark import to_spark_type
@@ -54,7 +54,7 @@ def _text(place: str) -> str:
 
 def converted(type_: pa.DataType, place: str) -> str:
     """SQL for the value, null where it does not fit."""
-    kind, text = to_spark_type(type_).simpleString(), written(place)
+    kind, text = type_sql(to_spark_type(type_)), written(place)
     if pa.types.is_boolean(type_):
         return f"CASE {place} WHEN '{MARK}true' THEN true WHEN '{MARK}false' THEN false END"
     if pa.types.is_floating(type_):
