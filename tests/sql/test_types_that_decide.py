@@ -49,6 +49,12 @@ f + 1
 f * n
 f / 2
 f % 2
+sqrt(abs(f))
+round(f, 1)
+atan2(f, f)
+nanvl(f, x)
+coalesce(f, i)
+f > i
 f * q
 i / f
 (i & 7) % 4

@@ -42,11 +42,11 @@ def _is_decimal(arg: exp.Expr) -> bool:
     return decimals.is_decimal(type_of(arg))
 
 
-def _floating(template: str) -> Callable[[Args], exp.Expr]:
-    """The result is a DOUBLE, or a FLOAT when the first argument is one and no other is a DOUBLE."""
+def _floating(template: str, operands: int = 1) -> Callable[[Args], exp.Expr]:
+    """The result is a DOUBLE, or a FLOAT when the first ``operands`` arguments all are."""
 
     def rewrite(args: Args) -> exp.Expr:
-        if type_of(args[0]) == pa.float32() and not any(type_of(arg) == _DOUBLE for arg in args[1:]):
+        if all(type_of(arg) == pa.float32() for arg in args[:operands]):
             return fill(f"CAST({template} AS FLOAT)", args, pa.float32())
         return fill(template, args, _DOUBLE)
 
@@ -150,7 +150,7 @@ FUNCTIONS = (
     _same("asin", "Inverse sine.", "asin(0.0) = 0.0"),
     _same("asinh", "Inverse hyperbolic sine.", "asinh(0.0) = 0.0"),
     _same("atan", "Inverse tangent.", "atan(0.0) = 0.0"),
-    Function("atan2", "number number", _floating(_ANGLE), "Angle of a point, y first.", "atan2(0.0, 1.0) = 0.0"),
+    Function("atan2", "number number", _floating(_ANGLE, 2), "Angle of a point, y first.", "atan2(0.0, 1.0) = 0.0"),
     _same("atanh", "Inverse hyperbolic tangent.", "atanh(0.0) = 0.0"),
     _same("cbrt", "Cube root.", "cbrt(27.0) = 3.0"),
     Function("ceil", "number", _whole("ceil"), "Rounded up to a whole number.", "ceil(1.2) = 2.0"),
@@ -200,7 +200,7 @@ FUNCTIONS = (
     Function(
         "nanvl",
         "number number",
-        _floating("nanvl({0}, {1})"),
+        _floating("nanvl({0}, {1})", 2),
         "The second when the first is not a number.",
         "nanvl(1.5, 2.5) = 1.5",
     ),
