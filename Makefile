@@ -33,7 +33,8 @@ test-fast: .venv/dev ## The tests that need no service and no JVM (well under 3 
 	$(BIN)/pytest -q -m "not spark and not services and not slow"
 
 soak: .venv/dev ## The randomised tests for as long as SOAK_SECONDS says, with the kill counts of a release
-	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_SQL_EXPRESSIONS=2000 STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
+	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_SQL_EXPRESSIONS=2000 STREAMLING_TEST_CDC_SCENARIOS=50 \
+		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
 		$(BIN)/pytest -q tests/fuzz tests/recovery
 
 lint: .venv/dev ## Formatter, linter and strict type checker

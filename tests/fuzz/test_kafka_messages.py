@@ -22,7 +22,7 @@ MESSAGES = [case["message"].encode() for case in CORPUS["cases"] if len(case["me
 PIECES = [bytes([byte]) for byte in b'{}[]":,0123456789.-+eE tfn\\u \n\x00\xff\xc3'] + [
     b"null", b"true", b'"id":1', b'"price":', b"1e5", b"0.1", b'"1.5"', b"\\ud800", b"\\u0041", b'\\"', "é".encode(),
 ]  # fmt: skip
-COUNT = 2000
+COUNT = 1500
 
 
 def test_messages_are_right_rows_or_dead_letters(spark, kafka, registry) -> None:

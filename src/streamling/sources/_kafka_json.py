@@ -37,6 +37,11 @@ _SCALAR: Final = (
 )
 _LAST: Final = f'"{_END}":true}}'
 _CORRUPT: Final = "__streamling_corrupt"
+#: options for the parser: what Spark allows and JSON does not
+_STRICT: Final = (
+    "map('mode', 'PERMISSIVE', 'allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false', "
+    f"'columnNameOfCorruptRecord', '{_CORRUPT}')"
+)
 #: whether the quick way gave the values
 _IS_PLAIN: Final = "__is_plain"
 _ESCAPE: Final = "\\u"
@@ -87,18 +92,21 @@ class JsonFormat:
 
     def checks(self) -> Sequence[Mapping[str, str]]:
         fields = ", ".join(f"{quoted(field.name)} STRING" for field in self._schema)
-        parsed = f"from_json(concat(__quoted, '{_LAST}'), {literal(f'{fields}, {_END} BOOLEAN')}, {_strict()})"
+        schema = literal(f"{fields}, {_END} BOOLEAN, {_CORRUPT} STRING")
+        parsed = f"from_json(concat(__quoted, '{_LAST}'), {schema}, {_STRICT})"
         bad = self._instead(JSON_TEXT, _excerpt("payload"))
         text = f"IF({_may_be_object('payload')}, {_open('payload')}, NULL)"
         steps = [
             {"__quoted": _quoted("__open")},
             {"__parsed": parsed},
-            {"checked": f"IF(payload IS NULL, NULL, IF(__parsed.{_END}, __parsed, {bad}))"},
+            {"checked": f"IF(payload IS NULL, NULL, IF({_is_whole('__parsed')}, __parsed, {bad}))"},
         ]
         if not self._quick:
             return [{"__open": text}, *steps]
         steps[0] = {"__quoted": f"IF({_IS_PLAIN}, NULL, {_quoted('__open')})"}
-        steps[2] = {"checked": f"IF(payload IS NULL OR {_IS_PLAIN}, NULL, IF(__parsed.{_END}, __parsed, {bad}))"}
+        steps[2] = {
+            "checked": f"IF(payload IS NULL OR {_IS_PLAIN}, NULL, IF({_is_whole('__parsed')}, __parsed, {bad}))"
+        }
         quick = [{"__typed": self._typed()}, *([made] if (made := self._made()) else []), {_IS_PLAIN: self._is_plain()}]
         return [{"__open": text}, *quick, *steps, self._exact()]
 
@@ -108,7 +116,7 @@ class JsonFormat:
         fields = ", ".join(f"{quoted(field.name)} {plain.parsed_as(field.type)}" for field in self._schema)
         schema = literal(f"{fields}, {_END} BOOLEAN, {_CORRUPT} STRING")
         text = plain.with_quoted_decimals(self._schema, "__open")
-        return f"from_json(concat({text}, '{_LAST}'), {schema}, {_strict(corrupt=_CORRUPT)})"
+        return f"from_json(concat({text}, '{_LAST}'), {schema}, {_STRICT})"
 
     def _made(self) -> dict[str, str]:
         """Values that take some work, each in a column of its own."""
@@ -122,7 +130,7 @@ class JsonFormat:
             for number, field in enumerate(self._schema)
         ]
         known = [f"({_typed(field)} IS NULL OR ({one}))" for field, one in zip(self._schema, exact, strict=True)]
-        return f"coalesce({' AND '.join([f'__typed.{_END} AND __typed.{_CORRUPT} IS NULL', *known])}, false)"
+        return f"coalesce({' AND '.join([_is_whole('__typed'), *known])}, false)"
 
     def _exact(self) -> Mapping[str, str]:
         values = ", ".join(
@@ -174,10 +182,9 @@ def _excerpt(text: str) -> str:
     return f"IF(is_valid_utf8({text}), left({text}, {_SHOWN}), 'it is no UTF-8')"
 
 
-def _strict(*, corrupt: str = "") -> str:
-    """Options for the parser: what Spark allows and JSON does not."""
-    named = f", 'columnNameOfCorruptRecord', '{corrupt}'" if corrupt else ""
-    return f"map('mode', 'PERMISSIVE', 'allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false'{named})"
+def _is_whole(parsed: str) -> str:
+    """SQL for whether an object is all there is and has no mistake; behind one in a value, the parser goes on."""
+    return f"({parsed}.{_END} AND {parsed}.{_CORRUPT} IS NULL)"
 
 
 def _quoted(document: str) -> str:
