@@ -220,7 +220,7 @@ FUNCTIONS = (
         "To the nearest, halves away from zero; with so many decimal places.",
         "round(2.5) = 3.0\nround(2.567, 2) = 2.57",
     ),
-    _same("signum", "-1, 0 or 1.", "signum(-2.5) = -1.0"),
+    _same("signum", "-1, 0 or 1.", "signum(-2.5) = -1.0", "(signum({0}) + 0D)"),  # of -0.0: 0.0
     _same("sin", "Sine.", "sin(0.0) = 0.0"),
     _same("sinh", "Hyperbolic sine.", "sinh(0.0) = 0.0"),
     _same("sqrt", "Square root.", "sqrt(4.0) = 2.0"),
