@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class SparkTypes:
-    """Analyses expressions over the input frames of a statement. Nothing runs: an answer costs one or two milliseconds,
-    and only expressions whose type the compiler does not know are asked about."""
+    """Analyses expressions over the input frames of a statement. Nothing runs: an answer costs one analysis, and
+    only expressions whose type the compiler does not know are asked about."""
 
     def __init__(
         self,
