@@ -161,6 +161,15 @@ def _kind(type_: pa.DataType) -> Any:
     return "string" if pa.types.is_string_view(type_) else str(type_)
 
 
+def test_minus_zero_keeps_its_sign(spark: Any, frame: Any) -> None:
+    expressions = ["ceil(x)", "ceil(x * 0)", "floor(x * 0)", "ceil(f)", "trunc(x)", "round(x / 2)"]
+    context = oracle.SessionContext()
+    context.from_arrow(ROWS, "t")
+    for expression, found in evaluated(spark, frame, expressions).items():
+        wanted = context.sql(f"SELECT {expression} AS v FROM t ORDER BY id").to_arrow_table()["v"]
+        assert repr(found.to_pylist()) == repr(wanted.to_pylist()), expression
+
+
 def test_functions_that_only_spark_has(spark: Any, frame: Any) -> None:
     found = evaluated(spark, frame, list(SPARK_ONLY))
     assert {expression: values.to_pylist() for expression, values in found.items()} == SPARK_ONLY

@@ -68,7 +68,12 @@ def _whole(function: str) -> Rewrite:
             return fill("({0})", args, type_of(args[0]))
         if _is_decimal(args[0]):
             return _as_before(f"{function}({{0}})", args)
-        return _floating(f"if({_WHOLE}, {{0}}, CAST({function}({{0}}) AS DOUBLE))")(args)
+        # Spark's result is a BIGINT, in which -0.0 has no place
+        away = "-1D * floor(-{0})" if function == "ceil" else "CAST(floor({0}) AS DOUBLE)"
+        return _floating(
+            f"CASE WHEN {_WHOLE} OR {{0}} = 0 THEN {{0}} WHEN {{0}} < 0 THEN {away}"
+            f" ELSE CAST({function}({{0}}) AS DOUBLE) END"
+        )(args)
 
     return rewrite
 
