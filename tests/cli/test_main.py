@@ -88,12 +88,18 @@ def test_a_missing_file_is_a_bad_pipeline(project, args):
     assert result.err.startswith("error: nope.yaml: the pipeline file cannot be read: No such file or directory\n")
 
 
-def test_without_arguments_the_default_file_is_looked_for_and_help_is_offered(project):
-    (project.folder / "pipeline.yaml").unlink()
+def test_without_arguments_the_help_is_printed(project):
+    result = project.call()
+    assert result.code == 0
+    assert result.out.startswith("Usage: streamling")
+    assert result.out == project.call("--help").out
+
+
+def test_without_arguments_the_file_that_the_environment_names_runs(project, monkeypatch):
+    monkeypatch.setenv("STREAMLING__PIPELINE_DEFINITION_LOCATION", "nope.yaml")
     result = project.call()
     assert result.code == 78
-    assert f"{project.folder / 'pipeline.yaml'}: the pipeline file cannot be read" in result.err
-    assert result.err.endswith("see streamling --help\n")
+    assert "nope.yaml: the pipeline file cannot be read" in result.err
 
 
 # ── mistakes in files ────────────────────────────────────────────────────────────────────────────────────────

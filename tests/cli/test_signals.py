@@ -81,9 +81,11 @@ class Run:
         self.wait_for(look)
         return found[0]
 
-    def end(self) -> int:
-        """Send SIGTERM and wait; a process that hangs fails the test."""
-        self.process.send_signal(signal.SIGTERM)
+    def end(self, *signals: signal.Signals) -> int:
+        """Send ``signals`` (SIGTERM) one right after the other and wait; a process that hangs fails the test."""
+        for number in signals or (signal.SIGTERM,):
+            self.process.send_signal(number)
+            time.sleep(0.1)
         status = self.process.wait(BUDGET + 20)
         self._reader.join(10)
         return status
@@ -207,6 +209,32 @@ def test_a_jvm_that_hangs_while_running_and_while_starting(folder: Project) -> N
         time.sleep(1)
         run.end()  # whether a batch was under way is chance, and so is the status
         assert not _is_running(jvm)
+
+
+def test_ctrl_c_while_starting_exits_130(folder: Project) -> None:
+    sink = SINK.format("type: blackhole, from: orders")
+    with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
+        run.jvm()
+        assert run.end(signal.SIGINT) == 130, run.said
+    assert "SIGINT while starting: nothing was read" in run.said
+
+
+def test_sighup_drains_and_a_program_may_send_its_signal_twice(folder: Project) -> None:
+    sink = SINK.format("type: blackhole, from: orders")
+    for signals in ([signal.SIGHUP], [signal.SIGTERM, signal.SIGTERM]):
+        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
+            run.wait_for(lambda: "is running" in run.said)
+            assert run.end(*signals) == 0, run.said
+        assert f"finished: {signals[0].name}" in run.said
+
+
+def test_a_second_ctrl_c_exits_immediately(folder: Project, silent_server: tuple[str, list[socket.socket]]) -> None:
+    url, connections = silent_server
+    sink = SINK.format(f"type: webhook, from: orders, url: '{url}', primary_key: id")
+    with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
+        run.wait_for(lambda: connections)
+        assert run.end(signal.SIGINT, signal.SIGINT) == 1
+    assert "SIGINT again: exiting immediately" in run.said
 
 
 def test_a_plugin_that_never_returns(folder: Project) -> None:

@@ -38,6 +38,8 @@ _COMMANDS = {
     "completion": ("streamling.cli.completion", "Print the script that completes commands in your shell."),
     "bench": ("streamling.cli.bench", "Measure this machine: start-up, throughput, memory."),
 }
+#: names the pipeline file of `streamling` without arguments
+FILE_VARIABLE = "STREAMLING__PIPELINE_DEFINITION_LOCATION"
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
 _EPILOG = """`streamling PIPELINE.yaml` is short for `streamling run PIPELINE.yaml`; `streamling COMMAND --help` tells
@@ -69,11 +71,14 @@ class Commands(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``streamling FILE`` and ``streamling --validate FILE`` mean ``streamling run …``."""
+        """``streamling FILE`` and ``streamling --validate FILE`` mean ``streamling run …``. So does ``streamling``
+        alone where the environment names the file, as containers do; else it prints the help."""
         first = args[0] if args else ""
         if ctx.resilient_parsing and not args:
             return super().parse_args(ctx, args)  # completion of the first word: any command or file
-        if first not in _COMMANDS and first not in _OWN_OPTIONS:
+        if not args and FILE_VARIABLE not in os.environ:
+            args = ["--help"]
+        elif first not in _COMMANDS and first not in _OWN_OPTIONS:
             if not ctx.resilient_parsing:
                 _refuse_misspelt(first, ctx)
             args = ["run", *args]
@@ -166,8 +171,6 @@ def _main(args: list[str]) -> int:
         return ExitCode.FAILED
     except Exception as error:
         _tell(error, debug="--debug" in args)
-        if not args:
-            print("  see streamling --help", file=sys.stderr)
         return exit_code(error)
     return result if isinstance(result, int) else ExitCode.OK
 

@@ -74,7 +74,8 @@ def run(
     built-in defaults, then config.yaml, then STREAMLING__… variables. Progress is remembered in the state backend
     (./state.db): a restart goes on where the last checkpoint was.
 
-    SIGTERM and SIGINT (Ctrl-C) finish what is under way, store the position and end with 0; a second one ends at once.
+    SIGTERM, SIGHUP and SIGINT (Ctrl-C) finish what is under way, store the position and end with 0; another one ends
+    the process immediately. Ctrl-C during the start ends with 130.
     Rows of print sinks go to stdout, logs to stderr.
 
     \b

@@ -1,5 +1,5 @@
-"""SIGTERM and SIGINT: a pipeline that runs is drained, one that starts is given up, and nothing takes longer than
-``shutdown_budget_secs``.
+"""SIGTERM, SIGHUP and SIGINT: a pipeline that runs is drained, one that starts is given up, and nothing takes longer
+than ``shutdown_budget_secs``.
 
 Python calls its signal handlers on the main thread between two steps of it. A main thread that waits inside a database
 driver would never get there. Therefore a signal wakes a thread of its own, which watches the clock and ends the process
@@ -24,7 +24,9 @@ from streamling.telemetry.logging import formatted_as_json
 if TYPE_CHECKING:
     from streamling.engine.run import PipelineRun
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+#: GNU timeout sends a signal to its child and then to the whole group. A person who presses Ctrl-C twice means it.
+_SAME_REQUEST_SECONDS = 1.0
 #: What the end of the process itself takes: the budget is the time until the process has gone.
 _RESERVE_SECONDS = 0.5
 #: for the last message: whoever reads standard error may have stopped reading
@@ -40,7 +42,8 @@ class Shutdown:
         #: called before the process ends by force; must not wait
         self.clean_up: Callable[[], None] = lambda: None
         self._run: PipelineRun | None = None
-        self._count = 0
+        #: when the process was first asked to end, and by which signal
+        self._requested: tuple[float, int] | None = None
         self._lock = threading.Lock()
 
     def drain(self, run: PipelineRun) -> None:
@@ -50,16 +53,26 @@ class Shutdown:
 
     def on_signal(self, number: int) -> None:
         """Called at once, on a thread of its own."""
-        name = signal.Signals(number).name
+        name, now = signal.Signals(number).name, time.monotonic()
         with self._lock:
-            self._count += 1
-            if self._count > 1:
-                self._leave(f"{name} again: exiting at once; rows since the last checkpoint will be replayed")
+            if self._is_repeated(number, now):
+                return
+            if self._requested is not None:
+                self._leave(f"{name} again: exiting immediately; rows since the last checkpoint will be replayed")
+            self._requested = now, number
             if self._run is None:
-                self._leave(f"{name} while starting: nothing was read", ExitCode.OK)
+                code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.OK
+                self._leave(f"{name} while starting: nothing was read", code)
             run = self._run
         threading.Thread(target=self._watch, args=(name, run), name="shutdown", daemon=True).start()
         run.stop(name)
+
+    def _is_repeated(self, number: int, now: float) -> bool:
+        """Whether it is the signal of a moment ago, sent twice by a program."""
+        if self._requested is None or number == signal.SIGINT:
+            return False
+        first, before = self._requested
+        return number == before and now - first < _SAME_REQUEST_SECONDS
 
     def _watch(self, name: str, run: PipelineRun) -> None:
         time.sleep(max(0.1, self.budget - _RESERVE_SECONDS))
@@ -84,9 +97,9 @@ class Shutdown:
 
 
 def _say(message: str, code: ExitCode) -> None:
-    level = logging.INFO if code == ExitCode.OK else logging.ERROR
-    if (line := formatted_as_json(level, message)) is None:
-        line = message if code == ExitCode.OK else f"error: {message}"
+    is_failure = code == ExitCode.FAILED
+    if (line := formatted_as_json(logging.ERROR if is_failure else logging.INFO, message)) is None:
+        line = f"error: {message}" if is_failure else message
     print(line, file=sys.stderr, flush=True)
 
 
