@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from streamling.engine.run import PipelineRun
 from streamling.engine.validation import check_without_spark
 from streamling.errors import told_as
 from streamling.pipeline.attached import with_side_outputs
+from streamling.pipeline.identity import FORMER_DEFAULT, default_identity
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
 from streamling.pipeline.variables import Variables
@@ -23,7 +24,8 @@ from streamling.plugins.keyed_options import options_for
 from streamling.plugins.loader import Plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
-from streamling.state import StateBackend, open_state
+from streamling.state import StateBackend, open_state, take_over_former
+from streamling.state.keys import owner
 from streamling.state.memory import MemoryState
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ class App:
     plugins: Plugins
     #: where the variables of pipeline files come from
     env: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    #: whether the pipeline file decides what the pipeline is called
+    is_named_after_file: bool = False
 
     @classmethod
     def load(
@@ -84,6 +88,15 @@ class App:
                 options = options_for(id, settings.preprocessor_options, self.registry.preprocessors)
                 yield partial(_rewrite, id, kind, options)
 
+    def named_after(self, pipeline: Pipeline) -> App:
+        """The same for ``pipeline``, which has an identity of its own unless the configuration gives it one."""
+        if "application_id" in self.config.model_fields_set:
+            return self
+        identity = default_identity(pipeline.file, pipeline.name, Path.cwd())
+        return replace(
+            self, config=self.config.model_copy(update={"application_id": identity}), is_named_after_file=True
+        )
+
     def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
         """One run of ``pipeline``; nothing has been asked of the outside yet."""
         return PipelineRun(
@@ -95,13 +108,25 @@ class App:
         check_without_spark(run, self.registry)
 
     @contextmanager
-    def state(self, *, dry_run: bool = False) -> Iterator[StateBackend]:
-        """The state backend of the configuration; under a dry run one that nothing is written to."""
+    def state(self, pipeline: Pipeline, *, dry_run: bool = False) -> Iterator[StateBackend]:
+        """The state of ``pipeline``; under a dry run one that nothing is written to."""
         backend = MemoryState() if dry_run else open_state(self.config)
         try:
+            if not dry_run and self.is_named_after_file:
+                self._take_over_former(backend, pipeline)
             yield backend
         finally:
             backend.close()
+
+    def _take_over_former(self, backend: StateBackend, pipeline: Pipeline) -> None:
+        names = frozenset(node.name for node in pipeline)
+        if count := take_over_former(backend, self.config, lambda key: owner(key, names) in names):
+            log.info(
+                "the state of this pipeline moved from '%s' to '%s' (entries: %d)",
+                FORMER_DEFAULT,
+                self.config.application_id,
+                count,
+            )
 
 
 def _rewrite(id: str, kind: type[Preprocessor], options: Mapping[str, Any], text: str) -> str:

@@ -41,7 +41,7 @@ def test_the_picture_shows_the_road_from_source_to_sink(project):
         == f"""\
 pipeline.yaml: 1 flow, ends by itself
 Spark local[*], all on this machine
-state of local_app_v1 in {project.folder}/state.db
+state of pipeline in {project.folder}/state.db
 
 * orders  file source, bounded
 |   key id; state orders:bounded_progress, orders:partial

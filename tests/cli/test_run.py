@@ -22,7 +22,7 @@ FAILING = PIPELINE.replace("price * 2 AS price", "id / (id - 3) AS price")
 
 
 def _stored(project: Project) -> dict:
-    with SqliteState("local_app_v1", project.folder / "state.db") as state:
+    with SqliteState("pipeline", project.folder / "state.db") as state:
         return state.items()
 
 
@@ -51,9 +51,17 @@ def test_stdout_holds_rows_and_nothing_else(finished):
 def test_stderr_holds_log_lines_of_ours_and_nothing_else(finished):
     _, result = finished
     lines = result.err.splitlines()
-    assert "pipeline.yaml is running (local_app_v1)" in lines[0]
+    assert "pipeline.yaml is running (pipeline)" in lines[0]
     assert "finished; rows: 2 to screen" in lines[-1]
     assert all(line[13:17] == "INFO" for line in lines)
+
+
+def test_another_file_in_the_folder_is_another_pipeline(finished):
+    project, _ = finished
+    project.write("another.yaml", (project.folder / "pipeline.yaml").read_text())
+    result = project.command("another.yaml")
+    assert len(result.out.splitlines()) == 2, result.err
+    assert "another.yaml is running (another)" in result.err
 
 
 def test_the_position_is_stored(finished):
@@ -66,7 +74,23 @@ def test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_wh
     project.write("again.yaml", "pipeline_definition_location: pipeline.yaml\nlog_format: json\n")
     result = project.command("run", "--config", "again")
     assert (result.code, result.out) == (0, "")
-    assert [json.loads(line)["level"] for line in result.err.splitlines()] == ["INFO", "INFO"]
+    lines = [json.loads(line) for line in result.err.splitlines()]
+    assert {line["level"] for line in lines} == {"INFO"}
+    assert any("nothing new; an earlier run has read everything" in line["message"] for line in lines)
+
+
+def test_a_state_that_was_written_under_the_former_default_is_taken_over(finished):
+    project, _ = finished
+    with SqliteState("local_app_v1", project.folder / "state.db") as state:
+        state.put_many({**_stored(project), "other:bounded_progress": 1})
+    with SqliteState("pipeline", project.folder / "state.db") as state:
+        state.clear()
+    result = project.command("pipeline.yaml")
+    assert (result.code, result.out) == (0, "")
+    assert "the state of this pipeline moved from 'local_app_v1' to 'pipeline' (entries: 1)" in result.err
+    assert list(_stored(project)) == ["orders:bounded_progress"]
+    with SqliteState("local_app_v1", project.folder / "state.db") as state:
+        assert list(state.items()) == ["other:bounded_progress"]
 
 
 # ── without running ──────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from streamling.state.sqlite import SqliteState
 def remembered(project):
     """A project whose last run left something behind, next to another application's entries."""
     path = project.folder / "state.db"
-    with SqliteState("local_app_v1", path) as state:
+    with SqliteState("pipeline", path) as state:
         state.put_many({"orders:bounded_progress": {"completed": [{"first": "a", "last": "b"}]}, "gone": 7})
     with SqliteState("another", path) as state:
         state.put("orders:bounded_progress", 1)
@@ -19,14 +19,14 @@ def remembered(project):
 
 
 def _entries(project) -> dict:
-    with SqliteState("local_app_v1", project.folder / "state.db") as state:
+    with SqliteState("pipeline", project.folder / "state.db") as state:
         return state.items()
 
 
 def test_show_tells_which_node_remembers_what(remembered):
     result = remembered.call("state", "show")
     assert result.code == 0
-    assert result.err == f"2 entries of local_app_v1 ({remembered.folder}/state.db)\n"
+    assert result.err == f"2 entries of pipeline ({remembered.folder}/state.db)\n"
     assert [line.split(maxsplit=2) for line in result.out.splitlines()] == [
         ["NODE", "KEY", "VALUE"],
         ["gone", "gone", "7"],
@@ -53,7 +53,7 @@ def test_looking_for_a_state_that_is_not_there_creates_none(project, command):
 
 
 def test_an_empty_state_is_told(project):
-    assert "nothing is remembered of local_app_v1" in project.call("state", "show").err
+    assert "nothing is remembered of pipeline" in project.call("state", "show").err
 
 
 def test_there_is_nothing_to_see_in_memory(project, monkeypatch):
@@ -65,13 +65,13 @@ def test_there_is_nothing_to_see_in_memory(project, monkeypatch):
 
 def test_export_is_json_with_every_value_in_full(remembered):
     saved = json.loads(remembered.call("state", "export").out)
-    assert saved == {"application_id": "local_app_v1", "entries": _entries(remembered)}
+    assert saved == {"application_id": "pipeline", "entries": _entries(remembered)}
 
 
 def test_reset_forgets_this_application_only(remembered):
     result = remembered.call("state", "reset", "--yes")
     assert result.code == 0
-    assert result.err == "forgot 2 entries of local_app_v1\n"
+    assert result.err == "forgot 2 entries of pipeline\n"
     assert _entries(remembered) == {}
     with SqliteState("another", remembered.folder / "state.db") as state:
         assert state.items() == {"orders:bounded_progress": 1}
@@ -93,7 +93,7 @@ def test_reset_asks_and_takes_no_for_an_answer(remembered, monkeypatch):
     result = remembered.call("state", "reset")
     assert result.code == 1
     assert result.err.endswith("nothing was forgotten\n")
-    assert "Forget 2 entries of local_app_v1?" in result.err
+    assert "Forget 2 entries of pipeline?" in result.err
     assert len(_entries(remembered)) == 2
 
 
@@ -109,3 +109,25 @@ def test_a_misspelt_node_is_refused_with_the_right_name(remembered):
     assert result.code == 2
     assert "did you mean 'orders'?" in result.err
     assert len(_entries(remembered)) == 2
+
+
+def test_each_file_has_a_state_of_its_own(remembered):
+    remembered.write("another.yaml", (remembered.folder / "pipeline.yaml").read_text())
+    assert remembered.call("state", "show", "another.yaml").err.startswith("1 entry of another (")
+
+
+def test_a_file_may_say_what_it_is_called(remembered):
+    remembered.write("moved.yaml", "name: another\n" + (remembered.folder / "pipeline.yaml").read_text())
+    assert remembered.call("state", "show", "moved.yaml").err.startswith("1 entry of another (")
+
+
+def test_the_configuration_may_say_what_a_pipeline_is_called(remembered, monkeypatch):
+    monkeypatch.setenv("STREAMLING__APPLICATION_ID", "another")
+    assert remembered.call("state", "show", "pipeline.yaml").err.startswith("1 entry of another (")
+
+
+def test_a_state_of_the_former_default_is_found(project):
+    with SqliteState("local_app_v1", project.folder / "state.db") as state:
+        state.put_many({"orders:bounded_progress": 1, "other:bounded_progress": 2})
+    result = project.call("state", "show", "pipeline.yaml", "--json")
+    assert {row["key"]: row["value"] for row in json.loads(result.out)}["orders:bounded_progress"] == 1

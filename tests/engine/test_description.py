@@ -4,11 +4,12 @@ import pytest
 import yaml
 
 from streamling.config import AppConfig
-from streamling.engine.description import Place, describe_plan, owner, spark_plans, state_place
+from streamling.engine.description import Place, describe_plan, spark_plans, state_place
 from streamling.engine.run import PipelineRun
 from streamling.engine.validation import check_without_spark
 from streamling.pipeline.parse import parse_pipeline
 from streamling.sql.library.registry import FAMILIES, family
+from streamling.state.keys import owner
 from streamling.state.memory import MemoryState
 from tests.engine.harness import Bench
 

@@ -59,7 +59,7 @@ def drained_under_load(pipeline: Command, topic: Topic, dsn: str, folder: Path) 
     pipeline.start()
     pipeline.eventually(lambda: bool(stored(dsn, "killed")))
     pipeline.drain()
-    with SqliteState("local_app_v1", folder / "state.db") as state:
+    with SqliteState("pipeline", folder / "state.db") as state:
         position = state.get(f"accounts:{topic.name}:0")
     assert position is not None
     assert stored(dsn, "killed") == expected(topic, position["offset"])

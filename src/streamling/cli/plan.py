@@ -68,7 +68,8 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
 
     app = App.load(config_name)
     pipeline = app.pipeline(pipeline_file)
-    with app.state(dry_run=True) as state:
+    app = app.named_after(pipeline)
+    with app.state(pipeline, dry_run=True) as state:
         run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
         described = run.describe()
         schemas = check_without_spark(run, app.registry)

@@ -153,9 +153,11 @@ def _run(
 
             app = App.of(config)
             pipeline = app.pipeline(pipeline_file)
+            app = app.named_after(pipeline)
+            config = app.config
         if not any(sink.type == "print" for sink in pipeline.sinks):
             process.release_stdout()  # a plugin may be one that prints
-        state = resources.enter_context(app.state(dry_run=dry_run))
+        state = resources.enter_context(app.state(pipeline, dry_run=dry_run))
         run = app.run(pipeline, state, count_in_spark=is_reported(config, metrics_file))
         if early is not None and not run.connectors <= early.connectors:
             early.stop()  # a plugin wants one without the file saying so

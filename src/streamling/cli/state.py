@@ -38,7 +38,8 @@ def state() -> None:
     """Look at, save or forget what a pipeline remembers between runs.
 
     The state holds how far every source has come. It lies in the backend that the configuration names (state.db in the
-    working directory by default), in the namespace `application_id`. Name the configuration as for `run`.
+    working directory by default), under the name of the pipeline: `application_id`, else the file's own. Name file and
+    configuration as for `run`; without a file it is the state of ./pipeline.yaml.
 
     \b
     Examples:
@@ -158,13 +159,15 @@ class _Remembered:
 @contextmanager
 def _opened(pipeline_file: str | None, config_name: str | None, node: str | None) -> Iterator[_Remembered]:
     from streamling.app import App
-    from streamling.state import find_state
+    from streamling.pipeline.model import Pipeline
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "warn")
     app = App.load(config_name)
-    names = None if pipeline_file is None else _node_names(pipeline_file, app.config)
-    found = find_state(app.config)
+    file = _read_file(pipeline_file, app.config)
+    app = app.named_after(Pipeline((), file.path, file.name))
+    names = None if pipeline_file is None else file.names
+    found = _find(app, file.names)
     if found is None:
         yield _Remembered(app, None, node, ())
         return
@@ -175,31 +178,59 @@ def _opened(pipeline_file: str | None, config_name: str | None, node: str | None
         yield _Remembered(app, backend, node, entries)
 
 
-def _node_names(pipeline_file: str, config: AppConfig) -> frozenset[str] | None:
-    """The names of the nodes in the file, without importing the plugins that check or rewrite it; None when a
-    preprocessor decides which nodes there are."""
+def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
+    """The state of the pipeline, also when it was written before the pipeline had an identity of its own."""
+    from streamling.state import find_former, find_state
+    from streamling.state.keys import owner
+
+    found = find_state(app.config)
+    if not app.is_named_after_file or (found is not None and found.items()):
+        return found
+    known = names or frozenset()
+    former = find_former(app.config, lambda key: not known or owner(key, known) in known)
+    if former is not None and found is not None:
+        found.close()
+    return former or found
+
+
+@dataclass(frozen=True)
+class _File:
+    """What a pipeline file says about its state."""
+
+    path: str
+    name: str = ""
+    #: its nodes; None when a preprocessor decides which there are, or when there is no file
+    names: frozenset[str] | None = None
+
+
+def _read_file(pipeline_file: str | None, config: AppConfig) -> _File:
+    """The file, without importing the plugins that check or rewrite it. One that was not asked for may be missing."""
     from streamling.errors import InvalidPipeline, Problem
     from streamling.pipeline.model import NodeKind
     from streamling.pipeline.yaml import load_yaml
 
-    if config.plugin.preprocessor_ids:
-        return None
+    path = pipeline_file or str(config.pipeline_definition_location)
     try:
-        document = load_yaml(Path(pipeline_file).read_bytes(), pipeline_file)
+        document = load_yaml(Path(path).read_bytes(), path)
     except OSError as error:
+        if pipeline_file is None:
+            return _File(path)
         message = f"the pipeline file cannot be read: {error.strerror or error}"
-        raise InvalidPipeline([Problem(message, pipeline_file, remedy="check the path")]) from None
+        raise InvalidPipeline([Problem(message, path, remedy="check the path")]) from None
     if document.problems:
         raise InvalidPipeline(list(document.problems))
     data = document.data if isinstance(document.data, dict) else {}
+    name = data["name"].strip() if isinstance(data.get("name"), str) else ""
+    if config.plugin.preprocessor_ids:
+        return _File(path, name)
     sections = [data.get(kind.section) for kind in NodeKind]
-    names = {str(name) for section in sections if isinstance(section, dict) for name in section}
-    attached = {f"{name}.{id}" for name in names for id in config.plugin.side_output_ids}
-    return frozenset(names | attached)
+    nodes = {str(node) for section in sections if isinstance(section, dict) for node in section}
+    attached = {f"{node}.{id}" for node in nodes for id in config.plugin.side_output_ids}
+    return _File(path, name, frozenset(nodes | attached))
 
 
 def _entries(items: Mapping[str, Any], names: frozenset[str] | None) -> Iterator[_Entry]:
-    from streamling.engine.description import owner
+    from streamling.state.keys import owner
 
     for key, value in items.items():
         node = owner(key, names or frozenset())

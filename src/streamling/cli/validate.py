@@ -76,7 +76,7 @@ def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, 
 
     app = App.load(config_name)
     pipeline = app.pipeline(pipeline_file)
-    with app.state(dry_run=True) as state:
+    with app.state(pipeline, dry_run=True) as state:
         run = app.run(pipeline, state)
         app.check_without_spark(run)
         if not static and run.needs_spark:

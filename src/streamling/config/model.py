@@ -13,6 +13,7 @@ from typing import Self
 from pydantic import Field, SecretStr, model_validator
 
 from streamling.config import sections, values
+from streamling.pipeline.identity import FORMER_DEFAULT
 
 
 def default_cache_dir(env: Mapping[str, str]) -> Path:
@@ -27,7 +28,10 @@ class AppConfig(sections.Section):
     """The application's configuration. Made by `load_config`; ``AppConfig()`` holds the defaults."""
 
     application_id: str = Field(
-        default="local_app_v1", min_length=1, description="Name of this pipeline in the state and in metrics."
+        default=FORMER_DEFAULT,
+        min_length=1,
+        description="Name of this pipeline in the state, in consumer groups and in metrics.",
+        json_schema_extra={"shown_default": "`name` of the pipeline file, else its path without the ending"},
     )
     log_format: values.LogFormat = Field(default="text", description="Log lines for people or for machines.")
     log_level: str = Field(

@@ -10,6 +10,7 @@ terminal epoch can run) → ``close``.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from streamling.engine.table_gate import TableGate
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 #: seconds between two looks at whether the tables that rows ask are filled
 GATE_CHECK = 0.05
@@ -231,6 +234,7 @@ class PulledFlow(Flow):
     def _flow(self) -> None:
         while self._held_back and not self._paused.is_set():
             self._idle(GATE_CHECK)
+        restored = self._position
         while not self._paused.is_set():
             step = self._ask(lambda: self._source.read(self._position))
             if isinstance(step, SourceBatch):
@@ -246,6 +250,13 @@ class PulledFlow(Flow):
                 self._wait(step.seconds)
             elif isinstance(step, End):
                 self._notice_caught_up(True)
+                if restored and self._position is restored:
+                    log.info(
+                        "%s: nothing new; an earlier run has read everything that is there. 'streamling state reset "
+                        "--node %s' makes it start over",
+                        self.node,
+                        self.node.name,
+                    )
                 self._on_end(self.name)
                 break
         while not self._closed.is_set():

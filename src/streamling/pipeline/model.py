@@ -77,6 +77,8 @@ class Pipeline:
 
     nodes: tuple[Node, ...]
     file: str = ""
+    #: what the file calls itself
+    name: str = ""
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)

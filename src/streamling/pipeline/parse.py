@@ -110,12 +110,17 @@ def parse_pipeline(
     problems += [problem for node in nodes for problem in label_problems(node)]
     if rules.job_mode:
         problems += job_problems(nodes, registry)
-    pipeline = with_known_keys(Pipeline(tuple(nodes), file))
+    pipeline = with_known_keys(Pipeline(tuple(nodes), file, _name(document)))
     add_secrets(secret for node in nodes for secret in secrets_in(node.options))
     problems += keyless(pipeline, rules.enforce_primary_keys) if not problems else []
     if problems:
         raise InvalidPipeline(_in_file_order(problems))
     return pipeline
+
+
+def _name(document: Document) -> str:
+    name = document.data.get("name") if isinstance(document.data, dict) else None
+    return name.strip() if isinstance(name, str) else ""
 
 
 def _preprocess(text: str | bytes, preprocessors: Sequence[Preprocessor], file: str) -> Document:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from streamling.config import AppConfig
+from streamling.pipeline.identity import FORMER_DEFAULT
 from streamling.state.backend import StateBackend
 
-__all__ = ["StateBackend", "find_state", "open_state"]
+__all__ = ["StateBackend", "find_former", "find_state", "open_state", "take_over_former"]
 
 
 def find_state(config: AppConfig) -> StateBackend | None:
@@ -39,3 +42,28 @@ def open_state(config: AppConfig) -> StateBackend:
     from streamling.state.memory import MemoryState
 
     return MemoryState()
+
+
+def find_former(config: AppConfig, belongs: Callable[[str], bool]) -> StateBackend | None:
+    """The entries that a pipeline wrote before it had an identity of its own, if there are any under keys that
+    ``belongs`` accepts and none under the identity of ``config``."""
+    if config.application_id == FORMER_DEFAULT or config.state_backend.backend_type == "InMemory":
+        return None
+    former = find_state(config.model_copy(update={"application_id": FORMER_DEFAULT}))
+    if former is not None and not any(map(belongs, former.items())):
+        former.close()
+        return None
+    return former
+
+
+def take_over_former(state: StateBackend, config: AppConfig, belongs: Callable[[str], bool]) -> int:
+    """Move the entries of `find_former` into ``state``, which is that of ``config`` and has none yet; how many there
+    were. A crash in between leaves them in both places, and the next start goes by the new one."""
+    former = None if state.items() else find_former(config, belongs)
+    if former is None:
+        return 0
+    with former:
+        entries = {key: value for key, value in former.items().items() if belongs(key)}
+        state.put_many(entries)
+        former.put_many(dict.fromkeys(entries))
+    return len(entries)
