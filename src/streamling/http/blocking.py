@@ -5,6 +5,7 @@ An answer has a total time and a longest length, and is never asked for from ano
 
 from __future__ import annotations
 
+import io
 import socket
 import threading
 import time
@@ -13,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import IO, Any, Final
 
 from streamling.errors import StreamlingError
@@ -22,6 +23,8 @@ from streamling.http.request import BadAddress, origin_of
 
 #: what is read of an answer that says no
 _MOST_OF_AN_ERROR: Final = 65536
+#: what an answer may have beside its body: headers, the lengths of chunks, trailers
+_MOST_BESIDE_THE_BODY: Final = 65536
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ def ask(
     within the same origin may be followed."""
     request = urllib.request.Request(url, data, dict(headers))
     with _deadline(seconds) as sockets:
+        sockets.most_bytes = most_bytes + _MOST_BESIDE_THE_BODY
         opener = urllib.request.build_opener(_Http(sockets), _Https(sockets), _Redirects(sockets, follow=redirects))
         try:
             with opener.open(request, timeout=seconds) as answer:
@@ -115,6 +119,8 @@ class _Sockets:
         self._open: list[socket.socket] = []
         self._lock = threading.Lock()
         self.expired = False
+        #: longest answer, everything included: Python reads trailers without end
+        self.most_bytes = _MOST_BESIDE_THE_BODY
 
     def add(self, connected: socket.socket) -> None:
         with self._lock:
@@ -186,4 +192,39 @@ def _watched(kind: type[HTTPConnection], sockets: _Sockets) -> Any:
             super().__init__(*arguments, **options)
             self._create_connection = connected
 
+        def response_class(self, connected: socket.socket, **options: Any) -> HTTPResponse:
+            return HTTPResponse(_Bounded(connected, sockets.most_bytes), **options)  # type: ignore[arg-type]
+
     return Watched
+
+
+class _Bounded:
+    """A socket as an answer reads it, up to a number of bytes."""
+
+    def __init__(self, connected: socket.socket, most_bytes: int) -> None:
+        self._socket = connected
+        self._most_bytes = most_bytes
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        assert mode == "rb"
+        return io.BufferedReader(_BoundedBytes(self._socket.makefile("rb", buffering=0), self._most_bytes))
+
+
+class _BoundedBytes(io.RawIOBase):
+    def __init__(self, stream: Any, most: int) -> None:
+        self._stream = stream
+        self._left = most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        count: int | None = self._stream.readinto(buffer)
+        self._left -= count or 0
+        if self._left < 0:
+            raise TooLong
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
