@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from streamling.plugins.registry import Registry
 from streamling.state import StateBackend, open_state, take_over_former
 from streamling.state.keys import owner
 from streamling.state.memory import MemoryState
+from streamling.state.ownership import owned
 
 log = logging.getLogger(__name__)
 
@@ -109,14 +110,19 @@ class App:
 
     @contextmanager
     def state(self, pipeline: Pipeline, *, dry_run: bool = False) -> Iterator[StateBackend]:
-        """The state of ``pipeline``; under a dry run one that nothing is written to."""
-        backend = MemoryState() if dry_run else open_state(self.config)
-        try:
-            if not dry_run and self.is_named_after_file:
+        """The state of ``pipeline``, which no other process may write meanwhile; under a dry run one that nothing is
+        written to."""
+        if dry_run:
+            yield MemoryState()
+            return
+        sqlite = self.config.state_backend.sqlite if self.config.state_backend.backend_type == "Sqlite" else None
+        with (
+            owned(sqlite.database_path, self.config.application_id) if sqlite is not None else nullcontext(),
+            open_state(self.config) as backend,
+        ):
+            if self.is_named_after_file:
                 self._take_over_former(backend, pipeline)
             yield backend
-        finally:
-            backend.close()
 
     def _take_over_former(self, backend: StateBackend, pipeline: Pipeline) -> None:
         names = frozenset(node.name for node in pipeline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from streamling.state.ownership import owned
 from streamling.state.sqlite import SqliteState
 from tests.cli.conftest import PIPELINE, Project, Result, clean_environment, command_line
 
@@ -91,6 +93,15 @@ def test_a_state_that_was_written_under_the_former_default_is_taken_over(finishe
     assert list(_stored(project)) == ["orders:bounded_progress"]
     with SqliteState("local_app_v1", project.folder / "state.db") as state:
         assert list(state.items()) == ["other:bounded_progress"]
+
+
+def test_one_process_at_a_time_has_the_state(finished):
+    project, _ = finished
+    with owned(project.folder / "state.db", "pipeline"):
+        result = project.command("pipeline.yaml")
+    assert (result.code, result.out) == (1, "")
+    assert f"the state of 'pipeline' in {project.folder}/state.db is in use by process {os.getpid()} (" in result.err
+    assert "stop that one first" in result.err
 
 
 # ── without running ──────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,74 @@
+"""One process at a time on the state of a pipeline that lies in a file.
+
+Two processes would deliver every row twice, and the slower one would store its older position over the newer one. The
+lock is the operating system's, so it ends with the process however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamling.errors import StreamlingError
+
+
+@contextmanager
+def owned(database: Path, identity: str) -> Iterator[None]:
+    """Be the only process that writes the entries of ``identity`` in ``database`` while the block runs."""
+    path = database.with_name(f"{database.name}-{re.sub(r'[^A-Za-z0-9._-]', '_', identity)}.lock")
+    file = _locked(path, database, identity)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is still locked: nobody else can have taken it
+        os.close(file)
+
+
+def _locked(path: Path, database: Path, identity: str) -> int:
+    while True:
+        file = _opened(path)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(path, file):  # its last owner may have removed it a moment ago
+                os.truncate(file, 0)
+                os.write(file, _who().encode())
+                return file
+        except BlockingIOError:
+            owner = os.pread(file, 1000, 0).decode(errors="replace") or "another process"
+            os.close(file)
+            raise StreamlingError.user(
+                f"the state of '{identity}' in {database} is in use by {owner}",
+                remedy="stop that one first; two pipelines on one state need an application_id each",
+            ) from None
+        except OSError:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _opened(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StreamlingError.user(
+            f"the state cannot be locked: {path}: {error.strerror}",
+            remedy="make the folder of state_backend.sqlite.database_path writable, or choose another one",
+        ) from error
+
+
+def _is_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _who() -> str:
+    words = [os.path.basename(sys.argv[0]), *sys.argv[1:]] if sys.argv else ["streamling"]
+    return f"process {os.getpid()} ({' '.join(words)[:200]})"
