@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -115,14 +115,17 @@ class App:
         if dry_run:
             yield MemoryState()
             return
-        sqlite = self.config.state_backend.sqlite if self.config.state_backend.backend_type == "Sqlite" else None
-        with (
-            owned(sqlite.database_path, self.config.application_id) if sqlite is not None else nullcontext(),
-            open_state(self.config) as backend,
-        ):
+        with self.owned_state(), open_state(self.config) as backend:
             if self.is_named_after_file:
                 self._take_over_former(backend, pipeline)
             yield backend
+
+    def owned_state(self) -> AbstractContextManager[None]:
+        """Keeps other processes from writing the state of the pipeline, where only one may."""
+        settings = self.config.state_backend
+        if settings.backend_type != "Sqlite" or settings.sqlite is None:
+            return nullcontext()
+        return owned(settings.sqlite.database_path, self.config.application_id)
 
     def _take_over_former(self, backend: StateBackend, pipeline: Pipeline) -> None:
         names = frozenset(node.name for node in pipeline)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from streamling.state.ownership import owned
 from streamling.state.sqlite import SqliteState
 
 
@@ -131,3 +132,50 @@ def test_a_state_of_the_former_default_is_found(project):
         state.put_many({"orders:bounded_progress": 1, "other:bounded_progress": 2})
     result = project.call("state", "show", "pipeline.yaml", "--json")
     assert {row["key"]: row["value"] for row in json.loads(result.out)}["orders:bounded_progress"] == 1
+
+
+def test_import_restores_what_export_wrote(remembered):
+    before = _entries(remembered)
+    remembered.write("backup.json", remembered.call("state", "export").out)
+    remembered.call("state", "reset", "--yes")
+    result = remembered.call("state", "import", "backup.json")
+    assert (result.code, result.err) == (0, "stored 2 entries of pipeline\n")
+    assert _entries(remembered) == before
+
+
+def test_import_of_one_node_into_another_pipeline(remembered):
+    remembered.write("backup.json", remembered.call("state", "export").out)
+    remembered.write("fresh.yaml", (remembered.folder / "pipeline.yaml").read_text())
+    result = remembered.call("state", "import", "backup.json", "fresh.yaml", "--node", "orders")
+    assert (result.code, result.err) == (0, "stored 1 entry of fresh\n")
+    with SqliteState("fresh", remembered.folder / "state.db") as state:
+        assert list(state.items()) == ["orders:bounded_progress"]
+
+
+def test_import_does_not_replace_entries_without_being_told_to(remembered):
+    remembered.write("backup.json", remembered.call("state", "export").out)
+    assert "add --yes" in remembered.call("state", "import", "backup.json").err
+    assert remembered.call("state", "import", "backup.json", "--yes").code == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"entries": 7}', '{"entries": {}}'])
+def test_import_of_something_else_is_an_error(remembered, text):
+    remembered.write("backup.json", text)
+    result = remembered.call("state", "import", "backup.json")
+    assert result.code == 1
+    assert result.err.startswith("error: backup.json ")
+
+
+@pytest.mark.parametrize("command", [("reset", "--yes"), ("import", "backup.json", "--yes")], ids=" ".join)
+def test_the_state_of_a_running_pipeline_is_not_changed(remembered, command):
+    remembered.write("backup.json", remembered.call("state", "export").out)
+    with owned(remembered.folder / "state.db", "pipeline"):
+        result = remembered.call("state", *command)
+    assert result.code == 1
+    assert "is in use by process" in result.err
+    assert len(_entries(remembered)) == 2
+
+
+def test_settings_may_come_from_a_file(remembered):
+    remembered.write("a.env", "STREAMLING__APPLICATION_ID=another\n")
+    assert remembered.call("state", "show", "--env-file", "a.env").err.startswith("1 entry of another (")

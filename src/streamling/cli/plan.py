@@ -11,7 +11,14 @@ import click
 
 from streamling.cli.canvas import Canvas, canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
-from streamling.cli.options import EXIT_CODES, config_option, debug_option, json_option, pipeline_argument
+from streamling.cli.options import (
+    EXIT_CODES,
+    config_option,
+    debug_option,
+    env_file_option,
+    json_option,
+    pipeline_argument,
+)
 from streamling.streams import stdout_for_data
 
 if TYPE_CHECKING:
@@ -28,6 +35,7 @@ _TOLD_ELSEWHERE = frozenset(
 @click.command(epilog=EXIT_CODES)
 @pipeline_argument
 @config_option
+@env_file_option
 @click.option(
     "--spark", "with_spark", is_flag=True, help="Add Spark's physical plan of every SQL segment (starts a JVM)."
 )

@@ -1,4 +1,4 @@
-"""`state show|export|reset`: what a pipeline remembers between runs."""
+"""`state show|export|import|reset`: what a pipeline remembers between runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -20,6 +20,7 @@ from streamling.cli.options import (
     Suggesting,
     config_option,
     debug_option,
+    env_file_option,
     json_option,
     pipeline_argument,
 )
@@ -35,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group(cls=Suggesting, epilog=EXIT_CODES)
 def state() -> None:
-    """Look at, save or forget what a pipeline remembers between runs.
+    """Look at, save, restore or forget what a pipeline remembers between runs.
 
     The state holds how far every source has come. It lies in the backend that the configuration names (state.db in the
     working directory by default), under the name of the pipeline: `application_id`, else the file's own. Name file and
@@ -45,6 +46,7 @@ def state() -> None:
     Examples:
       streamling state show
       streamling state export --config production > backup.json
+      streamling state import backup.json
       streamling state reset --node orders
     """
 
@@ -56,6 +58,7 @@ def _node_option(function: F) -> F:
 @state.command(epilog=EXIT_CODES)
 @pipeline_argument
 @config_option
+@env_file_option
 @_node_option
 @json_option("A list of objects with node, key and value instead of the table.")
 @debug_option
@@ -81,6 +84,7 @@ def show(pipeline_file: str | None, config_name: str | None, node: str | None, a
 @state.command(epilog=EXIT_CODES)
 @pipeline_argument
 @config_option
+@env_file_option
 @_node_option
 @debug_option
 def export(pipeline_file: str | None, config_name: str | None, node: str | None, debug: bool) -> int:
@@ -100,6 +104,7 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
 @state.command(epilog=EXIT_CODES)
 @pipeline_argument
 @config_option
+@env_file_option
 @_node_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @debug_option
@@ -125,9 +130,67 @@ def reset(pipeline_file: str | None, config_name: str | None, node: str | None, 
                 click.echo("nothing was forgotten", err=True)
                 return ExitCode.FAILED
         assert remembered.backend is not None
-        remembered.backend.put_many({entry.key: None for entry in remembered.entries})
+        with remembered.app.owned_state():
+            remembered.backend.put_many({entry.key: None for entry in remembered.entries})
         click.echo(f"forgot {count} {remembered.whose}", err=True)
     return ExitCode.OK
+
+
+@state.command("import", epilog=EXIT_CODES)
+@click.argument("backup", type=click.File("r", encoding="utf-8"))
+@pipeline_argument
+@config_option
+@env_file_option
+@_node_option
+@click.option("--yes", is_flag=True, help="Do not ask before entries that are there are replaced.")
+@debug_option
+def import_(
+    backup: TextIO, pipeline_file: str | None, config_name: str | None, node: str | None, yes: bool, debug: bool
+) -> int:
+    """Store the entries of BACKUP, a file that `state export` wrote, or - for stdin.
+
+    Entries under the same keys are replaced, others stay. Stop the pipeline first. The entries may come from another
+    pipeline, and from another backend.
+
+    \b
+    Examples:
+      streamling state import backup.json
+      streamling state export --config old | streamling state import - --config new --yes
+    """
+    from streamling.state import open_state
+
+    entries = _backup_entries(backup, node)
+    with _opened(pipeline_file, config_name, None) as remembered:
+        replaced = [entry for entry in remembered.entries if entry.key in entries]
+        app = remembered.app
+    if replaced and not yes:
+        if not sys.stdin.isatty() or backup.name == "<stdin>":
+            raise click.UsageError("there is nobody to ask whether to replace entries; add --yes")
+        if not click.confirm(f"Replace {_counted(tuple(replaced))} {remembered.whose}?", err=True):
+            click.echo("nothing was stored", err=True)
+            return ExitCode.FAILED
+    with app.owned_state(), open_state(app.config) as backend:
+        backend.put_many(entries)
+    count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+    click.echo(f"stored {count} {remembered.whose}", err=True)
+    return ExitCode.OK
+
+
+def _backup_entries(backup: TextIO, node: str | None) -> dict[str, Any]:
+    from streamling.errors import StreamlingError
+    from streamling.state.keys import owner
+
+    try:
+        saved = json.load(backup)
+        entries = saved["entries"]
+        entries = {str(key): value for key, value in entries.items() if node is None or owner(str(key)) == node}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise StreamlingError.user(
+            f"{backup.name} is not a backup of a state", remedy="use a file that 'streamling state export' wrote"
+        ) from None
+    if not entries:
+        raise StreamlingError.user(f"{backup.name} has no entries" + (f" of node '{node}'" if node else ""))
+    return entries
 
 
 # ── what is there ────────────────────────────────────────────────────────────────────────────────────────────

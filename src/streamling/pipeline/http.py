@@ -74,7 +74,7 @@ def secret_key(secret_name: str) -> str:
 
 
 def resolve_secret(options: HttpCall, config: HttpSecrets) -> tuple[str, SecretStr] | None:
-    """The header that ``secret_name`` stands for; None when the node has none. Not called in a dry run."""
+    """The header that ``secret_name`` stands for; None when the node has none."""
     if options.secret_name is None:
         return None
     key = secret_key(options.secret_name)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from pydantic import Field
 
-from streamling.pipeline.http import HttpCall
+from streamling.pipeline.http import HttpCall, resolve_secret
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.pipeline.scalars import redact_url
 from streamling.plugins.in_flight import InFlight
 from streamling.plugins.operators import Sink
+
+if TYPE_CHECKING:
+    from streamling.plugins.context import NodeContext
 
 
 class WebhookSinkOptions(HttpCall, Parallel, Rebatched, SinkOptions):
@@ -31,6 +34,10 @@ class WebhookSink(Sink[WebhookSinkOptions]):
 
     Options = WebhookSinkOptions
     distributable = True
+
+    def __init__(self, context: NodeContext[WebhookSinkOptions]) -> None:
+        super().__init__(context)
+        resolve_secret(context.options, context.config)  # a secret that is not configured is found by `validate`
 
     def labels(self) -> Mapping[str, str]:
         return {"url": redact_url(self.options.url)}

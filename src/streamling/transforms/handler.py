@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from streamling.errors import BadRow, StreamlingError
-from streamling.pipeline.http import HttpCall
+from streamling.pipeline.http import HttpCall, resolve_secret
 from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
 from streamling.pipeline.scalars import PrimaryKey, redact_url
 from streamling.pipeline.typenames import TypeName, parse_type
@@ -22,6 +22,7 @@ from streamling.plugins.rejects import sift
 if TYPE_CHECKING:
     from streamling.http.endpoint import Refusal
     from streamling.http.payload import Body
+    from streamling.plugins.context import NodeContext
 
     #: a request and what came back: the text of the answer, or that its rows are refused
     Answered = tuple[Body, bytes | Refusal | None]
@@ -40,6 +41,10 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
     """A batch is one or more requests; its answers together are the batch that goes on."""
 
     Options = HandlerTransformOptions
+
+    def __init__(self, context: NodeContext[HandlerTransformOptions]) -> None:
+        super().__init__(context)
+        resolve_secret(context.options, context.config)  # a secret that is not configured is found by `validate`
 
     def labels(self) -> Mapping[str, str]:
         return {"url": redact_url(self.options.url)}
