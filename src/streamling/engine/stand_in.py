@@ -16,9 +16,10 @@ from typing import Any, Final
 
 _HOST: Final = "127.0.0.1"
 _SCHEMA_ID: Final = 1
-#: numbers of requests in Kafka's protocol, and the one version of each that is spoken here: the last of the plain ones
+#: numbers of requests in Kafka's protocol, and the one version of each that is spoken here: the first that knows
+#: isolation levels, as sources ask for committed messages only
 _FETCH, _LIST_OFFSETS, _METADATA, _API_VERSIONS = 1, 2, 3, 18
-_VERSIONS: Final = {_FETCH: 4, _LIST_OFFSETS: 1, _METADATA: 4, _API_VERSIONS: 0}
+_VERSIONS: Final = {_FETCH: 4, _LIST_OFFSETS: 2, _METADATA: 4, _API_VERSIONS: 0}
 _UNSUPPORTED_VERSION: Final = 35
 _EARLIEST: Final = -2
 #: seconds that a reader who has all messages waits for more
@@ -121,7 +122,7 @@ def _metadata(topic: str, port: int) -> bytes:
 
 
 def _offsets(topic: str, offset: int) -> bytes:
-    return _array(_text(topic) + _array(struct.pack(">ihqq", 0, 0, -1, offset)))
+    return struct.pack(">i", 0) + _array(_text(topic) + _array(struct.pack(">ihqq", 0, 0, -1, offset)))
 
 
 def _fetched(topic: str, end: int, records: bytes) -> bytes:
