@@ -21,6 +21,7 @@ _ESCAPE = re.compile(
 )
 _HEX_GROUPS, _LETTER, _BACKSLASHES, _DECIMAL, _NAME = (1, 2, 3, 6, 8), 4, 5, 7, 9
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+_AMPERSAND = "&amp;"
 #: escapes inside escapes inside escapes
 _DEPTH = 4
 
@@ -59,10 +60,12 @@ def _decoded(text: str, spans: list[tuple[int, int]] | None) -> tuple[str, list[
     moved: list[tuple[int, int]] = []
     done = 0
     for match in _ESCAPE.finditer(text):
+        start, end = match.span()
         meant = _meaning(match)
+        if meant is None and match[0].startswith(_AMPERSAND):  # what follows only looks like the name of a character
+            meant, end = "&", start + len(_AMPERSAND)
         if meant is None:
             continue
-        start, end = match.span()
         pieces += (text[done:start], meant)
         moved += spans[done:start] if spans is not None else [(at, at + 1) for at in range(done, start)]
         whole = (start, end) if spans is None else (spans[start][0], spans[end - 1][1])

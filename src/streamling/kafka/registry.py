@@ -18,6 +18,8 @@ from streamling.http.failures import TooLong
 #: for a whole answer
 _SECONDS = 10.0
 _MOST_BYTES = 16 << 20
+#: of objects and arrays inside each other in the JSON of a schema
+_MOST_LEVELS = 200
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 #: versions of a subject that are fetched ahead, the newest ones, and how many at a time
 _VERSIONS_AHEAD = 32
@@ -182,12 +184,28 @@ def _registered(id: int, answer: dict[str, Any]) -> RegisteredSchema:
             f"the schema with id {id} refers to other subjects", remedy="register it with everything written out"
         )
     try:
-        return RegisteredSchema(id, json.loads(answer["schema"]))
+        schema = json.loads(answer["schema"])
+        if _is_deep(schema):
+            raise RecursionError
+        return RegisteredSchema(id, schema)
     except RecursionError:
-        raise StreamlingError.user(f"the schema with id {id} is nested too deeply") from None
+        raise StreamlingError.user(
+            f"the schema with id {id} is nested too deeply", remedy=f"use at most {_MOST_LEVELS} levels"
+        ) from None
     except ValueError:
         # a primitive's name may come without quotes
         return RegisteredSchema(id, answer["schema"])
+
+
+def _is_deep(schema: Any) -> bool:
+    """Whether a schema has more levels than everything that walks through it can take."""
+    level = [schema]
+    for _ in range(_MOST_LEVELS):
+        inner = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [part for parts in inner for part in parts]
+        if not level:
+            return False
+    return True
 
 
 def _said(reply: HttpReply) -> str:

@@ -115,7 +115,8 @@ class Operator(ABC, Generic[OptionsT]):
 
 @dataclass(frozen=True)
 class SparkRead:
-    """Rows that Spark reads by itself: a recipe instead of data."""
+    """Rows that Spark reads by itself: a recipe instead of data. It is followed before the source is asked for its next
+    batch, and not after that."""
 
     frame: Callable[[SparkSession], DataFrame]
 
