@@ -187,8 +187,8 @@ class SourceContract(OperatorContract):
         return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
 
     def _read_through(self, position: Position, count: int) -> list[tuple[Position, pa.Table]]:
-        """What a new instance reads that finds ``position`` in the state backend: batches, each with the position before
-        it. The rows of a batch are only good until the next call, as for the engine."""
+        """What a new instance reads that finds ``position`` in the state backend: batches, each with the position
+        before it. The rows of a batch are only good until the next call, as for the engine."""
         bench = self.bench()
         bench.state.put_many(position)
         source = bench.prepare()._sources[NAME]
