@@ -257,7 +257,9 @@ class _Understanding:
             name = self._variable()
             value = f"transform_values({{0}}, (_key, {name}) -> {item.value.replace('{0}', name)})"
         bad = self._bad_item(item, "map_values({0})")
-        bad = _BAD_TEXT if bad in (None, _BAD_TEXT) else f"{_BAD_TEXT} OR {bad}"  # keys are texts
+        if bad != _BAD_TEXT:  # where values are texts too, both are looked at together; bytes among them are no text
+            keys = _BAD_TEXT.replace("{0}", "map_keys({0})")
+            bad = keys if bad is None else f"{keys} OR {bad}"
         return _Type({**schema, "values": item.schema}, pa.map_(pa.string(), item.arrow), value, bad=bad)
 
     def _bad_item(self, item: _Type, items: str) -> str | None:
