@@ -31,7 +31,13 @@ def runtime(cache_dir: Path) -> Iterator[object]:
         patch.setenv(CANARY, CANARY_VALUE)
         # functions of the tests run in workers, which do not look into the working directory
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-        started = SparkRuntime.start(master="local[2]", cache_dir=cache_dir, connectors=frozenset({"avro", "kafka"}))
+        started = SparkRuntime.start(
+            master="local[2]",
+            # thousands of sessions and statements go through this one JVM, and its parser forgets none of them
+            conf={"spark.driver.memory": "2g"},
+            cache_dir=cache_dir,
+            connectors=frozenset({"avro", "kafka"}),
+        )
     yield started
     started.stop()
 
