@@ -283,13 +283,12 @@ def _read_file(pipeline_file: str | None, config: AppConfig) -> _File:
     if document.problems:
         raise InvalidPipeline(list(document.problems))
     data = document.data if isinstance(document.data, dict) else {}
-    name = data["name"].strip() if isinstance(data.get("name"), str) else ""
     if config.plugin.preprocessor_ids:
-        return _File(path, name)
+        return _File(path, document.name)
     sections = [data.get(kind.section) for kind in NodeKind]
     nodes = {str(node) for section in sections if isinstance(section, dict) for node in section}
     attached = {f"{node}.{id}" for node in nodes for id in config.plugin.side_output_ids}
-    return _File(path, name, frozenset(nodes | attached))
+    return _File(path, document.name, frozenset(nodes | attached))
 
 
 def _entries(items: Mapping[str, Any], names: frozenset[str] | None) -> Iterator[_Entry]:

@@ -110,17 +110,12 @@ def parse_pipeline(
     problems += [problem for node in nodes for problem in label_problems(node)]
     if rules.job_mode:
         problems += job_problems(nodes, registry)
-    pipeline = with_known_keys(Pipeline(tuple(nodes), file, _name(document)))
+    pipeline = with_known_keys(Pipeline(tuple(nodes), file, document.name))
     add_secrets(secret for node in nodes for secret in secrets_in(node.options))
     problems += keyless(pipeline, rules.enforce_primary_keys) if not problems else []
     if problems:
         raise InvalidPipeline(_in_file_order(problems))
     return pipeline
-
-
-def _name(document: Document) -> str:
-    name = document.data.get("name") if isinstance(document.data, dict) else None
-    return name.strip() if isinstance(name, str) else ""
 
 
 def _preprocess(text: str | bytes, preprocessors: Sequence[Preprocessor], file: str) -> Document:

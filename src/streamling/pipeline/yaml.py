@@ -49,6 +49,12 @@ class Document:
     spots: Mapping[Path, Spot]
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """What a pipeline file calls itself; empty when it does not say."""
+        name = self.data.get("name") if isinstance(self.data, dict) else None
+        return name.strip() if isinstance(name, str) else ""
+
     def spot(self, path: Path) -> Spot:
         """The place of ``path``, or of what surrounds it."""
         while path and path not in self.spots:

@@ -11,6 +11,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from streamling.spark.sql_text import quoted
+
 #: limits of Spark's literals, by type; the upper one is excluded
 _LIMITS: Final = {
     pa.date32(): ("DATE '0001-01-01'", "DATE '+10000-01-01'"),
@@ -42,7 +44,7 @@ def _is_invalid(value: str, type_: pa.DataType, depth: int) -> str | None:
     if pa.types.is_string(type_):
         return f"NOT is_valid_utf8({value})"
     if pa.types.is_struct(type_):
-        return _any(_is_invalid(f"{value}.{_quoted(field.name)}", field.type, depth) for field in type_)
+        return _any(_is_invalid(f"{value}.{quoted(field.name)}", field.type, depth) for field in type_)
     if pa.types.is_map(type_):
         return _any(
             _exists(f"{function}({value})", part, depth)
@@ -59,7 +61,3 @@ def _exists(values: str, type_: pa.DataType, depth: int) -> str | None:
 def _any(conditions: Iterable[str | None]) -> str | None:
     known = [f"coalesce({condition}, false)" for condition in conditions if condition is not None]
     return f"({' OR '.join(known)})" if known else None
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
