@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -34,16 +33,6 @@ from streamling.plugins.side_outputs import LookupTable, SideOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-#: calls that one node of a chain adds to a batch's way down
-_CALLS_PER_NODE = 20
-
-
-def _make_room(nodes: int) -> None:
-    """A batch goes down a chain of nodes by calls inside each other. Between Python functions they take nothing of the
-    thread's stack: only Python's own limit (1 000) has to be higher for long chains."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + _CALLS_PER_NODE * nodes))
 
 
 @dataclass(frozen=True)
@@ -102,7 +91,6 @@ class Builder:
     _meters: dict[str, Meter] = field(default_factory=dict)
 
     def build(self) -> Parts:
-        _make_room(len(self.analysis.built))
         for built in self.analysis.built.values():
             if isinstance(built.operator, SideOutput):
                 self._add_side(built, built.operator)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ from streamling.plugins.registry import Registry
 from streamling.plugins.rejects import Rejects
 from streamling.plugins.shared import Shared
 from streamling.plugins.side_outputs import LookupTable, SideOutput
+from streamling.recursion import recursion_limit
 from streamling.spark.master import is_local
 from streamling.state.backend import StateBackend
 from streamling.telemetry.metrics import PIPELINE
@@ -49,6 +51,8 @@ log = logging.getLogger(__name__)
 
 #: part of the shutdown budget that is left for closing the state, the metrics and Spark
 _RESERVE_SECONDS = 2.0
+#: calls that one node of a chain adds on a batch's way down, and what everything else needs
+_CALLS_PER_NODE, _OTHER_CALLS = 20, 1000
 
 
 class PipelineRun:
@@ -72,6 +76,7 @@ class PipelineRun:
         self._registry = registry
         self._state = state
         self._clock = clock or RealClock()
+        self._deep_calls = ExitStack()
         self._count_in_spark = count_in_spark
         #: what the run has measured so far
         self.metrics = store_for(pipeline, config)
@@ -170,6 +175,7 @@ class PipelineRun:
     def start(self) -> None:
         """Open sinks and sources and let data flow; returns at once."""
         assert self.analysis is not None, "analyse first"
+        self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.built)))
         callbacks = Callbacks(
             on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
             on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
@@ -351,6 +357,7 @@ class PipelineRun:
                 late.append(lane.name)
         for step in self._parts.without_lane:
             self._close_step(step)
+        self._deep_calls.close()
         if late:
             self._failure = self._failure or StreamlingError(
                 f"still busy when shutdown_budget_secs ({self._config.shutdown_budget_secs:g} s) was used up: "
@@ -367,6 +374,7 @@ class PipelineRun:
         except StreamlingError:
             for step in opened:
                 self._close_step(step)
+            self._deep_calls.close()
             raise
 
     def _close_step(self, step: FrameSinkStep | SideStep) -> None:

@@ -28,6 +28,7 @@ from typing import Any, Final, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamling.types.json_depth import is_too_deep
 from streamling.types.wide import Layout, layout_of
 
 _Converter = Callable[[Any], Any]
@@ -59,10 +60,11 @@ class UnfitValue(ValueError):
 
 def parse_json(text: bytes | str) -> Any:
     """The value of a JSON text; fractions as `Decimal`, so that no digit is lost. Raises ValueError."""
+    text = text if isinstance(text, str) else text.decode()
+    if is_too_deep(text):
+        raise ValueError("it is nested too deeply")
     try:
-        return _DECODER.decode(text if isinstance(text, str) else text.decode())
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        return _DECODER.decode(text)
     except (json.JSONDecodeError, UnicodeDecodeError, _NoJson):
         raise
     except ValueError:

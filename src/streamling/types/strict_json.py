@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
+from streamling.types.json_depth import is_too_deep
+
 
 class Number(str):
     """A number as it is written."""
@@ -49,7 +51,10 @@ _DECODER = json.JSONDecoder(
 def parse_object(line: bytes) -> dict[str, Any] | str:
     """The object in a line, or what is wrong with it."""
     try:
-        row = _DECODER.decode(line.decode())
+        text = line.decode()
+        if is_too_deep(text):
+            return "is nested too deeply"
+        row = _DECODER.decode(text)
         if b"\\u" in line:
             written(row).encode()
     except UnicodeDecodeError:
@@ -60,8 +65,6 @@ def parse_object(line: bytes) -> dict[str, Any] | str:
         return str(refused)
     except ValueError as error:
         return f"is no JSON: {error}"
-    except RecursionError:
-        return "is nested too deeply"
     return row if isinstance(row, dict) else f"holds {_word(row)} where an object is expected"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.sql.kernels.rows import mapped
+from streamling.types.json_depth import is_too_deep
 
 
 class Number(str):
@@ -29,9 +30,11 @@ _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant
 
 def read(text: str) -> Any:
     """The value of JSON text; raises `NotJson`."""
+    if is_too_deep(text):
+        raise NotJson
     try:
         return _DECODER.decode(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise NotJson from None
 
 

@@ -1,0 +1,38 @@
+"""Python's recursion limit, raised for a while.
+
+Calls from Python to Python take nothing of a thread's stack, so deeply nested work only needs a higher limit. The limit
+belongs to the whole interpreter: it is the highest that anyone asks for at the moment, and the usual one again
+afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_lock = threading.Lock()
+_requested: list[int] = []
+_usual = sys.getrecursionlimit()
+
+
+@contextmanager
+def recursion_limit(calls: int) -> Iterator[None]:
+    """Allows at least ``calls`` nested calls, in all threads, until the context ends."""
+    global _usual
+    with _lock:
+        if not _requested:
+            _usual = sys.getrecursionlimit()
+        _requested.append(calls)
+        _apply()
+    try:
+        yield
+    finally:
+        with _lock:
+            _requested.remove(calls)
+            _apply()
+
+
+def _apply() -> None:
+    sys.setrecursionlimit(max([_usual, *_requested]))

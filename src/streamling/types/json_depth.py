@@ -1,0 +1,24 @@
+"""How deep JSON from outside may be nested.
+
+Python's parser stops at its recursion limit, which others may have raised; it would then use up the thread's stack.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+from typing import Final
+
+#: arrays and objects inside each other
+MOST_LEVELS: Final = 200
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_BRACKET: Final = re.compile(r"[\[\]{}]")
+_STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def is_too_deep(text: str) -> bool:
+    """Whether a JSON text has more than `MOST_LEVELS` levels. Counting brackets is enough for nearly all texts."""
+    if text.count("[") + text.count("{") <= MOST_LEVELS:
+        return False
+    brackets = _BRACKET.findall(_STRING.sub("", text))
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > MOST_LEVELS
