@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from streamling.config import AppConfig
+from streamling.engine.run import PipelineRun
+from streamling.errors import StreamlingError
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.registry import Registry
 from streamling.sources._file_storage import LocalStorage, is_hidden, is_wanted
+from streamling.state.memory import MemoryState
 
 
 def names(path: Path | str, format: str = "csv") -> list[str]:
@@ -93,3 +102,49 @@ def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
 
 def test_a_missing_folder_has_no_files(tmp_path: Path) -> None:
     assert names(tmp_path / "missing") == []
+
+
+def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").symlink_to("x.csv")
+    with pytest.raises(StreamlingError, match=r"x\.csv' cannot be listed") as raised:
+        names(tmp_path)
+    assert "Too many levels" in str(raised.value.__cause__)
+    assert "take it out of the folder" in (raised.value.remedy or "")
+
+
+# ── files and folders of another user ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def forbidden() -> Iterator[Path]:
+    """A folder with `secret.csv` and the folder `secrets`, which the effective user may not read."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        (root / "secret.csv").write_text("id\n1\n")
+        (root / "secrets").mkdir()
+        for path in (root / "secret.csv", root / "secrets"):
+            path.chmod(0)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)  # root may read everything
+        try:
+            yield root
+        finally:
+            os.seteuid(user)
+            (root / "secrets").chmod(0o700)
+
+
+def test_a_folder_that_may_not_be_listed_is_named(forbidden: Path) -> None:
+    with pytest.raises(StreamlingError, match=r"the folder '.*secrets' cannot be listed") as raised:
+        names(forbidden)
+    assert raised.value.remedy == "allow this user to read it"
+
+
+def test_a_file_that_may_not_be_read_is_named(forbidden: Path) -> None:
+    fields = {"type": "file", "path": str(forbidden / "secret.csv"), "format": "csv", "primary_key": "id"}
+    nodes = {"sources": {"rows": fields}, "sinks": {"out": {"type": "blackhole", "from": "rows"}}}
+    pipeline = parse_pipeline(json.dumps(nodes), registry=Registry.builtin())
+    run = PipelineRun(pipeline, config=AppConfig(), registry=Registry.builtin(), state=MemoryState())
+    with pytest.raises(StreamlingError, match=r"file source 'rows': .*secret\.csv' cannot be read \(allow this user"):
+        run.describe()

@@ -138,6 +138,12 @@ class LocalStorage:
                 cause=error,
                 remedy="allow this user to read it",
             ) from error
+        except OSError as error:  # a link that leads to itself, a file system that is gone
+            raise StreamlingError.user(
+                f"'{error.filename}' cannot be listed",
+                cause=error,
+                remedy="take it out of the folder, or check the file system",
+            ) from error
         files.sort(key=lambda file: file.path)
         return files
 
@@ -167,16 +173,17 @@ class LocalStorage:
         identity = os.stat(folder)
         if (inode := (identity.st_dev, identity.st_ino)) in above:
             return  # a symbolic link to a folder above
-        for entry in os.scandir(folder):
-            if is_hidden(entry.name):
-                continue
-            try:
-                if entry.is_dir():
-                    yield from self._walk(entry.path, above | {inode})
-                elif is_wanted(entry.name, self._format):
-                    yield self._file(entry.path, entry.stat())
-            except FileNotFoundError:  # gone meanwhile, or a link that leads nowhere
-                continue
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if is_hidden(entry.name):
+                    continue
+                try:
+                    if entry.is_dir():
+                        yield from self._walk(entry.path, above | {inode})
+                    elif is_wanted(entry.name, self._format):
+                        yield self._file(entry.path, entry.stat())
+                except FileNotFoundError:  # gone meanwhile, or a link that leads nowhere
+                    continue
 
     def _file(self, path: str, stat: os.stat_result) -> File:
         return File(path, path.lstrip("/"), stat.st_size, stat.st_mtime_ns, partitions_of(path, self.root))
