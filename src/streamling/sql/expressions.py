@@ -28,7 +28,7 @@ from streamling.sql.printing import Unprintable, check_emitted, spark_sql
 from streamling.sql.problems import SqlProblem
 from streamling.sql.syntax import check_syntax, plain
 from streamling.sql.text_coercion import coerce_text
-from streamling.sql.texts import as_text, special
+from streamling.sql.texts import as_text, is_binary, special
 from streamling.sql.wide import WideNumbers
 
 #: parts that are words of the syntax, not expressions
@@ -211,8 +211,10 @@ class Expressions:
         if isinstance(node, exp.Cast):
             return typenames.rewrite_cast(node, self.text, self.problems)
         if isinstance(node, exp.DPipe):
-            for side in (node.this, node.expression):
-                side.replace(as_text(side) if special(inference.type_of(side)) else side)
+            sides = (node.this, node.expression)
+            if not all(is_binary(inference.type_of(side)) for side in sides):
+                for side in sides:
+                    side.replace(as_text(side) if special(inference.type_of(side)) else side)
         if isinstance(node, exp.Literal):
             return literals.rewrite_number(node)
         return inference.annotate(node)

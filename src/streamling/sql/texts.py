@@ -21,12 +21,14 @@ _TIME = (
     f"date_format({{0}}, CASE WHEN {_FRACTION} = 0 THEN 'yyyy-MM-dd\\'T\\'HH:mm:ss' WHEN {_FRACTION} % 1000 = 0"
     " THEN 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS' ELSE 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS' END)"
 )
+#: Spark's cast does not look at the bytes
+_BYTES = "validate_utf8(CAST({0} AS STRING))"
 
 
 def as_text(value: exp.Expr, cast: str = "CAST") -> exp.Expr:
-    """``CAST(value AS STRING)`` with the result it has in DataFusion."""
+    """``CAST(value AS STRING)`` with the result it has in DataFusion. Only text that is not UTF-8 makes it fail."""
     template = special(type_of(value)) or cast + "({0} AS STRING)"
-    return fill(template, [value], pa.string())
+    return fill(f"try_{template}" if template == _BYTES and cast == "TRY_CAST" else template, [value], pa.string())
 
 
 def special(type_: pa.DataType | None) -> str | None:
@@ -35,4 +37,19 @@ def special(type_: pa.DataType | None) -> str | None:
         return _FLOATING
     if type_ is not None and pa.types.is_timestamp(type_):
         return f"concat({_TIME}, 'Z')" if type_.tz else _TIME
-    return None
+    if type_ is not None and pa.types.is_list(type_):
+        return _of_list(type_.value_type)
+    return _BYTES if is_binary(type_) else None
+
+
+def _of_list(element: pa.DataType) -> str | None:
+    """Nothing stands for NULL, where Spark writes null. Of structs and maps there is no text in DataFusion."""
+    if pa.types.is_struct(element) or pa.types.is_map(element) or is_binary(element):
+        return None
+    text = special(element) or "CAST({0} AS STRING)"
+    name = f"__t{text.count('->')}"
+    return f"concat('[', array_join(transform({{0}}, {name} -> {text.format(name)}), ', ', ''), ']')"
+
+
+def is_binary(type_: pa.DataType | None) -> bool:
+    return type_ is not None and bool(pa.types.is_binary(type_) or pa.types.is_fixed_size_binary(type_))

@@ -91,6 +91,11 @@ def _flatten(args: Args) -> exp.Expr:
     return fill(template, args, type_)
 
 
+def _cardinality(args: Args) -> exp.Expr:
+    nested = _dimensions(type_of(args[0])) > 1
+    return fill("CAST(cardinality({0}) AS BIGINT)", [_flatten(args)] if nested else args)
+
+
 def _zip(args: Args) -> exp.Expr:
     longest = "greatest(" + ", ".join(f"coalesce(size({{{place}}}), 0)" for place in range(len(args))) + ", 0)"
     fields = ", ".join(f"'{place + 1}', get({{{place}}}, __i - 1)" for place in range(len(args)))
@@ -229,9 +234,9 @@ FUNCTIONS = (
     Function(
         "cardinality",
         "list",
-        "CAST(cardinality({0}) AS BIGINT)",
-        "Number of elements of a list or map.",
-        "cardinality([1, 2]) = 2",
+        _cardinality,
+        "Number of elements of a list, of all lists inside it, or of a map.",
+        "cardinality([1, 2]) = 2\ncardinality([[1, 2], [3]]) = 3",
         _LONG,
     ),
     Function("flatten", "lists", _flatten, "Lists in a list as one list.", "flatten([[1, 2], [3]]) = [1, 2, 3]"),

@@ -8,7 +8,6 @@ from sqlglot import exp
 from streamling.sql import typenames
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, call, fill, like, literal_text
-from streamling.sql.texts import as_text
 
 _TEXT = pa.string()
 
@@ -30,17 +29,13 @@ def _struct(args: Args) -> exp.Expr:
     return call("named_struct", *named)
 
 
-def _cast(function: str, value: exp.Expr, spelled: str, type_: pa.DataType | None) -> exp.Expr:
-    return as_text(value, function) if spelled == "STRING" else fill(f"{function}({{0}} AS {spelled})", [value], type_)
-
-
 def _arrow_cast(function: str) -> Rewrite:
     def rewrite(args: Args) -> exp.Expr:
         name = literal_text(args[1])
         known = typenames.arrow_name(name) if name is not None else None
         if known is None:
             raise NotPossible(f"{args[1].sql()} is no type of Arrow that is known here", "such as 'Int64' or 'Utf8'")
-        return _cast(function, args[0], *known)
+        return typenames.converted(args[0], *known, function)
 
     return rewrite
 
@@ -51,7 +46,7 @@ def _cast_like(function: str) -> Rewrite:
         spelled = typenames.spelled(type_) if type_ is not None else None
         if spelled is None:
             raise NotPossible("the type of the second argument is not known here", f"write {function}(x AS type)")
-        return _cast(function, args[0], spelled, type_)
+        return typenames.converted(args[0], spelled, type_, function)
 
     return rewrite
 
