@@ -33,6 +33,10 @@ ROWS = pa.table(
         "tm": pa.array([0, 86_399_999_999, None], pa.time64("us")),
         "day": pa.array([0, 19_000, None], pa.date32()),
         "s": pa.array(["😀a 𝒳Y", "İıſ straße", None]),
+        "halves": pa.array([500_000, 250, None], pa.time64("us")),
+        "lines": pa.array(["a\rb", "a\nb\n", None]),
+        "digits": pa.array(["１", "x", None]),
+        "pattern": pa.array(["a.b", "a.b", None]),
         "utf8": pa.array(["żó".encode(), b"", None]),
         "bytes": pa.array([b"\xff", b"a", None]),
         "ll": pa.array([[[1, 2], None, [None]], [], None], pa.list_(pa.list_(pa.int64()))),
@@ -47,7 +51,7 @@ ROWS = pa.table(
     }
 )
 
-SAME_AS_DATAFUSION = """
+SAME_AS_DATAFUSION = r"""
 extract(year FROM ts) / 10
 date_part('year', ts) / 10
 st['a'] / 2
@@ -104,6 +108,33 @@ CAST(ll AS TEXT)
 CAST(lx AS TEXT)
 CAST([ts, later] AS TEXT)
 CAST(cardinality(ll) AS BIGINT)
+CAST(array_length([li, li], 2) AS BIGINT)
+CAST(array_length([NULL, li], 2) AS BIGINT)
+CAST(tm AS TEXT)
+CAST(halves AS TEXT)
+CAST(f * 0.000001::float AS TEXT)
+CAST(CAST('9.9e-7' AS FLOAT) AS TEXT)
+CAST(CAST('1e13' AS FLOAT) AS TEXT)
+CAST(CAST('9.9e12' AS FLOAT) AS TEXT)
+nullif(small, q)
+nullif(n, q)
+nullif(n, x)
+nullif(f, x)
+nullif(f, n)
+nullif(n, i)
+array_replace([n], 7, 2.5)[1]
+array_replace_n([n], 7, i, 1)[1]
+CASE WHEN id = 0 THEN named_struct('a', 1, 'b', coalesce(s, 'x')) END
+CASE WHEN id = 0 THEN struct(1, 'x') END
+lines ~ 'a.b'
+lines ~* 'A.'
+lines !~ 'a.'
+digits ~ '\d'
+regexp_like(lines, 'a.')
+regexp_like(lines, 'b$')
+regexp_like(lines, 'b$', 'm')
+regexp_like(lines, '[$]|b\$|^a.b$')
+regexp_like(lines, pattern)
 CAST(st['a'] * 1.5 AS TEXT)
 st['a'] * 1.5 || '!'
 round(st['a'] / 2)

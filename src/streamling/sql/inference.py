@@ -35,9 +35,6 @@ _FIXED: dict[type[exp.Expr], pa.DataType] = {
 
 def annotate(node: exp.Expr) -> exp.Expr:
     """``node``, or what stands for it in Spark, with its type noted. Its parts are done."""
-    if isinstance(node, exp.RegexpILike):
-        pattern = exp.Anonymous(this="concat", expressions=[exp.Literal.string("(?i)"), node.expression])
-        node = exp.RegexpLike(this=node.this, expression=pattern)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         node = _arithmetic(node)
     elif isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor):
@@ -50,7 +47,7 @@ def annotate(node: exp.Expr) -> exp.Expr:
         _case(node)
     elif isinstance(node, exp.Array):
         _array(node)
-    elif isinstance(node, exp.Predicate | exp.Connector | exp.RegexpLike):
+    elif isinstance(node, exp.Predicate | exp.Connector):
         if isinstance(node, exp.Binary):
             left, right = unified([node.this, node.expression])
             node.set("this", left)

@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.inference import type_of
+from streamling.sql.library import patterns
 from streamling.sql.library.declaration import NotPossible, call, fill, literal_text
 from streamling.sql.library.registry import find
 from streamling.sql.time_casts import TIME_OF_DAY
@@ -25,6 +26,11 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
         return _joined_lists(node)
     if isinstance(node, exp.Add | exp.Sub) and "span" in node.expression.meta:
         return _date_and_interval(node)
+    if isinstance(node, exp.RegexpLike | exp.RegexpILike):
+        flags = [exp.Literal.string("i")] if isinstance(node, exp.RegexpILike) else []
+        made = exp.RegexpLike(this=node.this, expression=patterns.spelled(node.expression, *flags))
+        made.meta.update({**node.meta, "arrow": pa.bool_()})
+        return made
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
         node.set("expression", _like_pattern(node.expression, "\\"))
     elif isinstance(node, exp.Escape):

@@ -8,19 +8,26 @@ from sqlglot import exp
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import fill
 
-#: Spark has exponents from 10⁷ and below 10⁻³ on, Arrow from 10¹⁶ and below 10⁻⁵ on; digits are the same
+#: Spark has exponents from 10⁷ and below 10⁻³ on, Arrow from 10¹⁶ and below 10⁻⁵ on, for FLOATs from 10¹³ and below
+#: 10⁻⁶ on; digits are the same
 _BETWEEN = "(abs({0}) >= 1e7D AND abs({0}) < 1e16D OR abs({0}) < 1e-3D AND abs({0}) >= 1e-5D)"
+_BETWEEN_SINGLES = "(abs({0}) >= 1e7F AND abs({0}) < 1e13F OR abs({0}) < 1e-3F AND abs({0}) >= 1e-6F)"
 _PLAIN = "regexp_replace(rtrim('0', CAST(CAST(CAST({0} AS STRING) AS DECIMAL(38, 21)) AS STRING)), '\\\\.$', '.0')"
 _SHORT = "replace(replace(replace(CAST({0} AS STRING), 'Infinity', 'inf'), '.0E', 'e'), 'E', 'e')"
-_FLOATING = f"if({_BETWEEN}, {_PLAIN}, {_SHORT})"
+_DOUBLE, _SINGLE = (f"if({between}, {_PLAIN}, {_SHORT})" for between in (_BETWEEN, _BETWEEN_SINGLES))
 
 
 #: no fraction, or three or six digits of it
 _FRACTION = "CAST(date_part('second', {0}) * 1000000 AS BIGINT) % 1000000"
-_TIME = (
-    f"date_format({{0}}, CASE WHEN {_FRACTION} = 0 THEN 'yyyy-MM-dd\\'T\\'HH:mm:ss' WHEN {_FRACTION} % 1000 = 0"
-    " THEN 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS' ELSE 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS' END)"
-)
+
+
+def _written(value: str, form: str) -> str:
+    short, long = f"WHEN {_FRACTION} = 0 THEN '{form}'", f"WHEN {_FRACTION} % 1000 = 0 THEN '{form}.SSS'"
+    return f"date_format({value}, CASE {short} {long} ELSE '{form}.SSSSSS' END)"
+
+
+_MOMENT = _written("{0}", "yyyy-MM-dd\\'T\\'HH:mm:ss")
+_TIME = _written("TIMESTAMP_NTZ'1970-01-01 00:00:00' + ({0} - TIME'00:00:00')", "HH:mm:ss")
 #: Spark's cast does not look at the bytes
 _BYTES = "validate_utf8(CAST({0} AS STRING))"
 
@@ -34,9 +41,11 @@ def as_text(value: exp.Expr, cast: str = "CAST") -> exp.Expr:
 def special(type_: pa.DataType | None) -> str | None:
     """How values of a type become text, when Spark would write them differently."""
     if type_ is not None and pa.types.is_floating(type_):
-        return _FLOATING
+        return _SINGLE if type_ == pa.float32() else _DOUBLE
     if type_ is not None and pa.types.is_timestamp(type_):
-        return f"concat({_TIME}, 'Z')" if type_.tz else _TIME
+        return f"concat({_MOMENT}, 'Z')" if type_.tz else _MOMENT
+    if type_ is not None and pa.types.is_time(type_):
+        return _TIME
     if type_ is not None and pa.types.is_list(type_):
         return _of_list(type_.value_type)
     return _BYTES if is_binary(type_) else None

@@ -73,10 +73,14 @@ def _length(args: Args) -> exp.Expr:
     if len(args) == 1:
         return fill("CAST(size({0}) AS BIGINT)", args)
     deepest = _dimensions(type_of(args[0])) or 1
-    inner, cases = "{0}", ""
+    inner, size, cases = "{0}", "size({0})", ""
     for depth in range(1, deepest + 1):
-        cases += f" WHEN {{1}} = {depth} THEN CAST(size({inner}) AS BIGINT)"
-        inner = f"try_element_at({inner}, 1)"
+        cases += f" WHEN {{1}} = {depth} THEN CAST({size} AS BIGINT)"
+        first = f"try_element_at({inner}, 1)"
+        inner, size = (
+            first,
+            f"if(size({inner}) > 0, coalesce(size({first}), 0), NULL)",
+        )  # NULL is as long as no elements
     return fill(f"CASE{cases} END", args)
 
 

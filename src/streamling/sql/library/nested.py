@@ -23,10 +23,20 @@ def _struct(args: Args) -> exp.Expr:
         for number, arg in enumerate(args)
         for part in (
             exp.Literal.string(arg.alias if isinstance(arg, exp.Alias) else f"c{number}"),
-            arg.this if isinstance(arg, exp.Alias) else arg,
+            _nullable(arg.this if isinstance(arg, exp.Alias) else arg),
         )
     ]
     return call("named_struct", *named)
+
+
+def _named_struct(args: Args) -> exp.Expr:
+    return call("named_struct", *(_nullable(arg) if place % 2 else arg for place, arg in enumerate(args)))
+
+
+def _nullable(value: exp.Expr) -> exp.Expr:
+    """Where a struct is NULL, its fields are, too: Arrow does not take them from fields that are never NULL. The
+    optimizer leaves the choice out."""
+    return fill("if(true, {0}, NULL)", [value], type_of(value))
 
 
 def _arrow_cast(function: str) -> Rewrite:
@@ -155,7 +165,7 @@ FUNCTIONS = (
     Function(
         "named_struct",
         "name any any*",
-        "named_struct({*})",
+        _named_struct,
         "A struct of names and values in turn.",
         "named_struct('a', 1)['a'] = 1",
     ),
