@@ -23,14 +23,17 @@ class Rule:
     reason: str
     #: types of which another operand has to be
     beside: tuple[str, ...] = ()
-    error: str = ""
+    error: tuple[str, ...] = ("",)
     #: type of an operand → what takes its place in the expression that shows the rule to be the whole reason
     operands: Mapping[str, str] = field(default_factory=dict)
     #: the same for constructs
     instead: Mapping[str, str] = field(default_factory=dict)
+    #: whether it runs without the rows that fail in DataFusion
+    where: bool = False
 
     def covers(self, outcome: Outcome) -> bool:
-        if outcome.verdict not in self.outcome or self.error not in (outcome.refused or outcome.stopped):
+        found = outcome.refused or outcome.stopped
+        if outcome.verdict not in self.outcome or not any(error in found for error in self.error):
             return False
         return any(self._is_about(part) for part in outcome.expr.walk())
 
@@ -58,7 +61,7 @@ class Rule:
 
 def _rules() -> list[Rule]:
     written = yaml.safe_load(FILE.read_text())
-    lists = ("constructs", "types", "beside", "outcome")
+    lists = ("constructs", "types", "beside", "outcome", "error")
     return [Rule(**{key: tuple(value) if key in lists else value for key, value in rule.items()}) for rule in written]
 
 
@@ -73,6 +76,8 @@ def declared(outcome: Outcome, engines: Engines | None = None, used: tuple[Rule,
         return None
     for rule in RULES:
         if rule in used or not rule.covers(outcome):
+            continue
+        if engines and rule.where and outcome.failing and not engines.here.runs_without_failing(outcome):
             continue
         changed = rule.without(outcome.expr) if engines else None
         if engines is None or changed is None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,9 @@ def test_random_expressions_mean_what_they_mean_in_datafusion(interpreted: Any) 
         engines = Engines(interpreted, table(chance, 16))
         found = engines.ask(Grammar(chance).expressions(COUNT))
         equal = sum(outcome.verdict == "equal" for outcome in found)
-        different = [outcome for outcome in found if outcome.verdict in DIFFERENT]
-        undeclared = [outcome for outcome in different if declared(outcome, engines) is None]
+        rules = [(declared(outcome, engines), outcome) for outcome in found if outcome.verdict in DIFFERENT]
+        print(f"{len(found)} expressions, {equal} equal, declared: {dict(Counter(rule for rule, _ in rules if rule))}")
+        undeclared = [outcome for rule, outcome in rules if rule is None]
         assert not undeclared, "\n".join(map(described, undeclared))
         assert equal > len(found) / 2
 
@@ -104,6 +106,49 @@ def test_a_difference_is_noticed(interpreted: Any, sql: str) -> None:
     assert outcome.got is not None
     outcome.got[0] = "something else"
     assert outcome.verdict == "differs"
+    assert declared(outcome, engines) is None
+
+
+COVERED = {
+    "negative zero": Expr(
+        "nullif", "f64", "nullif({0}, {1})", (Expr("column", "f64", "f64"), Expr("column", "f64", "f64_2"))
+    ),
+    "unsigned integers": Expr("-", "u8", "({0} - {1})", (Expr("column", "u8", "u8"), Expr("column", "u8", "u8_2"))),
+}
+
+
+class Wrong(Engines):
+    """Has something else in all rows."""
+
+    def ask(self, expressions: Iterable[Expr]) -> list[Outcome]:
+        outcomes = super().ask(expressions)
+        for outcome in outcomes:
+            outcome.got = ["something else" for _ in outcome.got or ()]
+        return outcomes
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rule", COVERED)
+def test_a_rule_excuses_nothing_else(interpreted: Any, rule: str) -> None:
+    rows = table(random.Random(2), 16)
+    engines, wrong = Engines(interpreted, rows), Wrong(interpreted, rows)
+    [outcome] = engines.ask([COVERED[rule]])
+    assert outcome.verdict == "differs"
+    assert declared(outcome, engines) == rule
+    [outcome] = wrong.ask([COVERED[rule]])
+    assert declared(outcome, wrong) is None
+
+
+@pytest.mark.spark
+def test_rows_are_compared_also_when_another_one_stops(interpreted: Any) -> None:
+    engines = Engines(interpreted, table(random.Random(1), 16))
+    columns = (Expr("column", "i64", "i64"), Expr("column", "i64", "i64_2"))
+    [outcome] = engines.ask([Expr("*", "i64", "({0} * {1})", columns)])
+    assert outcome.verdict == "stops"
+    assert declared(outcome, engines) == "integer overflow"
+    assert outcome.tried is not None
+    row = next(row for row, value in enumerate(outcome.tried) if value is not None)
+    outcome.tried[row] += 1
     assert declared(outcome, engines) is None
 
 
