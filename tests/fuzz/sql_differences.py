@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
 
-from streamling.sql.library import registry
-from tests.fuzz.sql_engines import Outcome
+from tests.fuzz.sql_engines import Engines, Outcome
 from tests.fuzz.sql_grammar import Expr
 
 FILE = Path(__file__).parents[1] / "corpus" / "sql" / "differences.yaml"
@@ -19,16 +19,38 @@ class Rule:
     rule: str
     constructs: tuple[str, ...]
     types: tuple[str, ...]
-    outcome: str
+    outcome: tuple[str, ...]
     reason: str
     #: types of which another operand has to be
     beside: tuple[str, ...] = ()
-    error: str = ""
+    error: tuple[str, ...] = ("",)
+    #: type of an operand → what takes its place in the expression that shows the rule to be the whole reason
+    operands: Mapping[str, str] = field(default_factory=dict)
+    #: the same for constructs
+    instead: Mapping[str, str] = field(default_factory=dict)
+    #: whether it runs without the rows that fail in DataFusion
+    where: bool = False
 
-    def allows(self, outcome: Outcome) -> bool:
-        if outcome.verdict != self.outcome or self.error not in (outcome.refused or outcome.stopped):
+    def covers(self, outcome: Outcome) -> bool:
+        found = outcome.refused or outcome.stopped
+        if outcome.verdict not in self.outcome or not any(error in found for error in self.error):
             return False
         return any(self._is_about(part) for part in outcome.expr.walk())
+
+    def without(self, expression: Expr) -> Expr | None:
+        """The expression with the reason of the difference taken out of it; None when the rule has no such form."""
+        return expression.replaced(self._taken_out) if self.operands or self.instead else None
+
+    def _taken_out(self, part: Expr) -> Expr:
+        if not self._is_about(part):
+            return part
+        if part.construct in self.instead:
+            return replace(part, template=self.instead[part.construct])
+        return replace(part, args=tuple(map(self._wrapped, part.args)))
+
+    def _wrapped(self, operand: Expr) -> Expr:
+        template = self.operands.get(operand.kind)
+        return operand if template is None else Expr("without", operand.kind, template, (operand,))
 
     def _is_about(self, part: Expr) -> bool:
         kinds = {part.kind, *(arg.kind for arg in part.args)}
@@ -39,20 +61,28 @@ class Rule:
 
 def _rules() -> list[Rule]:
     written = yaml.safe_load(FILE.read_text())
-    return [
-        Rule(**{key: tuple(value) if isinstance(value, list) else value for key, value in rule.items()})
-        for rule in written
-    ]
+    lists = ("constructs", "types", "beside", "outcome", "error")
+    return [Rule(**{key: tuple(value) if key in lists else value for key, value in rule.items()}) for rule in written]
 
 
 RULES = _rules()
+_DIFFERENT = ("differs", "stops", "refused")
 
 
-def declared(outcome: Outcome) -> str | None:
-    """The rule that an outcome falls under, or the function that is declared to differ (docs/sql-functions.md)."""
-    if outcome.verdict == "differs":
-        for part in outcome.expr.walk():
-            function = registry.find(part.construct)
-            if function is not None and function.differs:
-                return f"{function.name}()"
-    return next((rule.rule for rule in RULES if rule.allows(outcome)), None)
+def declared(outcome: Outcome, engines: Engines | None = None, used: tuple[Rule, ...] = ()) -> str | None:
+    """The rule that a difference falls under. With ``engines`` its reason is taken out of the expression, which then
+    has to be the same in both, or differ by another rule."""
+    if outcome.verdict == "stops" and outcome.differences_before_it_stops:
+        return None
+    for rule in RULES:
+        if rule in used or not rule.covers(outcome):
+            continue
+        if engines and rule.where and outcome.failing and not engines.here.runs_without_failing(outcome):
+            continue
+        changed = rule.without(outcome.expr) if engines else None
+        if engines is None or changed is None:
+            return rule.rule
+        [again] = engines.ask([changed])
+        if again.verdict not in _DIFFERENT or declared(again, engines, (*used, rule)):
+            return rule.rule
+    return None

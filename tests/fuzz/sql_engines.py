@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,9 @@ from streamling.types.spark import to_carriers, to_spark_schema
 from tests.fuzz.sql_grammar import Expr
 from tests.sql.differential import Case, equal, values
 
-#: expressions that one query of Spark's evaluates
-_TOGETHER = 100
+#: expressions that one query of Spark's evaluates, and how long they may be together: the JVM that runs the tests has
+#: been lost to a dozen of the longest
+_TOGETHER, _CHARACTERS = 100, 50_000
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Outcome:
     #: rows for which DataFusion has only an error
     failing: list[int] = field(default_factory=list)
     got: list[Any] | None = None
+    #: our values with NULL for the rows that fail
+    tried: list[Any] | None = None
     #: why there are no values of ours, before anything ran or while it ran
     refused: str = ""
     plan: Any = None
@@ -54,10 +57,17 @@ class Outcome:
 
     @property
     def differences(self) -> list[tuple[int, Any, Any]]:
-        pairs = zip(self.wanted or [], self.got or [], strict=True)
+        return self._compared(self.got or [])
+
+    @property
+    def differences_before_it_stops(self) -> list[tuple[int, Any, Any]]:
+        """Among the rows for which we have a value."""
+        return [(row, a, b) for row, a, b in self._compared(self.tried or []) if b is not None]
+
+    def _compared(self, ours: list[Any]) -> list[tuple[int, Any, Any]]:
         return [
             (row, a, b)
-            for row, (a, b) in enumerate(pairs)
+            for row, (a, b) in enumerate(zip(self.wanted or [], ours, strict=False))
             if row not in self.failing and not equal(a, b) and not (self.single and _nearly(a, b))
         ]
 
@@ -90,6 +100,20 @@ def _values(context: Any, case: Case, count: int) -> pa.DataType | None:
     return query.schema().field(0).type
 
 
+class Engines:
+    """Both, over the same rows."""
+
+    def __init__(self, session: Any, rows: pa.Table) -> None:
+        self.rows = rows
+        self.here = Here(session, rows)
+
+    def ask(self, expressions: Iterable[Expr]) -> list[Outcome]:
+        asked = [Outcome(expression) for expression in expressions]
+        ask_datafusion(asked, self.rows)
+        self.here.ask(asked)
+        return asked
+
+
 class Here:
     """Our own SQL over the same rows. They are part of the plan: Spark evaluates most expressions without a job."""
 
@@ -105,8 +129,8 @@ class Here:
     def ask(self, outcomes: Sequence[Outcome]) -> None:
         answered = [outcome for outcome in outcomes if outcome.wanted is not None]
         ready = [outcome for outcome in answered if self._compiles(outcome)]
-        for start in range(0, len(ready), _TOGETHER):
-            self._run(ready[start : start + _TOGETHER])
+        for group in _grouped(ready):
+            self._run(group)
         for outcome in ready:
             if outcome.got is not None and any(b is None for _, _, b in outcome.differences):
                 self._run_alone(outcome)
@@ -123,28 +147,64 @@ class Here:
 
     def _run(self, outcomes: Sequence[Outcome]) -> None:
         """All in one query, NULL where one fails."""
+        try:
+            found = self._selected([_spark_sql(outcome) for outcome in outcomes]).toArrow()
+        except Exception:
+            self._run_in_parts(outcomes)
+            return
+        for number, outcome in enumerate(outcomes):
+            try:
+                outcome.got = outcome.tried = values(found[f"v{number}"])
+            except UnicodeDecodeError as error:
+                outcome.stopped = f"text that is not UTF-8: {error}"
+
+    def runs_without_failing(self, outcome: Outcome) -> bool:
+        """Whether it is equal for the rows that DataFusion has values for when the others are filtered out."""
+        again = Outcome(outcome.expr, outcome.wanted, outcome.single, outcome.failing)
+        listed = ", ".join(map(str, outcome.failing))
+        plan = compile_sql(
+            f"SELECT {outcome.expr.sql} AS v FROM (SELECT * FROM t WHERE id NOT IN ({listed})) AS t",
+            {"t": self.columns},
+            analyse=SparkTypes(self.spark, {"t": self.frame}),
+        ).plan
+        try:
+            found = iter(values(prepare(self.spark, plan).run({"t": self.frame}).toArrow()["v"]))
+        except Exception:
+            return False
+        again.got = [None if row in again.failing else next(found) for row in range(len(again.wanted or ()))]
+        return not again.differences
+
+    def _selected(self, texts: Sequence[str]) -> Any:
         from pyspark.sql import DataFrame
 
         jvm: Any = self.spark._jvm
         sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.sql.classic.ExpressionUtils
+        register(self.spark, texts)
         columns = []
-        for number, outcome in enumerate(outcomes):
-            text = outcome.plan.items[0].removesuffix(" AS `v`")
-            register(self.spark, [text])
+        for number, text in enumerate(texts):
             failing_is_null = sql.catalyst.expressions.TryEval(utils.expression(sql.functions.expr(text)))
             columns.append(getattr(utils.column(failing_is_null), "as")(f"v{number}"))
-        try:
-            found = DataFrame(self.frame._jdf.select(jvm.PythonUtils.toSeq(columns)), self.spark).toArrow()
-        except Exception:
-            if len(outcomes) == 1:
-                self._run_alone(outcomes[0])
-                return
-            middle = len(outcomes) // 2
-            self._run(outcomes[:middle])
-            self._run(outcomes[middle:])
+        return DataFrame(self.frame._jdf.select(jvm.PythonUtils.toSeq(columns)), self.spark)
+
+    def _run_in_parts(self, outcomes: Sequence[Outcome]) -> None:
+        """Mostly it is the analysis that refuses one of them: those that it takes can still go together."""
+        if len(outcomes) == 1:
+            self._run_alone(outcomes[0])
             return
-        for number, outcome in enumerate(outcomes):
-            outcome.got = values(found[f"v{number}"])
+        taken = []
+        for outcome in outcomes:
+            try:
+                self._selected([_spark_sql(outcome)])
+                taken.append(outcome)
+            except Exception as error:
+                outcome.refused = str(error).split("\n")[0]
+        if len(taken) < len(outcomes):
+            for group in _grouped(taken):
+                self._run(group)
+            return
+        middle = len(outcomes) // 2
+        self._run(outcomes[:middle])
+        self._run(outcomes[middle:])
 
     def _run_alone(self, outcome: Outcome) -> None:
         outcome.got = None
@@ -157,6 +217,24 @@ class Here:
             outcome.got = values(frame.toArrow()["v"])
         except Exception as error:
             outcome.stopped = str(error).split("\n")[0]
+
+
+def _spark_sql(outcome: Outcome) -> str:
+    return str(outcome.plan.items[0]).removesuffix(" AS `v`")
+
+
+def _grouped(outcomes: Sequence[Outcome]) -> Iterator[list[Outcome]]:
+    """What one query evaluates."""
+    group: list[Outcome] = []
+    length = 0
+    for outcome in outcomes:
+        length += len(_spark_sql(outcome))
+        if group and (len(group) == _TOGETHER or length > _CHARACTERS):
+            yield group
+            group, length = [], len(_spark_sql(outcome))
+        group.append(outcome)
+    if group:
+        yield group
 
 
 def _masked(outcome: Outcome) -> str:

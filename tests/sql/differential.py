@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import datafusion as oracle
@@ -165,7 +165,12 @@ def values(array: Any) -> list[Any]:
         array = array.cast(pa.timestamp("us", type_.tz), safe=False)
     elif pa.types.is_time(type_):
         array = array.cast(pa.time64("ns")).cast(pa.time64("us"), safe=False)
-    return array.to_pylist()  # type: ignore[no-any-return]
+    try:
+        return array.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError) as error:  # beyond the years that Python has
+        if isinstance(error, UnicodeDecodeError) or not pa.types.is_temporal(type_):
+            raise
+        return array.cast(pa.int32() if pa.types.is_date32(type_) else pa.int64()).to_pylist()  # type: ignore[no-any-return]
 
 
 def equal(wanted: Any, got: Any) -> bool:
@@ -177,6 +182,8 @@ def equal(wanted: Any, got: Any) -> bool:
         return _close(wanted, got)
     if isinstance(wanted, datetime) and isinstance(got, datetime):
         return _utc(wanted) == _utc(got)
+    if isinstance(wanted, pa.MonthDayNano) and isinstance(got, timedelta):
+        return (wanted.months, wanted.days, wanted.nanoseconds // 1000) == (0, 0, got // timedelta(microseconds=1))
     return bool(wanted == got) and (isinstance(wanted, date) == isinstance(got, date))
 
 

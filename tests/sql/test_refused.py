@@ -44,6 +44,12 @@ CASES = [
     ("SELECT (id ‸FROM‸ raw.orders", "expecting )", None),
     ("SELECT 'open FROM raw.orders", "never closed", "close it"),
     ("SELECT id /* open FROM raw.orders", "never closed", "close it"),
+    # units of time that nobody wrote
+    ("SELECT CAST(‸now()‸ AS BIGINT) FROM raw.orders", "which unit", "extract(epoch FROM x)"),
+    ("SELECT ‸arrow_cast(now(), 'Int64')‸ FROM raw.orders", "which unit", "extract(epoch FROM x)"),
+    ("SELECT CAST(current_time AS BIGINT) FROM raw.orders", "which unit", "extract(epoch FROM x)"),
+    ("SELECT CAST(‸id‸ AS TIMESTAMP) FROM raw.orders", "which unit", "to_timestamp_millis(x)"),
+    ("SELECT TRY_CAST(‸id‸ AS TIMESTAMP WITH TIME ZONE) FROM raw.orders", "which unit", "to_timestamp_millis(x)"),
     # clauses
     ("SELECT a.id FROM raw.orders a ‸JOIN‸ other b ON a.id = b.id", "a join", "UNION ALL"),
     ("SELECT id FROM raw.orders‸,‸ other", "a join", "UNION ALL"),

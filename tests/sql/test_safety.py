@@ -14,8 +14,9 @@ from sqlglot import exp
 
 from streamling.sources._kafka_filter import filtered
 from streamling.sql.compiler import compile_sql
-from streamling.sql.expressions import Expressions, Relation
+from streamling.sql.expressions import Expressions
 from streamling.sql.frames import prepare
+from streamling.sql.names import Relation
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Column, Read, questions
 from streamling.sql.printing import check_emitted

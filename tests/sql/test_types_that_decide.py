@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import time
 from decimal import Decimal
 from typing import Any
 
@@ -22,9 +23,24 @@ ROWS = pa.table(
         "id": pa.array([0, 1, 2]),
         "i": pa.array([7, -7, None]),
         "n": pa.array([7, -7, None], pa.int32()),
+        "big": pa.array([2**32 - 1, 2**53 + 1, None]),
+        "tenth": pa.array([Decimal("0.1"), Decimal("-9.9"), None], pa.decimal128(2, 1)),
         "f": pa.array([2.5, -0.5, None], pa.float32()),
         "x": pa.array([2.5, -0.5, None]),
         "ts": pa.array([0, 10**15 + 123456, None], pa.timestamp("us")),
+        "later": pa.array([10**13, 10**15, None], pa.timestamp("us")),
+        "tz": pa.array([0, 10**15 + 123456, None], pa.timestamp("us", "UTC")),
+        "tm": pa.array([0, 86_399_999_999, None], pa.time64("us")),
+        "day": pa.array([0, 19_000, None], pa.date32()),
+        "s": pa.array(["😀a 𝒳Y", "İıſ straße", None]),
+        "halves": pa.array([500_000, 250, None], pa.time64("us")),
+        "lines": pa.array(["a\rb", "a\nb\n", None]),
+        "digits": pa.array(["１", "x", None]),
+        "pattern": pa.array(["a.b", "a.b", None]),
+        "utf8": pa.array(["żó".encode(), b"", None]),
+        "bytes": pa.array([b"\xff", b"a", None]),
+        "ll": pa.array([[[1, 2], None, [None]], [], None], pa.list_(pa.list_(pa.int64()))),
+        "lx": pa.array([[0.1, None, 1e20], [], None], pa.list_(pa.float64())),
         "st": pa.array([{"a": 7}, {"a": -7}, {"a": None}], pa.struct([("a", pa.int64())])),
         "li": pa.array([[7, 3], [-7], None], pa.list_(pa.int64())),
         "q": pa.array([Decimal("1.1250"), Decimal("0.0001"), None], pa.decimal128(20, 4)),
@@ -35,7 +51,7 @@ ROWS = pa.table(
     }
 )
 
-SAME_AS_DATAFUSION = """
+SAME_AS_DATAFUSION = r"""
 extract(year FROM ts) / 10
 date_part('year', ts) / 10
 st['a'] / 2
@@ -58,6 +74,67 @@ f > i
 f * q
 i / f
 (i & 7) % 4
+floor(i)
+ceil(n) / 2
+floor(i & 7) || ''
+CAST(CAST(big AS FLOAT) AS DOUBLE)
+CAST(TRY_CAST(big AS FLOAT) AS DOUBLE)
+cos(CAST(big AS FLOAT))
+CAST(big AS FLOAT) = CAST(big AS DOUBLE)
+CAST(CAST(tenth AS FLOAT) AS DOUBLE)
+CAST(f * big AS DOUBLE)
+CAST(coalesce(big, f) AS DOUBLE)
+tm + INTERVAL '1 hour'
+tm - INTERVAL '25 hours'
+tm + INTERVAL '1 month'
+extract(hour FROM later - ts)
+extract(minute FROM (ts - later))
+extract(epoch FROM tm)
+CAST(day AS INT)
+CAST(day AS BIGINT) / 7
+CAST(n AS DATE)
+TRY_CAST(bytes AS TEXT)
+CAST(utf8 AS TEXT)
+length(utf8)
+reverse(utf8)
+left(utf8, 1)
+right(utf8, -1)
+concat(s, utf8)
+concat(bytes, utf8)
+bytes || utf8
+utf8 || s
+initcap(s)
+CAST(ll AS TEXT)
+CAST(lx AS TEXT)
+CAST([ts, later] AS TEXT)
+CAST(cardinality(ll) AS BIGINT)
+CAST(array_length([li, li], 2) AS BIGINT)
+CAST(array_length([NULL, li], 2) AS BIGINT)
+CAST(tm AS TEXT)
+CAST(halves AS TEXT)
+CAST(f * 0.000001::float AS TEXT)
+CAST(CAST('9.9e-7' AS FLOAT) AS TEXT)
+CAST(CAST('1e13' AS FLOAT) AS TEXT)
+CAST(CAST('9.9e12' AS FLOAT) AS TEXT)
+nullif(small, q)
+nullif(n, q)
+nullif(n, x)
+nullif(f, x)
+nullif(f, n)
+nullif(n, i)
+array_replace([n], 7, 2.5)[1]
+array_replace_n([n], 7, i, 1)[1]
+CASE WHEN id = 0 THEN named_struct('a', 1, 'b', coalesce(s, 'x')) END
+CASE WHEN id = 0 THEN struct(1, 'x') END
+lines ~ 'a.b'
+lines ~* 'A.'
+lines !~ 'a.'
+digits ~ '\d'
+regexp_like(lines, 'a.')
+regexp_like(lines, 'b$')
+regexp_like(lines, 'b$', 'm')
+regexp_like(lines, '[$]|b\$|^a.b$')
+regexp_like(lines, pattern)
 CAST(st['a'] * 1.5 AS TEXT)
 st['a'] * 1.5 || '!'
 round(st['a'] / 2)
@@ -158,7 +235,20 @@ def _kind(type_: pa.DataType) -> Any:
     """Decimals by their scale: how many digits Spark allows before the point is its own choice in places."""
     if pa.types.is_decimal(type_):
         return "decimal", type_.scale
+    if pa.types.is_time(type_):
+        return "time"
     return "string" if pa.types.is_string_view(type_) else str(type_)
+
+
+@pytest.mark.parametrize("expression", ["CAST(bytes AS TEXT)", "s || bytes", "concat(s, bytes)", "length(bytes)"])
+def test_bytes_that_are_not_utf8_do_not_become_text(spark: Any, frame: Any, expression: str) -> None:
+    with pytest.raises(Exception, match="INVALID_UTF8_STRING"):
+        evaluated(spark, frame, [expression])
+
+
+def test_a_timestamp_becomes_a_time_of_day(spark: Any, frame: Any) -> None:
+    for found in evaluated(spark, frame, ["CAST(ts AS TIME)", "CAST(tz AS TIME)"]).values():
+        assert found.to_pylist() == [time(0), time(1, 46, 40, 123456), None]
 
 
 def test_minus_zero_keeps_its_sign(spark: Any, frame: Any) -> None:

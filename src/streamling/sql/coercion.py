@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql.expressions import Relation
+from streamling.sql.names import Relation
 from streamling.sql.plan import Column, Project
 from streamling.sql.printing import spark_sql
 from streamling.sql.text_coercion import result_type, to_type

@@ -14,9 +14,10 @@ from streamling.sql import lookups, rules
 from streamling.sql.coercion import aligned
 from streamling.sql.depth import room
 from streamling.sql.dialect import parse, too_deep
-from streamling.sql.expressions import Expressions, Relation
+from streamling.sql.expressions import Expressions
 from streamling.sql.inference import common
 from streamling.sql.library.declaration import Function
+from streamling.sql.names import Relation
 from streamling.sql.places import SourceText
 from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll
 from streamling.sql.problems import SqlProblem, SqlRefused

@@ -6,8 +6,7 @@ differ by type (integer division, subscripts), and it is what the static check r
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -21,14 +20,15 @@ from streamling.sql.intervals import interval
 from streamling.sql.lambdas import parameters
 from streamling.sql.library.declaration import NotPossible
 from streamling.sql.library.times import part_of_date
+from streamling.sql.names import Names, Relation, path_of
 from streamling.sql.operators import rewrite_operator
 from streamling.sql.places import SourceText
-from streamling.sql.plan import Check, Column, Plan, Question, questions
+from streamling.sql.plan import Check, Question, questions
 from streamling.sql.printing import Unprintable, check_emitted, spark_sql
 from streamling.sql.problems import SqlProblem
 from streamling.sql.syntax import check_syntax, plain
 from streamling.sql.text_coercion import coerce_text
-from streamling.sql.texts import as_text, special
+from streamling.sql.texts import as_text, is_binary, special
 from streamling.sql.wide import WideNumbers
 
 #: parts that are words of the syntax, not expressions
@@ -39,23 +39,6 @@ _READ_BY_NAME = {
 Lambdas = Mapping[str, pa.DataType | None]
 
 
-@dataclass(frozen=True)
-class Relation:
-    """What a FROM gives: rows, their columns (None: not known), and the names they may be qualified with."""
-
-    plan: Plan
-    columns: tuple[Column, ...] | None
-    #: lower-cased dotted names, each as its parts
-    names: frozenset[tuple[str, ...]] = frozenset()
-    #: columns of the plan besides these that go with the rows
-    unseen: tuple[str, ...] = ()
-    #: whether the plan has still further columns, which end at the next projection
-    untidy: bool = False
-
-    def renamed(self, alias: str) -> Relation:
-        return replace(self, names=frozenset({(alias.lower(),)}))
-
-
 @dataclass
 class Expressions:
     """Rewrites the expressions of one SELECT."""
@@ -63,12 +46,13 @@ class Expressions:
     text: SourceText
     relation: Relation
     problems: list[SqlProblem]
-    #: columns that earlier items of the select list defined; Spark lets later items use them
-    aliases: list[Column] = field(default_factory=list)
-    #: those items, as Spark SQL
+    #: earlier items of the select list, as Spark SQL
     earlier: list[str] = field(default_factory=list)
     #: what the expressions so far ask dynamic tables
     questions: list[Question] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.names = Names(self.text, self.relation, self.problems)
 
     def spark(self, node: exp.Expr) -> tuple[str, pa.DataType | None]:
         """The expression as Spark SQL, and its type."""
@@ -211,8 +195,10 @@ class Expressions:
         if isinstance(node, exp.Cast):
             return typenames.rewrite_cast(node, self.text, self.problems)
         if isinstance(node, exp.DPipe):
-            for side in (node.this, node.expression):
-                side.replace(as_text(side) if special(inference.type_of(side)) else side)
+            sides = (node.this, node.expression)
+            if not all(is_binary(inference.type_of(side)) for side in sides):
+                for side in sides:
+                    side.replace(as_text(side) if special(inference.type_of(side)) else side)
         if isinstance(node, exp.Literal):
             return literals.rewrite_number(node)
         return inference.annotate(node)
@@ -230,7 +216,7 @@ class Expressions:
         return answer
 
     def _name(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
-        path = _path(node)
+        path = path_of(node)
         if path is None:  # a field of something that is not a name: f(x).y
             node.set("this", self.rewrite(node.this, lambdas))
             return node
@@ -238,88 +224,4 @@ class Expressions:
             if len(path) == 1:
                 node.meta["arrow"] = lambdas[path[0].name.lower()]
             return node
-        found = self._resolve(path)
-        if found is None:
-            return node
-        column, fields = found
-        names, type_ = [column.name], column.type
-        for step in fields:
-            name, type_ = self._field(type_, step)
-            names.append(name)
-        resolved = exp.Var(this=".".join(map(quoted, names)))
-        resolved.meta["name"] = names[-1]
-        resolved.meta.update(_first_place(path), arrow=type_)
-        return resolved
-
-    def _resolve(self, path: Sequence[exp.Identifier]) -> tuple[Column, Sequence[exp.Identifier]] | None:
-        """The column a dotted name means and the struct fields after it; None when it cannot be known."""
-        columns = self.relation.columns
-        if columns is None:
-            return None
-        for cut in range(len(path) - 1, 0, -1):
-            qualifier = tuple(part.name.lower() for part in path[:cut])
-            if qualifier in self.relation.names and (column := self._column(path[cut])):
-                return column, path[cut + 1 :]
-        column = self._column(path[0])
-        if column is not None:
-            return column, path[1:]
-        self._unknown(path, columns)
-        return None
-
-    def _column(self, name: exp.Identifier) -> Column | None:
-        columns = self.relation.columns or ()
-        return pick(name, columns) or pick(name, self.aliases)
-
-    def _field(self, type_: pa.DataType | None, name: exp.Identifier) -> tuple[str, pa.DataType | None]:
-        """The field of a struct that a name means, and its type."""
-        if type_ is None:
-            return name.name, None
-        fields = [Column(field.name, field.type) for field in type_] if pa.types.is_struct(type_) else []
-        found = pick(name, fields)
-        if found is None:
-            listed = ", ".join(field.name for field in fields)
-            message = f"there is no field '{name.name}'"
-            remedy = f"fields: {listed}" if fields else f"the column is {type_}"
-            self.problems.append(self.text.problem(name, message, remedy))
-            return name.name, None
-        return found.name, found.type
-
-    def _unknown(self, path: Sequence[exp.Identifier], columns: Sequence[Column]) -> None:
-        qualified = len(path) > 1 and (path[0].name.lower(),) in self.relation.names
-        wanted = path[1] if qualified else path[0]
-        names = [column.name for column in columns]
-        same = [name for name in names if name.lower() == wanted.name.lower()]
-        close = same or difflib.get_close_matches(wanted.name, names, 1)
-        hint = f'did you mean "{close[0]}"?' if same else f"did you mean {close[0]}?" if close else None
-        listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-        what = "column" if qualified or len(path) == 1 else "column or table"
-        message = f"there is no {what} '{wanted.name}'"
-        self.problems.append(self.text.problem(wanted, message, hint or f"columns: {listed}"))
-
-
-def pick(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:
-    """The column a name means: quoted names exactly, others without regard to case, the closest spelling first."""
-    wanted = name.name
-    for spelling in (wanted,) if name.quoted else (wanted, wanted.lower()):
-        for column in columns:
-            if column.name == spelling:
-                return column
-    if name.quoted:
-        return None
-    return next((column for column in columns if column.name.lower() == wanted.lower()), None)
-
-
-def _path(node: exp.Expr) -> list[exp.Identifier] | None:
-    """``a.b.c`` as its parts; None when the start is not a name."""
-    if isinstance(node, exp.Dot):
-        start = _path(node.this)
-        last = node.expression
-        return [*start, last] if start is not None and isinstance(last, exp.Identifier) else None
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        return [part for part in node.parts if isinstance(part, exp.Identifier)]
-    return [node] if isinstance(node, exp.Identifier) else None
-
-
-def _first_place(path: Sequence[exp.Identifier]) -> dict[str, int]:
-    start, end = path[0].meta, path[-1].meta
-    return {"start": start["start"], "end": end["end"]} if "start" in start and "end" in end else {}
+        return self.names.resolved(path) or node

@@ -18,6 +18,8 @@ from streamling.sql.literals import type_of as type_of
 
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+#: types whose values a FLOAT has a place for, and doubles, which only are rounded
+_ALL_IN_A_SINGLE = (pa.int8(), pa.int16(), pa.float32(), pa.float64(), pa.string(), pa.bool_(), pa.null())
 _FIXED: dict[type[exp.Expr], pa.DataType] = {
     exp.Null: pa.null(),
     exp.Boolean: pa.bool_(),
@@ -33,9 +35,6 @@ _FIXED: dict[type[exp.Expr], pa.DataType] = {
 
 def annotate(node: exp.Expr) -> exp.Expr:
     """``node``, or what stands for it in Spark, with its type noted. Its parts are done."""
-    if isinstance(node, exp.RegexpILike):
-        pattern = exp.Anonymous(this="concat", expressions=[exp.Literal.string("(?i)"), node.expression])
-        node = exp.RegexpLike(this=node.this, expression=pattern)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         node = _arithmetic(node)
     elif isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor):
@@ -48,7 +47,7 @@ def annotate(node: exp.Expr) -> exp.Expr:
         _case(node)
     elif isinstance(node, exp.Array):
         _array(node)
-    elif isinstance(node, exp.Predicate | exp.Connector | exp.RegexpLike):
+    elif isinstance(node, exp.Predicate | exp.Connector):
         if isinstance(node, exp.Binary):
             left, right = unified([node.this, node.expression])
             node.set("this", left)
@@ -95,7 +94,7 @@ def unified(group: list[exp.Expr]) -> list[exp.Expr]:
     if any(pa.types.is_decimal(type_of(node) or pa.null()) for node in group):
         return [beside_decimals(node) for node in group]
     if _are_singles(group):
-        return [_as_single(node) if type_of(node) in _WIDTHS else node for node in group]
+        return [as_single(node) if type_of(node) in _WIDTHS else node for node in group]
     return group
 
 
@@ -169,16 +168,28 @@ def _single(node: exp.Binary) -> exp.Expr:
     """Of two FLOATs, or one and an integer or decimal: a FLOAT again. Spark would make a DOUBLE of it."""
     for side in ("this", "expression"):
         if type_of(node.args[side]) != pa.float32():
-            node.set(side, _as_single(node.args[side]))
+            node.set(side, as_single(node.args[side]))
     if isinstance(node, exp.Div):
-        return _as_single(node)
+        return as_single(node)
     node.meta["arrow"] = pa.float32()
     return node
 
 
-def _as_single(node: exp.Expr) -> exp.Expr:
-    made = exp.Cast(this=node, to=exp.Var(this="FLOAT"))
-    made.meta["arrow"] = pa.float32()
+def as_single(node: exp.Expr, cast: str = "CAST") -> exp.Expr:
+    """A cast to FLOAT. Where it becomes a DOUBLE next, Spark's optimizer leaves a cast of an integer or decimal out,
+    and with it the rounding; adding zero keeps it."""
+    made = cast_node(node, "FLOAT", pa.float32(), cast)
+    if type_of(node) not in _ALL_IN_A_SINGLE:
+        made = exp.Paren(this=exp.Add(this=made, expression=exp.Var(this="0F")))
+        made.meta["arrow"] = pa.float32()
+    return made
+
+
+def cast_node(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
+    """``cast(value AS spelling)``, Spark's own; ``cast`` is CAST or TRY_CAST."""
+    to = exp.Var(this=spelling)
+    made = exp.TryCast(this=value, to=to, safe=True) if cast == "TRY_CAST" else exp.Cast(this=value, to=to)
+    made.meta["arrow"] = type_
     return made
 
 

@@ -60,6 +60,10 @@ class Span:
         """Without the part of a day."""
         return Span(self.months, self.days + int(Decimal(self.micros) / _DAY))
 
+    def part_of_day(self) -> Span:
+        """Without months and whole days."""
+        return Span(micros=int(Decimal(self.micros) % _DAY))
+
     def spark(self) -> str:
         """The interval as Spark SQL. Months and days are kept apart: Spark has no literal for both."""
         if not self.days and not self.micros:

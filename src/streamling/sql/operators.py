@@ -8,8 +8,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.inference import type_of
+from streamling.sql.library import patterns
 from streamling.sql.library.declaration import NotPossible, call, fill, literal_text
 from streamling.sql.library.registry import find
+from streamling.sql.time_casts import TIME_OF_DAY
 
 _INT = range(-(2**31), 2**31)
 
@@ -24,6 +26,11 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
         return _joined_lists(node)
     if isinstance(node, exp.Add | exp.Sub) and "span" in node.expression.meta:
         return _date_and_interval(node)
+    if isinstance(node, exp.RegexpLike | exp.RegexpILike):
+        flags = [exp.Literal.string("i")] if isinstance(node, exp.RegexpILike) else []
+        made = exp.RegexpLike(this=node.this, expression=patterns.spelled(node.expression, *flags))
+        made.meta.update({**node.meta, "arrow": pa.bool_()})
+        return made
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
         node.set("expression", _like_pattern(node.expression, "\\"))
     elif isinstance(node, exp.Escape):
@@ -38,11 +45,15 @@ def _shift(node: exp.Binary) -> exp.Expr:
 
 
 def _date_and_interval(node: exp.Binary) -> exp.Expr | None:
-    """A date stays a date: of hours only whole days count. Spark makes a timestamp of it."""
+    """A date stays a date: of hours only whole days count. Spark makes a timestamp of it. A time of day goes on after
+    midnight, where Spark stops."""
     span = node.expression.meta["span"]
+    sign = "+" if isinstance(node, exp.Add) else "-"
+    if pa.types.is_time(type_of(node.this) or pa.null()):
+        moment = f"TIMESTAMP_NTZ'1970-01-01 00:00:00' + ({{0}} - TIME'00:00:00') {sign} {span.part_of_day().spark()}"
+        return fill(TIME_OF_DAY, [fill(moment, [node.this])], type_of(node.this))
     if type_of(node.this) != pa.date32():
         return None
-    sign = "+" if isinstance(node, exp.Add) else "-"
     return fill(f"({{0}} {sign} {span.whole_days().spark()})", [node.this], pa.date32())
 
 

@@ -57,7 +57,7 @@ def spark_sql(node: exp.Expr) -> str:
 #: strings, quoted names, numbers, words, and the signs that operators are made of
 _TOKEN = re.compile(
     r"""(?P<quoted>'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`)
-      |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[LD]|BD)?\b)
+      |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[LDF]|BD)?\b)
       |(?P<word>[A-Za-z_]\w*)
       |(?P<bad>--|/\*)
       |(?P<sign>[-()\[\]<>,.=!+*/%&|^~:\s])""",

@@ -9,8 +9,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql.expressions import Expressions, Relation, pick
+from streamling.sql.expressions import Expressions
 from streamling.sql.literals import rewrite_number, widen
+from streamling.sql.names import Relation, pick
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Column, Meant, Project
 from streamling.sql.problems import SqlProblem
@@ -44,7 +45,7 @@ def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, probl
     output: list[Item] = []
     for item in items:
         output += _items(item, expressions)
-        expressions.aliases = [done.column for done in output]
+        expressions.names.aliases = [done.column for done in output]
         expressions.earlier = [done.aliased for done in output]
     source = expressions.asked()
     unseen = tuple(map(quoted, source.unseen))

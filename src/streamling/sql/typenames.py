@@ -13,11 +13,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql.inference import type_of
+from streamling.sql.inference import as_single, cast_node, type_of
+from streamling.sql.library.declaration import NotPossible
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
 from streamling.sql.text_casts import from_text
 from streamling.sql.texts import as_text, special
+from streamling.sql.time_casts import time_cast
 from streamling.types.wide import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type
 
 _T = exp.DType
@@ -147,13 +149,22 @@ def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -
         problems.append(_unknown(node, text))
         return node
     spelling, arrow = known
-    if spelling == "STRING" and special(type_of(node.this)):
-        return as_text(node.this)
-    if read := from_text(node.this, spelling, arrow, "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"):
-        return read
-    node.set("to", exp.Var(this=spelling))
-    node.meta["arrow"] = arrow
-    return node
+    try:
+        return converted(node.this, spelling, arrow, "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST")
+    except NotPossible as error:
+        problems.append(text.problem(node.this, str(error), error.remedy))
+        return node
+
+
+def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
+    """``cast(value AS spelling)`` with the result it has in DataFusion. Raises `NotPossible`."""
+    if spelling == "STRING" and special(type_of(value)):
+        return as_text(value, cast)
+    if made := from_text(value, spelling, type_, cast) or time_cast(value, type_, cast):
+        return made
+    if type_ == pa.float32():
+        return as_single(value, cast)
+    return cast_node(value, spelling, type_, cast)
 
 
 def spark_type(type_: exp.DataType) -> tuple[str, pa.DataType] | None:

@@ -9,7 +9,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql.expressions import Expressions, Relation
+from streamling.sql.expressions import Expressions
+from streamling.sql.names import Relation
 from streamling.sql.places import SourceText
 from streamling.sql.plan import Column, Plan, Project
 from streamling.sql.problems import SqlProblem

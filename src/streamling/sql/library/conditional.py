@@ -24,8 +24,11 @@ def _widened(name: str, first: int = 0) -> Rewrite:
 
 
 def _nullif(args: Args) -> exp.Expr:
+    """With the common type of both."""
     compared = as_compared(args, numbers=True)
-    return fill("nullif({0}, {1})", compared, type_of(compared[0]))
+    if type_of(compared[0]) == type_of(compared[1]):
+        return fill("nullif({0}, {1})", compared, type_of(compared[0]))
+    return fill("if({0} = {1}, NULL, if(true, {0}, {1}))", unified(compared), group_type(compared))
 
 
 FUNCTIONS = (

@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, fill, like, literal_text
+from streamling.sql.library.declaration import Args, Rewrite, fill, like, literal_text
 from streamling.sql.library.lists import array_function
 
 _NONE = "slice({0}, 1, 0)"
@@ -66,8 +66,15 @@ def _removed(limit: str) -> str:
     return f"if({{1}} IS NULL OR {limit} IS NULL, NULL, {_changed(limit, '__s.kept')})"
 
 
-def _replaced(limit: str) -> str:
-    return f"if({limit} IS NULL, NULL, {_changed(limit, 'array_append(__s.kept, {2})')})"
+def _replaced(limit: str) -> Rewrite:
+    template = f"if({limit} IS NULL, NULL, {_changed(limit, 'array_append(__s.kept, {2})')})"
+
+    def rewrite(args: Args) -> exp.Expr:
+        if _appended([args[0], args[2]]) is None:  # a list of what the new element is, too
+            args = [fill("concat({0}, slice(array({1}), 1, 0))", [args[0], args[2]]), *args[1:]]
+        return fill(template, args)
+
+    return rewrite
 
 
 FUNCTIONS = (
@@ -166,7 +173,7 @@ FUNCTIONS = (
         _replaced("1"),
         "The first element that is equal replaced.",
         "array_replace([1, 2, 1], 1, 9) = [9, 2, 1]",
-        like(0),
+        lambda args: _appended([args[0], args[2]]),
     ),
     array_function(
         "replace_all",
@@ -182,7 +189,7 @@ FUNCTIONS = (
         _replaced("{3}"),
         "The first n elements that are equal replaced.",
         "array_replace_n([1, 1, 1], 1, 9, 2) = [9, 9, 1]",
-        like(0),
+        lambda args: _appended([args[0], args[2]]),
     ),
     array_function(
         "resize",

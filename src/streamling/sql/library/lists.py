@@ -73,10 +73,14 @@ def _length(args: Args) -> exp.Expr:
     if len(args) == 1:
         return fill("CAST(size({0}) AS BIGINT)", args)
     deepest = _dimensions(type_of(args[0])) or 1
-    inner, cases = "{0}", ""
+    inner, size, cases = "{0}", "size({0})", ""
     for depth in range(1, deepest + 1):
-        cases += f" WHEN {{1}} = {depth} THEN CAST(size({inner}) AS BIGINT)"
-        inner = f"try_element_at({inner}, 1)"
+        cases += f" WHEN {{1}} = {depth} THEN CAST({size} AS BIGINT)"
+        first = f"try_element_at({inner}, 1)"
+        inner, size = (
+            first,
+            f"if(size({inner}) > 0, coalesce(size({first}), 0), NULL)",
+        )  # NULL is as long as no elements
     return fill(f"CASE{cases} END", args)
 
 
@@ -89,6 +93,11 @@ def _flatten(args: Args) -> exp.Expr:
     while type_ is not None and _dimensions(type_) > 1:
         type_ = type_.value_type
     return fill(template, args, type_)
+
+
+def _cardinality(args: Args) -> exp.Expr:
+    nested = _dimensions(type_of(args[0])) > 1
+    return fill("CAST(cardinality({0}) AS BIGINT)", [_flatten(args)] if nested else args)
 
 
 def _zip(args: Args) -> exp.Expr:
@@ -229,9 +238,9 @@ FUNCTIONS = (
     Function(
         "cardinality",
         "list",
-        "CAST(cardinality({0}) AS BIGINT)",
-        "Number of elements of a list or map.",
-        "cardinality([1, 2]) = 2",
+        _cardinality,
+        "Number of elements of a list, of all lists inside it, or of a map.",
+        "cardinality([1, 2]) = 2\ncardinality([[1, 2], [3]]) = 3",
         _LONG,
     ),
     Function("flatten", "lists", _flatten, "Lists in a list as one list.", "flatten([[1, 2], [3]]) = [1, 2, 3]"),

@@ -8,7 +8,6 @@ from sqlglot import exp
 from streamling.sql import typenames
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, call, fill, like, literal_text
-from streamling.sql.texts import as_text
 
 _TEXT = pa.string()
 
@@ -24,14 +23,20 @@ def _struct(args: Args) -> exp.Expr:
         for number, arg in enumerate(args)
         for part in (
             exp.Literal.string(arg.alias if isinstance(arg, exp.Alias) else f"c{number}"),
-            arg.this if isinstance(arg, exp.Alias) else arg,
+            _nullable(arg.this if isinstance(arg, exp.Alias) else arg),
         )
     ]
     return call("named_struct", *named)
 
 
-def _cast(function: str, value: exp.Expr, spelled: str, type_: pa.DataType | None) -> exp.Expr:
-    return as_text(value, function) if spelled == "STRING" else fill(f"{function}({{0}} AS {spelled})", [value], type_)
+def _named_struct(args: Args) -> exp.Expr:
+    return call("named_struct", *(_nullable(arg) if place % 2 else arg for place, arg in enumerate(args)))
+
+
+def _nullable(value: exp.Expr) -> exp.Expr:
+    """Where a struct is NULL, its fields are, too: Arrow does not take them from fields that are never NULL. The
+    optimizer leaves the choice out."""
+    return fill("if(true, {0}, NULL)", [value], type_of(value))
 
 
 def _arrow_cast(function: str) -> Rewrite:
@@ -40,7 +45,7 @@ def _arrow_cast(function: str) -> Rewrite:
         known = typenames.arrow_name(name) if name is not None else None
         if known is None:
             raise NotPossible(f"{args[1].sql()} is no type of Arrow that is known here", "such as 'Int64' or 'Utf8'")
-        return _cast(function, args[0], *known)
+        return typenames.converted(args[0], *known, function)
 
     return rewrite
 
@@ -51,7 +56,7 @@ def _cast_like(function: str) -> Rewrite:
         spelled = typenames.spelled(type_) if type_ is not None else None
         if spelled is None:
             raise NotPossible("the type of the second argument is not known here", f"write {function}(x AS type)")
-        return _cast(function, args[0], spelled, type_)
+        return typenames.converted(args[0], spelled, type_, function)
 
     return rewrite
 
@@ -160,7 +165,7 @@ FUNCTIONS = (
     Function(
         "named_struct",
         "name any any*",
-        "named_struct({*})",
+        _named_struct,
         "A struct of names and values in turn.",
         "named_struct('a', 1)['a'] = 1",
     ),

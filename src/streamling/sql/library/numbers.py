@@ -61,11 +61,11 @@ def _as_before(template: str, args: Args) -> exp.Expr:
 
 
 def _whole(function: str) -> Rewrite:
-    """Doubles stay doubles, also beyond 64 bits; integers are whole already."""
+    """Doubles stay doubles, also beyond 64 bits; integers become doubles, as they do in `trunc`."""
 
     def rewrite(args: Args) -> exp.Expr:
         if _is_integer(args[0]):
-            return fill("({0})", args, type_of(args[0]))
+            return fill("CAST({0} AS DOUBLE)", args, _DOUBLE)
         if _is_decimal(args[0]):
             return _as_before(f"{function}({{0}})", args)
         # Spark's result is a BIGINT, in which -0.0 has no place

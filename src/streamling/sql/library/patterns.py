@@ -14,17 +14,23 @@ _CLASSES = {
 }  # fmt: skip
 #: what these match depends on the alphabet; Java looks at ASCII only unless told
 _ALPHABET = ("\\d", "\\D", "\\w", "\\W", "\\s", "\\S", "\\b", "\\B", "(?i")
+#: the end, and what it may be part of: something escaped, a class of characters
+_END = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\$", re.S)
+_SETS_MULTILINE = re.compile(r"\(\?[a-z]*m")
 _FLAGS = {"i": "iu", "s": "s", "m": "m", "x": "x", "U": "", "g": ""}
 
 
 def java(pattern: str, flags: str = "") -> str:
-    """``pattern`` with the meaning it has in Rust."""
-    spelled = pattern.replace("(?P<", "(?<")
+    """``pattern`` with the meaning it has in Rust: lines end at a line feed only, and ``$`` is the very end."""
+    is_multiline = "m" in flags or _SETS_MULTILINE.search(pattern) is not None
+    spelled = pattern if is_multiline else _END.sub(lambda found: r"\z" if found[0] == "$" else found[0], pattern)
+    spelled = spelled.replace("(?P<", "(?<")
     for posix, name in _CLASSES.items():
         spelled = spelled.replace(f"[:{posix}:]", f"\\p{{{name}}}")
     if unknown := set(flags) - set(_FLAGS):
         raise NotPossible(f"there is no flag '{min(unknown)}' for regular expressions", "flags are i, s, m, x and g")
     inline = "".join(_FLAGS[flag] for flag in flags)
+    inline += "d" if any(mark in spelled for mark in ".^$") else ""
     inline += "U" if any(mark in spelled for mark in _ALPHABET) or "i" in flags else ""
     return f"(?{inline}){spelled}" if inline else spelled
 
@@ -58,7 +64,7 @@ def spelled(arg: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
     written = literal_text(arg)
     if written is not None:
         return exp.Literal.string(java(written, chosen))
-    return fill("concat({1}, {0})", [arg, exp.Literal.string(java("\\d", chosen).removesuffix("\\d"))])
+    return fill("concat({1}, {0})", [arg, exp.Literal.string(java("\\d.", chosen).removesuffix("\\d."))])
 
 
 def invalid(args: Args, place: int = 1) -> bool:

@@ -7,14 +7,15 @@ from sqlglot import exp
 
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Args, Function, Rewrite, call, fill
-from streamling.sql.texts import as_text
+from streamling.sql.texts import as_text, is_binary
 
 _TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
 
-#: words end at everything that is no letter or digit; Spark's initcap knows spaces only
+#: words end at everything that is no letter or digit; Spark's initcap knows spaces only. A letter beyond 16 bits makes
+#: the pattern go by code points.
 _INITCAP = (
-    "array_join(transform(split(lower({0}), '(?<=[^\\\\p{{L}}\\\\p{{N}}])'),"
-    " __w -> concat(upper(substring(__w, 1, 1)), substring(__w, 2))), '')"
+    "array_join(transform(split({0}, '(?<=[^\\\\p{{L}}\\\\p{{N}}𝒳])'),"
+    " __w -> concat(upper(substring(__w, 1, 1)), lower(substring(__w, 2)))), '')"
 )
 #: a start before the text eats into the length, as in the standard; Spark would count from the end
 _SUBSTR = (
@@ -33,6 +34,7 @@ def _counted(spark: str, *templates: str) -> Rewrite:
     because the general form has its arguments several times in it, which multiplies with calls inside of calls."""
 
     def rewrite(args: Args) -> exp.Expr:
+        args = _as_texts(args)
         plain = all(isinstance(arg, exp.Literal) and not arg.is_string and int(arg.name) for arg in args[1:])
         return fill(f"{spark}({{*}})" if plain else templates[len(args) - 2], args)
 
@@ -44,9 +46,14 @@ def _concat(args: Args) -> exp.Expr:
     types = [type_of(arg) or pa.null() for arg in args]
     if any(pa.types.is_list(type_) for type_ in types):
         return fill("concat({*})", args)
-    if any(pa.types.is_binary(type_) for type_ in types):
+    if all(is_binary(type_) for type_ in types):
         return fill("concat({*})", [fill("coalesce({0}, X'')", [arg]) for arg in args], pa.binary())
     return call("concat", *(fill("coalesce({0}, '')", [as_text(arg)]) for arg in args))
+
+
+def _as_texts(args: Args) -> Args:
+    """Binary is read as UTF-8 text; Spark's functions of texts would go by its bytes."""
+    return [as_text(arg) if is_binary(type_of(arg)) else arg for arg in args]
 
 
 def _concat_ws(args: Args) -> exp.Expr:
@@ -75,7 +82,7 @@ FUNCTIONS = (
     Function(
         "character_length",
         "text",
-        "length({0})",
+        lambda args: fill("length({0})", _as_texts(args)),
         "Number of characters.",
         "character_length('żółw') = 4",
         _INT,
@@ -185,10 +192,10 @@ FUNCTIONS = (
     Function(
         "reverse",
         "text",
-        "reverse({0})",
+        lambda args: fill("reverse({0})", _as_texts(args)),
         "Characters, or elements of a list, from last to first.",
         "reverse('abc') = 'cba'",
-        lambda args: type_of(args[0]),
+        lambda args: type_of(_as_texts(args)[0]),
     ),
     Function(
         "right",

@@ -9,6 +9,7 @@ from streamling.sql.dateformats import java_format
 from streamling.sql.inference import TIMESTAMP_UTC, type_of
 from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, call, fill, literal_text
 from streamling.sql.text_casts import from_text
+from streamling.sql.time_casts import TIME_OF_DAY
 
 _NTZ, _DATE, _TIME, _LONG = pa.timestamp("us"), pa.date32(), pa.time64("us"), pa.int64()
 _PARTS = {
@@ -20,6 +21,17 @@ _PARTS = {
     "nanosecond": "CAST(date_part('second', {0}) * 1000000000 AS BIGINT)",
     "epoch": "(unix_micros(CAST({0} AS TIMESTAMP_LTZ)) / 1000000D)",
 }
+#: of the time between two moments: how many there are altogether
+_MICROS = "unix_micros(TIMESTAMP_LTZ'1970-01-01 00:00:00' + {0})"
+_SPAN_PARTS = {
+    part: f"CAST({_MICROS} DIV {micros} AS INT)"
+    for part, micros in {
+        "week": 604_800_000_000, "day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000,
+        "second": 1_000_000, "millisecond": 1_000, "microsecond": 1,
+    }.items()
+} | {"epoch": f"({_MICROS} / 1000000D)"}  # fmt: skip
+#: a time of day as one of the first day
+_FIRST_DAY = "(TIMESTAMP_NTZ'1970-01-01 00:00:00' + ({0} - TIME'00:00:00'))"
 
 
 #: parts that both count alike; Spark's own are among them
@@ -45,6 +57,14 @@ def part_of_date(part: str, value: exp.Expr) -> exp.Expr:
         known = ", ".join([*_PLAIN_PARTS, *_PARTS])
         raise NotPossible(f"there is no part '{part}' of a date or time", f"parts are {known}")
     types = {"epoch": pa.float64(), "nanosecond": _LONG}
+    if _is(value, pa.types.is_duration):
+        if name not in _SPAN_PARTS:
+            raise NotPossible(
+                f"the time between two moments has no part '{part}'", f"parts are {', '.join(_SPAN_PARTS)}"
+            )
+        return fill(_SPAN_PARTS[name], [value], types.get(name, pa.int32()))
+    if name == "epoch" and _is(value, pa.types.is_time):
+        value = fill(_FIRST_DAY, [value], _NTZ)
     value = _moment(value)
     is_moment = _is(value, pa.types.is_date, pa.types.is_timestamp, pa.types.is_time)
     type_ = types.get(name, pa.int32() if is_moment or name in _PARTS else None)
@@ -92,7 +112,7 @@ def _to_char(args: Args) -> exp.Expr | None:
     if not _is(args[0], pa.types.is_temporal):
         return None if type_of(args[0]) is not None else call("date_format", args[0], _format(args[1]))
     if _is(args[0], pa.types.is_time):
-        day = fill("(TIMESTAMP_NTZ'1970-01-01 00:00:00' + ({0} - TIME'00:00:00'))", args[:1])
+        day = fill(_FIRST_DAY, args[:1])
         return call("date_format", day, _format(args[1]))
     return call("date_format", args[0], _format(args[1]))
 
@@ -118,7 +138,7 @@ def _to_date(args: Args) -> exp.Expr:
 
 def _to_time(args: Args) -> exp.Expr:
     if _is(args[0], pa.types.is_timestamp):
-        return fill("make_time(hour({0}), minute({0}), date_part('second', {0}))", args[:1])
+        return fill(TIME_OF_DAY, args[:1])
     if len(args) > 1:
         return _first_of("to_time", args)
     return from_text(args[0], "TIME(6)", _TIME) or fill("CAST({0} AS TIME(6))", args)
