@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -118,6 +118,8 @@ class ExecutorTransform(FrameTransform[Any]):
 class ExecutorSink(FrameSink[Any]):
     """A sink written by the executors: rows of one key go to one instance, which flushes before it ends."""
 
+    counts_rows: ClassVar[bool] = True
+
     def __init__(self, operator: Sink[Any], built: Built) -> None:
         super().__init__(operator.context)
         self._operator = operator
@@ -126,11 +128,11 @@ class ExecutorSink(FrameSink[Any]):
         #: as many as `parallelism` says, else one for each core
         self._tasks = built.instances if built.instances > 1 else None
 
-    def write_frame(self, frame: DataFrame) -> None:
+    def write_frame(self, frame: DataFrame) -> int:
         if self._key:
             frame = _by_key(frame, self._key, self._tasks)
         try:
-            map_in_arrow(frame, self._function, "rows long").collect()
+            return sum(row.rows for row in map_in_arrow(frame, self._function, "rows long").collect())
         except Exception as error:
             failure = failure_of(error, self.context.name) or self._operator.explain(error)
             if failure is None:

@@ -29,6 +29,8 @@ class SinkWork:
         self._on_ack = on_ack
         self._meter = meter
         self._refused = False
+        #: rows given to the sink, and how many of them have been counted as written
+        self._taken = self._measured = 0
 
     def open(self, wake: Callable[[], None]) -> None:
         self._sink.open()
@@ -38,7 +40,8 @@ class SinkWork:
         self._refused |= allowed < batch.num_rows
         if allowed:
             self._sink.write(batch.slice(0, allowed))
-            self._meter.went(allowed)
+            self._taken += allowed
+            self._measure()
         if self._refused:  # the pipeline ends here, and no marker comes to make the last rows durable
             self._sink.flush()
 
@@ -54,6 +57,16 @@ class SinkWork:
                 self._on_ack(self._lane, epoch, entries)
 
         self._sink.marker(epoch, acknowledge)
+        self._measure()
+
+    def _measure(self) -> None:
+        """Count what was written. Where the sink rejects rows later than it took them, the next ones make up for it: a
+        counter only grows."""
+        rejects = self._sink.context.rejects
+        written = self._taken - (0 if rejects is None else rejects.count)
+        if written > self._measured:
+            self._meter.went(written - self._measured)
+            self._measured = written
 
     def finalized(self, epoch: int) -> None:
         self._sink.finalized(epoch)
