@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import pyarrow as pa
 
 from streamling.engine.analysis import Built
-from streamling.engine.arriving import ArrivingColumns, LeftOutColumns
+from streamling.engine.arriving import ArrivingColumns, report_left_out
 from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
@@ -87,7 +87,6 @@ class ExecutorTransform(FrameTransform[Any]):
         self._function = on_executor(built)
         #: what runs where other columns arrive than declared, by these columns
         self._others: dict[str, tuple[ArrowMap, pa.Schema]] = {}
-        self._left_out = LeftOutColumns(operator.context.log)
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         from streamling.types.spark import to_spark_schema
@@ -106,7 +105,7 @@ class ExecutorTransform(FrameTransform[Any]):
         if key not in self._others:
             operator = self._operator.with_input(columns.schema)
             output = operator.output_schema()
-            self._left_out.report(self._built.input_schema, columns.schema, output)
+            report_left_out(self._operator.context, columns.schema, output)
             grown = replace(self._built, operator=operator, input_schema=columns.schema, schema=output)
             self._others[key] = on_executor(grown), output
         return self._others[key]

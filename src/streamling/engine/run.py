@@ -82,6 +82,8 @@ class PipelineRun:
         #: what the run has measured so far
         self.metrics = store_for(pipeline, config)
         self._shared = Shared()
+        #: columns that each node has reported as left out
+        self._left_out: dict[str, dict[str, object]] = {}
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._failure: StreamlingError | None = None
@@ -167,6 +169,7 @@ class PipelineRun:
             stopping=self._stopping,
             request_stop=self.stop,
             rejects=Rejects(node.name, node.primary_key) if node.dead_letters is not None else None,
+            left_out=self._left_out.setdefault(node.name, {}),
             restart_stream=lambda timeout: self._parts.flows[flow].restart(timeout),
             checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.engine.arriving import ArrivingColumns, LeftOutColumns
+from streamling.engine.arriving import ArrivingColumns, report_left_out
 from streamling.engine.limit import RowLimit
 from streamling.engine.meter import Meter
 from streamling.engine.network import Outlet
@@ -86,13 +86,11 @@ class TransformWork:
         outlet: Outlet,
         rows: Callable[[str, pa.RecordBatch], Rows],
         meter: Meter,
-        left_out: LeftOutColumns,
     ) -> None:
         self._lane = lane
         self._transform = transform
         self._schema = schema
         self._arriving = ArrivingColumns(transform.context.input_schema)
-        self._left_out = left_out
         self._outlet = outlet
         self._ports = outlet.ports()
         self._rows = rows
@@ -132,7 +130,7 @@ class TransformWork:
         """Go on with an instance for the columns that arrive now; nothing is under way."""
         old, new = self._transform, self._transform.with_input(self._arriving.schema)
         self._schema = new.output_schema()
-        self._left_out.report(old.context.input_schema, self._arriving.schema, self._schema)
+        report_left_out(old.context, self._arriving.schema, self._schema)
         new.open()
         self._transform = new
         old.close()
