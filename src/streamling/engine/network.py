@@ -210,7 +210,7 @@ class FrameSinkStep:
         return self._write_counted(self.prepare(rows))
 
     def _write_counted(self, rows: Rows) -> int | None:
-        """Write ``rows`` and count them: the sink does, or Spark, at 0.04 µs per row."""
+        """Write ``rows`` and count them: the sink does, or Spark, at 0.04 to 0.25 µs per row."""
         if self.operator.counts_rows or not self._countable:
             return self._write(rows)
         observed = Observed(rows.frame())

@@ -31,7 +31,7 @@ from streamling.sinks._kafka_messages import (
 from streamling.sinks._kafka_schema import value_schema
 from streamling.sinks._kafka_trouble import writing_trouble
 from streamling.sinks._kafka_writer import MessageWriter
-from streamling.spark.counting import counted, read_count, report_counts
+from streamling.spark.counting import counted, read_count, report_counts, shuffled_rows
 from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def _write(self, frame: DataFrame) -> int:
         from streamling.types.spark import to_arrow_schema
 
-        frame = with_operation(counted(frame))
+        in_place = self._is_in_place
+        frame = with_operation(counted(frame) if in_place else frame)
         columns = to_arrow_schema(frame.schema)
         key = key_text(self.context.primary_key, columns)
         register(frame.sparkSession, [key, json_value(columns)] if self._registry is None else [key])
@@ -164,12 +165,17 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         except Exception as error:
             raise self._explained(error) from None
         report_counts(execution)
-        return read_count(execution)
+        return read_count(execution) if in_place else shuffled_rows(execution)
+
+    @property
+    def _is_in_place(self) -> bool:
+        """Whether rows are written by the task that computes them, without a shuffle."""
+        return not self.options.deduplicate and self.options.streams == 1
 
     def _ordered(self, frame: DataFrame, key: str) -> DataFrame:
         if self.options.deduplicate:
             return last_per_key(frame, key, self.options.streams)
-        return in_one_stream(frame) if self.options.streams == 1 else by_key(frame, key, self.options.streams)
+        return in_one_stream(frame) if self._is_in_place else by_key(frame, key, self.options.streams)
 
     def _value(self, columns: pa.Schema) -> Column:
         if self._known is None or not self._known[0].equals(columns, check_metadata=True):

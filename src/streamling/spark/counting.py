@@ -16,8 +16,24 @@ def row_count() -> Column:
     return f.count(f.lit(1)).alias("rows")
 
 
+def shuffled_rows(execution: Any) -> int:
+    """The rows of the last shuffle of a plan that has run: Spark has counted them anyway. 0 where it was left out
+    because there were no rows."""
+    plan = execution.executedPlan()
+    while (name := plan.nodeName()) != "Exchange":
+        if name == "AdaptiveSparkPlan":
+            plan = plan.executedPlan()
+        elif name.endswith("QueryStage"):
+            plan = plan.plan()
+        elif plan.children().isEmpty():
+            return 0
+        else:
+            plan = plan.collectLeaves().head()
+    return int(plan.metrics().apply("shuffleRecordsWritten").value())
+
+
 def counted(frame: DataFrame) -> DataFrame:
-    """``frame`` with a counter in its plan; 0.04 µs per row."""
+    """``frame`` with a counter in its plan; up to 0.25 µs per row, as it ends a stretch of generated code."""
     return frame.observe(_NAME, row_count())
 
 
