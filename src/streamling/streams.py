@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from streamling.printable import printable_codes, printable_lines
 from streamling.redaction import redact
+from streamling.status_line import status_set_aside
 
 _data: BinaryIO | None = None
 
@@ -29,14 +30,25 @@ class SafeStream:
         self._printable: Callable[[str], str] = printable_codes if stream.isatty() else printable_lines
 
     def write(self, text: str) -> int:
-        self._stream.write(self._printable(redact(text)))
+        with status_set_aside(ends_line=text.endswith("\n")):
+            self._stream.write(self._printable(redact(text)))
         return len(text)
+
+    @property
+    def unsafe(self) -> TextIO:
+        """The stream itself."""
+        return self._stream
 
     def writelines(self, lines: list[str]) -> None:
         self.write("".join(lines))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def terminal_of(stream: TextIO) -> TextIO:
+    """What is behind ``stream`` while `safe_streams` are in use."""
+    return stream.unsafe if isinstance(stream, SafeStream) else stream
 
 
 @contextmanager

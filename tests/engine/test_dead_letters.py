@@ -132,6 +132,7 @@ class Shelf:
         run.start()
         wait_for_end(run)
         self.summary = run.summary()
+        self.rows_out = {node: run.metrics.value("output_rows", node) for node in ("out", "bad")}
 
     def letters(self) -> dict[str, list[int]]:
         """Ids in payloads, by node."""
@@ -160,6 +161,7 @@ def test_bad_rows_of_a_source_a_transform_and_a_sink_meet_in_one_sink(parallelis
     assert shelf.state.get("numbers") == ROWS
     rejected = sum(map(len, EXPECTED.values()))
     assert shelf.summary == f"{ROWS - rejected} to out, {rejected} dead letters to bad"
+    assert shelf.rows_out == {"out": ROWS - rejected, "bad": rejected}
 
 
 def test_without_a_dead_letter_sink_the_first_bad_row_is_an_error() -> None:

@@ -44,6 +44,18 @@ def test_five_hundred_rows_in_batches(bench: KafkaSinkBench) -> None:
     batches = [numbered(first, 100) for first in range(0, 500, 100)]
     bench.write(topic, *batches, batch_size=50, batch_flush_interval="10ms")
     assert sorted(row["id"] for row in bench.rows(topic)) == list(range(500))
+    assert bench.runs[-1].rows_written() == {"out": 500}
+
+
+@pytest.mark.parametrize("options", [{}, {"deduplicate": False}, {"deduplicate": False, "parallelism": 2}])
+def test_rows_that_never_come_into_python_are_counted(bench: KafkaSinkBench, options) -> None:
+    """Those of a batch that are merged by key are counted too, as a database sink does."""
+    topic, sql = bench.topic(), "SELECT id % 50 AS id, name FROM given WHERE id % 2 = 0 AND id < 100"
+    bench.write(topic, numbered(0, 60), numbered(60, 40), numbered(100, 10), sql=sql, **options)
+    run = bench.runs[-1]
+    assert run.rows_written() == {"out": 50}
+    assert run.metrics.value("output_rows", "out") == 50
+    assert run.summary() == "50 to out"
 
 
 def test_parallel_producers(bench: KafkaSinkBench) -> None:

@@ -96,6 +96,7 @@ class Copying(KafkaSinkBench):
         finally:
             run.stop("the test has what it wants")
             finish(run)
+        assert run.rows_written() == {"out": count}
         return list(consume(self.kafka.brokers, target))
 
     def filled(self, schema: Any, *rows: Any) -> str:

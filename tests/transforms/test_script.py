@@ -39,6 +39,18 @@ class TestScriptTransform(TransformContract):
         return [{"id": id, "name": f"n{id}{mark}"} for id in range(0, 20, 2) for mark in ("", "!")]
 
 
+def test_columns_that_the_schema_does_not_have_are_reported_once(caplog):
+    script = "row => row.id < 10 ? { id: row.id, totla: 1, _gs_op: 'i' } : [{ id: row.id, total: 2, other: 3 }]"
+    options = {"language": "js", "script": script, "primary_key": "id", "schema": {"id": "int64", "total": "int64"}}
+    bench = OperatorBench(ScriptTransform, {**options, "parallelism": 2})
+    batches = [pa.record_batch({"id": list(range(first, first + 10))}) for first in range(0, 40, 10)]
+    bench.finish(batches)
+    said = "the script returns columns that are not part of the output (schema lists those that are): "
+    found = [message.removeprefix(said) for message in caplog.messages if message.startswith(said)]
+    assert sorted(found) == ["'other'", "'totla'"]
+    assert sorted(row["total"] or 0 for row in bench.book) == [0] * 10 + [2] * 30
+
+
 # ── before anything runs ─────────────────────────────────────────────────────────────────────────────────────
 
 STATIC = """sources:

@@ -89,6 +89,8 @@ class Checkpointer:
         #: the last epochs that began, and that became final
         self._begun = 0
         self._final = 0
+        #: when the last one became final
+        self._final_at: float | None = None
         self._terminal_finalized = False
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
@@ -140,6 +142,10 @@ class Checkpointer:
         self._send(Stop())
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._await_end(timeout)
+
+    def age(self) -> float | None:
+        """Seconds since the last epoch became final; None before the first."""
+        return None if self._final_at is None else self._clock.now() - self._final_at
 
     def missing(self) -> str | None:
         """What the epoch in flight waits for, or waited for when it was given up; None: for nothing."""
@@ -217,6 +223,7 @@ class Checkpointer:
         self._terminal_finalized = action.terminal
         with self._changed:
             self._final = action.epoch
+            self._final_at = self._clock.now()
             self._changed.notify_all()
         self._count("checkpoint_epochs_succeeded")
         self._count("checkpoint_finalizers_sent")

@@ -192,10 +192,10 @@ def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -
 
 def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: str) -> None:
     """Let data flow until the end."""
-    from streamling.cli.progress import progress_of
+    from streamling.cli.watch import watched
 
     run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-    with progress_of(run), _blamed_on(runtime), _archive_prepared(runtime):
+    with watched(run), _blamed_on(runtime), _archive_prepared(runtime):
         run.start()
         log.info(started)
         run.wait()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import threading
+from typing import Any
 
 import pyarrow as pa
 
+from streamling.plugins.context import NodeContext
 from streamling.types.spark import carrier
 
 
@@ -56,19 +56,8 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-class LeftOutColumns:
-    """Reports new input columns that a node leaves out, each once. Shared by the instances of the node."""
-
-    def __init__(self, log: logging.Logger) -> None:
-        self._log = log
-        self._reported: set[str] = set()
-        self._lock = threading.Lock()
-
-    def report(self, before: pa.Schema, after: pa.Schema, output: pa.Schema) -> None:
-        appeared = [name for name in after.names if name not in before.names and name not in output.names]
-        with self._lock:
-            new = [name for name in appeared if name not in self._reported]
-            self._reported.update(new)
-        if new:
-            names = ", ".join(f"'{name}'" for name in new)
-            self._log.warning("columns have appeared in the input that are not part of the output: %s", names)
+def report_left_out(context: NodeContext[Any], after: pa.Schema, output: pa.Schema) -> None:
+    """Warn about columns that arrive now, unlike those that ``context`` was made for, and that the node leaves out."""
+    before = context.input_schema.names
+    appeared = [name for name in after.names if name not in before and name not in output.names]
+    context.report_left_out("columns have appeared in the input that are not part of the output", appeared)

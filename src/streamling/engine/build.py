@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from streamling.checkpoint.clock import Clock
 from streamling.engine.analysis import Analysis, Built, ContextFactory
-from streamling.engine.arriving import LeftOutColumns
 from streamling.engine.dead_letters import Letters, RejectingWork, sifted
 from streamling.engine.flow import Flow, OnMarked, PulledFlow
 from streamling.engine.instances import router_of
@@ -194,7 +193,6 @@ class Builder:
         node, instances = built.node, built.instances
         outlet, meter = self._outlet(node.name), self._meter(node.name)
         limit = self._limit(built, first.row_limit if isinstance(first, Sink) else None)
-        left_out = LeftOutColumns(first.context.log)
         lanes = []
         for number in range(instances):
             operator = first if number == 0 else self._instance(built, first, number)
@@ -206,7 +204,7 @@ class Builder:
                 self.parts.sinks.append(name)
             else:
                 transform = operator if letters is None else SiftedTransform(operator)
-                work = TransformWork(name, transform, built.schema, outlet, self._rows, meter, left_out)
+                work = TransformWork(name, transform, built.schema, outlet, self._rows, meter)
             lanes.append(self._lane(built, name, work if letters is None else RejectingWork(work, letters)))
         self.parts.lanes.extend(lanes)
         upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key if node.upstreams else ()

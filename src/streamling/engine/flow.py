@@ -74,6 +74,8 @@ class Flow(ABC):
         self._thread = threading.Thread(target=self._run, name=f"flow {name}", daemon=True)
         for port in self._ports:
             port.add_feeder(self.name)
+        #: rows that the source has delivered; None when that is not known
+        self.rows_in: int | None = None
         #: closed until the tables that rows of this flow ask are filled
         self.gate: TableGate | None = None
         #: asks for a checkpoint; None: no flow waits for this one
@@ -199,6 +201,9 @@ class Flow(ABC):
         self.pause()
         self._on_failure(error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node)))
 
+    def _delivered(self, rows: int) -> None:
+        self.rows_in = (self.rows_in or 0) + rows
+
     def _with_operation(self, frame: DataFrame) -> DataFrame:
         if OP_COLUMN in frame.columns:
             return frame
@@ -239,7 +244,9 @@ class PulledFlow(Flow):
             step = self._ask(lambda: self._source.read(self._position))
             if isinstance(step, SourceBatch):
                 if _may_hold_rows(step):
-                    self._outlet.emit(self._rows(step))
+                    rows = self._rows(step)
+                    rows.on_count(self._delivered)
+                    self._outlet.emit(rows)
                 if self._letters is not None:
                     self._letters.send()
                 self._position = step.position
@@ -272,7 +279,7 @@ class PulledFlow(Flow):
         if isinstance(batch.rows, SparkRead):
             read = batch.rows
             frame = self._with_operation(self._ask(lambda: read.frame(self._session)))
-            return Rows(self._session, frame=frame, lineage=lineage, producer=self.name)
+            return Rows(self._session, frame=frame, lineage=lineage, producer=self.name, count=read.rows)
         rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
         if OP_COLUMN not in rows.schema.names:
             operation = pa.field(OP_COLUMN, pa.string(), nullable=False)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from streamling.spark.counting import row_count
 
-#: Seconds to wait for a count after its job is over. Spark tells it on a thread of its own, within milliseconds, unless
-#: it is so far behind that it drops what it has to tell.
-_WAIT = 30.0
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _POLL = 0.001
 
 
@@ -23,19 +22,14 @@ class Observed:
         self._observation = Observation()
         self.frame = frame.observe(self._observation, row_count())
 
-    def rows(self) -> int:
-        """What the first job counted; 0 when it had no need to compute the rows, as those above ``WHERE false``."""
+    def rows(self, timeout: float) -> int | None:
+        """What the first job counted; 0 when it had no need to compute the rows, as those above ``WHERE false``. None
+        when Spark has not reported it ``timeout`` seconds later."""
         observation: Any = self._observation._jo
-        deadline = time.monotonic() + _WAIT
+        deadline = time.monotonic() + timeout
         while not observation.future().isCompleted():
             if time.monotonic() > deadline:
-                return 0
+                return None
             time.sleep(_POLL)
         counted = observation.getRow()
         return int(counted.getLong(0)) if counted.length() else 0
-
-
-def row_count() -> Column:
-    from pyspark.sql import functions as f
-
-    return f.count(f.lit(1)).alias("rows")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from streamling.engine.analysis import Built
-from streamling.engine.arriving import ArrivingColumns, LeftOutColumns
+from streamling.engine.arriving import ArrivingColumns, report_left_out
 from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
@@ -87,7 +87,6 @@ class ExecutorTransform(FrameTransform[Any]):
         self._function = on_executor(built)
         #: what runs where other columns arrive than declared, by these columns
         self._others: dict[str, tuple[ArrowMap, pa.Schema]] = {}
-        self._left_out = LeftOutColumns(operator.context.log)
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         from streamling.types.spark import to_spark_schema
@@ -106,7 +105,7 @@ class ExecutorTransform(FrameTransform[Any]):
         if key not in self._others:
             operator = self._operator.with_input(columns.schema)
             output = operator.output_schema()
-            self._left_out.report(self._built.input_schema, columns.schema, output)
+            report_left_out(self._operator.context, columns.schema, output)
             grown = replace(self._built, operator=operator, input_schema=columns.schema, schema=output)
             self._others[key] = on_executor(grown), output
         return self._others[key]
@@ -118,6 +117,8 @@ class ExecutorTransform(FrameTransform[Any]):
 class ExecutorSink(FrameSink[Any]):
     """A sink written by the executors: rows of one key go to one instance, which flushes before it ends."""
 
+    counts_rows: ClassVar[bool] = True
+
     def __init__(self, operator: Sink[Any], built: Built) -> None:
         super().__init__(operator.context)
         self._operator = operator
@@ -126,11 +127,11 @@ class ExecutorSink(FrameSink[Any]):
         #: as many as `parallelism` says, else one for each core
         self._tasks = built.instances if built.instances > 1 else None
 
-    def write_frame(self, frame: DataFrame) -> None:
+    def write_frame(self, frame: DataFrame) -> int:
         if self._key:
             frame = _by_key(frame, self._key, self._tasks)
         try:
-            map_in_arrow(frame, self._function, "rows long").collect()
+            return sum(row.rows for row in map_in_arrow(frame, self._function, "rows long").collect())
         except Exception as error:
             failure = failure_of(error, self.context.name) or self._operator.explain(error)
             if failure is None:

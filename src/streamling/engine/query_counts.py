@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from streamling.engine.observed import row_count
+from streamling.spark.counting import read_count, row_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,9 +33,7 @@ class QueryCounts:
         """Called at the end of a batch: Spark's own report comes later, and not at all when the query is stopped."""
         if self._tellers:
             plan: Any = self._query.result()._jsq.streamingQuery().lastExecution()
-            counted = plan.observedMetrics()
             for name, tellers in self._tellers.items():
-                found = counted.get(name)
-                rows = found.get().getLong(0) if found.isDefined() else 0
+                rows = read_count(plan, name)
                 for tell in tellers:
                     tell(rows)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Seconds to wait for a count after its job is over. Spark reports it on a thread of its own, within milliseconds,
+#: unless it is so far behind that it drops reports.
+_OBSERVED_WAIT = 30.0
+
 #: a node and the operator whose part of the plan has not run yet
 Part = tuple[Node, Operator[Any]]
 
@@ -40,7 +44,9 @@ class Rows:
         lineage: tuple[Part, ...] = (),
         producer: str = "",
         took: Callable[[float], None] | None = None,
+        count: int | None = None,
     ) -> None:
+        """``count`` is the number of rows of a frame, where the source knows it."""
         self.session = session
         self.lineage = lineage
         #: the flow or lane that will send the markers of these rows
@@ -49,6 +55,8 @@ class Rows:
         self.took = took
         self._frame = frame
         self._batches = batches
+        #: how many there are, as far as known
+        self.count = count if batches is None else sum(batch.num_rows for batch in batches)
         self._kept = False
         self._numbered: DataFrame | None = None
         self._counters: list[Callable[[int], None]] = []
@@ -83,7 +91,8 @@ class Rows:
             table = self.job(lambda: self.frame().toArrow())
             # one contiguous batch: Spark sends slices of 10 000 rows, which no sink wants to see
             self._batches = table.combine_chunks().to_batches()
-            self._tell(table.num_rows)
+            self.count = table.num_rows
+            self._tell(self.count)
         return self._batches
 
     @property
@@ -125,23 +134,28 @@ class Rows:
     # ── how many there are ──────────────────────────────────────────────────────────────────────────────────
 
     def on_count(self, tell: Callable[[int], None]) -> None:
-        """Call ``tell`` with the number of rows as soon as that is known without extra work: now for rows in Python,
-        later for those that come into it. Rows that stay in Spark have to be observed."""
-        if self._batches is not None:
-            tell(sum(batch.num_rows for batch in self._batches))
+        """Call ``tell`` with the number of rows as soon as that is known without extra work: now for rows in Python
+        and those that the source has counted, later for those that come into Python. Rows that stay in Spark have to
+        be observed."""
+        if self.count is not None:
+            tell(self.count)
         else:
             self._counters.append(tell)
 
     def observe(self) -> None:
         """Have Spark count the rows while it computes them for whoever asks `frame` from here on."""
-        if self._batches is None:
+        if self.count is None:
             self._observed = Observed(self.frame())
             self._frame = self._observed.frame
+
+    @property
+    def is_observed(self) -> bool:
+        return self._observed is not None
 
     def settle(self) -> None:
         """The job that computed the rows is over: tell what was observed."""
         if self._counters and self._observed is not None:
-            self._tell(self._observed.rows())
+            self._tell(self._observed.rows(_OBSERVED_WAIT) or 0)
 
     def _tell(self, rows: int) -> None:
         counters, self._counters = self._counters, []

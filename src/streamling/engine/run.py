@@ -29,6 +29,7 @@ from streamling.engine.network import FrameSinkStep
 from streamling.engine.node_state import OwnState
 from streamling.engine.placement import placement_for, runs_on_executors
 from streamling.engine.side import SideStep
+from streamling.engine.status import RunStatus, sum_known
 from streamling.errors import StreamlingError
 from streamling.pipeline.configured import configured
 from streamling.pipeline.model import Node, Pipeline
@@ -81,6 +82,8 @@ class PipelineRun:
         #: what the run has measured so far
         self.metrics = store_for(pipeline, config)
         self._shared = Shared()
+        #: columns that each node has reported as left out
+        self._left_out: dict[str, dict[str, object]] = {}
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._failure: StreamlingError | None = None
@@ -166,6 +169,7 @@ class PipelineRun:
             stopping=self._stopping,
             request_stop=self.stop,
             rejects=Rejects(node.name, node.primary_key) if node.dead_letters is not None else None,
+            left_out=self._left_out.setdefault(node.name, {}),
             restart_stream=lambda timeout: self._parts.flows[flow].restart(timeout),
             checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
         )
@@ -249,8 +253,22 @@ class PipelineRun:
         """Rows that a memory sink holds, of all its instances."""
         return pa.concat_tables([operator.table() for operator in self._parts.operators[sink]])  # type: ignore[attr-defined]
 
+    def status(self) -> RunStatus:
+        """May be called from any thread at any time."""
+        written = self.rows_written()
+        dead = sum(rows for name, rows in written.items() if self.pipeline.rejecting(name))
+        flows = list(self._parts.flows.values())
+        return RunStatus(
+            rows_in=sum_known(flow.rows_in for flow in flows),
+            rows_out=sum(written.values()) - dead,
+            dead_letters=dead,
+            lag=sum_known(flow.source.lag() for flow in flows),
+            checkpoint_age=self._checkpointer.age() if self._checkpointer is not None else None,
+            progress=self.progress(),
+        )
+
     def rows_written(self) -> Mapping[str, int]:
-        """Rows per sink, as far as they passed through Python; without those that the sink rejected."""
+        """Rows per sink, without those that the sink rejected."""
         written = {
             name: limit.taken - sum(_rejected(operator) for operator in self._parts.operators.get(name, ()))
             for name, limit in self._parts.limits.items()
@@ -260,10 +278,11 @@ class PipelineRun:
 
     def summary(self) -> str:
         """What was written where, for people: ``2 to out, 1 dead letter to bad``."""
-        parts = []
-        for name, rows in self.rows_written().items():
+        parts, written = [], self.rows_written()
+        for name in (sink.name for sink in self.pipeline.sinks):
+            rows = written.get(name, 0)
             letters = "" if not self.pipeline.rejecting(name) else " dead letter" if rows == 1 else " dead letters"
-            parts.append(f"{rows}{letters} to {name}")
+            parts.append(f"{rows:,}{letters} to {name}")
         return ", ".join(parts)
 
     def unfinished(self) -> list[str]:

@@ -170,9 +170,8 @@ class StreamedFlow(Flow):
                 rows, meter = _counted(rows, counts, meter.went, step.meter.came), step.meter
             rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
         if isinstance(sink := outlet.only_step, FrameSinkStep):
-            if meter is not None:
-                rows = _counted(rows, counts, meter.went, sink.count)
-            return sink.prepare(rows), sink.accept_prepared
+            # what the sink counts is what its upstream gave it
+            return sink.prepare(rows), lambda batch: _measured(meter, sink.accept_prepared(batch))
         return rows, outlet.emit
 
     def _chain(self) -> list[FrameStep]:
@@ -199,7 +198,12 @@ class StreamedFlow(Flow):
             try:
                 deliver()
                 counts.tell()
-                self._position = self._source.position_after(_end_offset(scratch, number), self._position)
+                before, self._position = (
+                    self._position,
+                    self._source.position_after(_end_offset(scratch, number), self._position),
+                )
+                if (rows := self._source.rows_between(before, self._position)) is not None:
+                    self._delivered(rows)
                 self._went_on()
                 Flow._act(self)
                 if self._request_checkpoint is not None:
@@ -218,6 +222,11 @@ class StreamedFlow(Flow):
 
 def _counted(rows: Rows, counts: QueryCounts, *tell: Callable[[int], None]) -> Rows:
     return Rows(rows.session, frame=counts.observe(rows.frame(), *tell), lineage=rows.lineage, took=rows.took)
+
+
+def _measured(meter: Meter | None, rows: int) -> None:
+    if meter is not None:
+        meter.went(rows)
 
 
 def _activate(session: SparkSession) -> None:

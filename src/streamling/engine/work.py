@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.engine.arriving import ArrivingColumns, LeftOutColumns
+from streamling.engine.arriving import ArrivingColumns, report_left_out
 from streamling.engine.limit import RowLimit
 from streamling.engine.meter import Meter
 from streamling.engine.network import Outlet
@@ -29,6 +29,8 @@ class SinkWork:
         self._on_ack = on_ack
         self._meter = meter
         self._refused = False
+        #: rows given to the sink, and how many of them have been counted as written
+        self._taken = self._measured = 0
 
     def open(self, wake: Callable[[], None]) -> None:
         self._sink.open()
@@ -38,7 +40,8 @@ class SinkWork:
         self._refused |= allowed < batch.num_rows
         if allowed:
             self._sink.write(batch.slice(0, allowed))
-            self._meter.went(allowed)
+            self._taken += allowed
+            self._measure()
         if self._refused:  # the pipeline ends here, and no marker comes to make the last rows durable
             self._sink.flush()
 
@@ -54,6 +57,16 @@ class SinkWork:
                 self._on_ack(self._lane, epoch, entries)
 
         self._sink.marker(epoch, acknowledge)
+        self._measure()
+
+    def _measure(self) -> None:
+        """Count what was written. Where the sink rejects rows later than it took them, the next ones make up for it: a
+        counter only grows."""
+        rejects = self._sink.context.rejects
+        written = self._taken - (0 if rejects is None else rejects.count)
+        if written > self._measured:
+            self._meter.went(written - self._measured)
+            self._measured = written
 
     def finalized(self, epoch: int) -> None:
         self._sink.finalized(epoch)
@@ -73,13 +86,11 @@ class TransformWork:
         outlet: Outlet,
         rows: Callable[[str, pa.RecordBatch], Rows],
         meter: Meter,
-        left_out: LeftOutColumns,
     ) -> None:
         self._lane = lane
         self._transform = transform
         self._schema = schema
         self._arriving = ArrivingColumns(transform.context.input_schema)
-        self._left_out = left_out
         self._outlet = outlet
         self._ports = outlet.ports()
         self._rows = rows
@@ -119,7 +130,7 @@ class TransformWork:
         """Go on with an instance for the columns that arrive now; nothing is under way."""
         old, new = self._transform, self._transform.with_input(self._arriving.schema)
         self._schema = new.output_schema()
-        self._left_out.report(old.context.input_schema, self._arriving.schema, self._schema)
+        report_left_out(old.context, self._arriving.schema, self._schema)
         new.open()
         self._transform = new
         old.close()

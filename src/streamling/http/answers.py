@@ -17,6 +17,8 @@ _KINDS: Final = ("i", "u", "d")
 _MOST_WAITING: Final = 20_000
 #: characters that stand before a value, or may: inside of texts they count too, which makes the count an upper bound
 _STARTING_VALUES: Final = (b",", b":", b"[", b"{")
+#: rows of a batch that are searched for columns that the schema does not have: a look at each would cost 0.1 µs
+_LOOKED_AT: Final = 100
 _KIND_NAMES: Final = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
 
 
@@ -28,6 +30,9 @@ class Answers:
         self._version = version
         self._key = key
         self._most_values = most_values
+        self._names = frozenset(schema.names)
+        #: columns of the answers that the schema does not have, in the order they were found
+        self.left_out: dict[str, None] = {}
         self._rows: list[dict[str, Any]] = []
         self._kinds: list[str] = []
         self._batches: list[pa.RecordBatch] = []
@@ -39,6 +44,8 @@ class Answers:
         rows = self._parsed(text)
         for number, row in enumerate(rows):
             data = self._data(row, number)
+            if len(self._rows) < _LOOKED_AT and not self._names.issuperset(data):
+                self.left_out.update(dict.fromkeys(name for name in data if name not in self._names))
             self._kinds.append(self._kind(row, data, number, len(rows), sent))
             self._rows.append(data)
         if len(self._rows) > _MOST_WAITING:

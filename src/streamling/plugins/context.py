@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -125,6 +125,9 @@ class NodeContext(Generic[OptionsT]):
     #: where bad rows wait for the dead-letter sink; None when the node has none
     rejects: Rejects | None = None
 
+    #: columns that have been reported as left out; the instances of a node share it
+    left_out: dict[str, object] = field(default_factory=dict)
+
     #: functions that plugins add to SQL, by name
     functions: Mapping[str, type[SqlFunction]] = field(default_factory=dict)
 
@@ -134,6 +137,13 @@ class NodeContext(Generic[OptionsT]):
         if self.rejects is None:
             raise BadRow.user(error)
         self.rejects.add(rows, error)
+
+    def report_left_out(self, what: str, names: Iterable[str]) -> None:
+        """Warn about columns that are not part of the node's output: ``what`` they have done, then those of ``names``
+        that no instance has reported before."""
+        mine = object()
+        if new := [name for name in names if self.left_out.setdefault(name, mine) is mine]:
+            self.log.warning("%s: %s", what, ", ".join(f"'{name}'" for name in new))
 
     def retry(self, work: Callable[[], T]) -> T:
         """Call ``work`` until it succeeds. An error that is marked retriable is logged and tried again after a growing

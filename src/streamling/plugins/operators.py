@@ -119,6 +119,8 @@ class SparkRead:
     batch, and not after that."""
 
     frame: Callable[[SparkSession], DataFrame]
+    #: how many there are; None: not known before they are read
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,11 @@ class AnySource(Operator[OptionsT]):
         anyway."""
         return False
 
+    def lag(self) -> int | None:
+        """How many rows or messages wait to be read, as last known; None when the source does not know. Called from any
+        thread and must not wait."""
+        return None
+
     def progress(self) -> Progress | None:
         """How much of the known work has been read; None when unknown."""
         return None
@@ -237,6 +244,10 @@ class StreamedSource(AnySource[OptionsT]):
         before the source calls ``context.restart_stream``. Called once per (re)start of the query; called again
         after a pause when it raises a retriable error. Where the node has a dead-letter sink, the DataFrame has the
         column `streamling.plugins.rejects.REJECT`."""
+
+    def rows_between(self, before: Position, after: Position) -> int | None:
+        """How many rows lie between two positions, for people who watch a run; None when the source cannot tell."""
+        return None
 
     @abstractmethod
     def position_after(self, offset: str, previous: Position) -> Position:
@@ -366,6 +377,9 @@ class FrameSink(Operator[OptionsT]):
     """A sink that Spark writes by itself, without the rows passing through Python."""
 
     runs_on: ClassVar = "spark"
+    #: True when `write_frame` returns the number of rows. Otherwise Spark counts them for the engine, which takes
+    #: 0.04 to 0.25 µs per row.
+    counts_rows: ClassVar[bool] = False
 
     def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
         """Take rows that are in Python already, durably; False: not here, hand them over as a DataFrame."""
@@ -377,5 +391,6 @@ class FrameSink(Operator[OptionsT]):
         return frame
 
     @abstractmethod
-    def write_frame(self, frame: DataFrame) -> None:
-        """Write all rows of a prepared frame durably before returning. Called once per batch."""
+    def write_frame(self, frame: DataFrame) -> int | None:
+        """Write all rows of a prepared frame durably before returning. Called once per batch. Returns the number of
+        rows of the frame where the sink `counts_rows`."""

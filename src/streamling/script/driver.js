@@ -3,8 +3,9 @@
 (function (settings) {
   "use strict";
   const ROWS = "\u0001", PARTS = "\u0002", MOST_LINES = 20, LONGEST_LINE = 1000;
+  const MOST_UNKNOWN = 20, LONGEST_NAME = 100;
   const { parse, stringify } = JSON;
-  const { getPrototypeOf, setPrototypeOf } = Object;
+  const { getPrototypeOf, setPrototypeOf, keys } = Object;
   const { isArray } = Array;
   const { isSafeInteger, isFinite, isInteger } = Number;
   const N = Number, S = String, B = BigInt, P = Promise, F64 = Float64Array, U8 = Uint8Array, U32 = Uint32Array, D = Date;
@@ -44,6 +45,20 @@
     lines[lines.length] = cut(line, 0, LONGEST_LINE);
   };
   globalThis.console = { log: say, info: say, debug: say, warn: say, error: say, trace: say };
+
+  // ── columns that the output does not have ──────────────────────────────────────────────────────────────────
+  let unknown = bare([]);
+  const notice = (row, known) => {
+    try {
+      const names = keys(row);
+      for (let i = 0; i < names.length && unknown.length < MOST_UNKNOWN; i++) {
+        if (known[names[i]] === true) continue;
+        let seen = false;
+        for (let j = 0; j < unknown.length; j++) if (unknown[j] === names[i]) seen = true;
+        if (!seen) unknown[unknown.length] = cut(names[i], 0, LONGEST_NAME);
+      }
+    } catch {}
+  };
 
   // ── values that a JavaScript number cannot hold ────────────────────────────────────────────────────────────
   // a number in arithmetic, all its digits as text
@@ -293,5 +308,6 @@
 
   return { ROWS, PARTS, N, AB, F64, U8, U32, Plain, isArray, isSafeInteger, getPrototypeOf, parse, split, join, fill, bare,
            texts, wellFormed, column, coerced, complaint, failure, kindOf, isRow, own, checkPrototypes, chosen,
+           notice, unknown: () => { const found = texts(unknown); unknown = bare([]); return found; },
            lines: () => { const said = texts(lines); lines = bare([]); return said; } };
 })

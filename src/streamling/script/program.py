@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib.resources import files
 
 from streamling.script.engine import Sandbox, ScriptFailed, Value
+from streamling.types.row_kind import OP_COLUMN
 
 #: asks the program for its text columns as JSON, and for the row it stands at
 AGAIN, WHERE = b"=", b"?"
@@ -43,6 +44,9 @@ _FAST = {
     "string": 'typeof v === "string"',
     "time": 'typeof v === "string"',
 }
+#: Rows of a call that are searched for columns that the output does not have. A simple script over 50 000 rows takes
+#: 188 ms with and without; a look at all rows makes it 269 ms.
+_NOTICED = 50
 _NUMBERS = ("int", "float")
 _NEWLINE = "\n"
 #: properties that every object has: a row has such a column only when it has its own
@@ -141,10 +145,12 @@ def _loop(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     # in the order of the answer; name, class of the view, bytes per row
     blocks = [*numbers, ("from", "U32", 4), *flags, *((f"n{n}", "U8", 1) for n in every)]
     names = [port.name for port in outputs if port.name not in _OF_EVERY_OBJECT]
+    known = [*(port.name for port in outputs), OP_COLUMN]
     return f"""
 const {{ ROWS, PARTS, N, AB, F64, U8, U32, Plain, isArray, isSafeInteger, getPrototypeOf, parse, split, join }} = d;
 const {{ fill, bare, texts, wellFormed }} = d;
 const NAMES = {json.dumps(names)};
+const KNOWN = {{ __proto__: null, {", ".join(f"[{json.dumps(name)}]: true" for name in known)} }};
 return function (source, value, named) {{
   const user = d.chosen(source, value, named);
   let room = 0, k = 0, i = 0, wide = "", known = Plain;
@@ -162,6 +168,7 @@ return function (source, value, named) {{
     const kind = getPrototypeOf(o);
     if (kind !== Plain && kind !== known) {{ if (!d.isRow(o)) refuse(o); known = kind; }}
     if (k === room) grow();
+    if (k < {_NOTICED}) d.notice(o, KNOWN);
     let v;
     {_NEWLINE.join(_writer(n, port) for n, port in enumerate(outputs))}
     from[k++] = i;
@@ -184,7 +191,7 @@ return function (source, value, named) {{
     const data = new AB(k * {sum(size for _, _, size in blocks)});
     let at = 0;
     {" ".join(f"fill(new {v}(data, at, k), new {v}({x}_, 0, k)); at += {size} * k;" for x, v, size in blocks)}
-    let text = '{{"rows":' + k + ',"wide":[' + wide + '],"lines":' + d.lines() + "}}";
+    let text = '{{"rows":' + k + ',"wide":[' + wide + '],"lines":' + d.lines() + ',"unknown":' + d.unknown() + "}}";
     {" ".join(f"text += PARTS + join(a{n}, ROWS);" for n in texts)}
     return [data, wellFormed(text)];
   }}

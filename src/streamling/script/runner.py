@@ -53,7 +53,9 @@ class Runner:
         engine: Engine,
         limits: Limits,
         log: Callable[[str], None],
+        on_unknown: Callable[[Sequence[str]], None] = lambda names: None,
     ) -> None:
+        """``on_unknown`` gets columns that the script returns and ``outputs`` does not have."""
         self._inputs = [_Column(field, codec_for(field)) for field in inputs]
         self._outputs = [_Column(field, codec_for(field)) for field in outputs if field.name != copied]
         self._schema = outputs
@@ -61,6 +63,7 @@ class Runner:
         self._engine = engine
         self._limits = limits
         self._log = log
+        self._on_unknown = on_unknown
         self._program = Program(
             text,
             tuple(Port(column.field.name, column.codec.reads) for column in self._inputs),
@@ -151,6 +154,8 @@ class Runner:
         count = meta["rows"]
         for line in meta["lines"]:
             self._log(line)
+        if meta["unknown"]:
+            self._on_unknown(meta["unknown"])
         texts = iter(self._texts(call, parts, count))
         reader = _Reader(data, count)
         numbers = {n: reader.take(8) for n, column in enumerate(self._outputs) if column.codec.writes in _NUMBERS}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.plugins.operators import OP_COLUMN, FrameSink
+from streamling.spark.counting import report_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,17 +28,20 @@ class BlackholeSink(FrameSink[BlackholeSinkOptions]):
     """The plan runs in full inside the JVM, nothing leaves it. What happened to a row does not matter here."""
 
     Options = BlackholeSinkOptions
+    counts_rows: ClassVar[bool] = True
 
     def prepare(self, frame: DataFrame) -> DataFrame:
         return frame.drop(OP_COLUMN)
 
-    def write_frame(self, frame: DataFrame) -> None:
-        plan: Any = frame._jdf.queryExecution().withCachedData()
+    def write_frame(self, frame: DataFrame) -> int:
+        execution: Any = frame._jdf.queryExecution()
+        plan = execution.withCachedData()
         if plan.nodeName() == "LogicalRDD":
-            # a micro-batch as Structured Streaming hands it over: any writer would copy every row once more
-            plan.rdd().count()
-        else:
-            frame.write.format("noop").mode("overwrite").save()
+            # a micro-batch as Structured Streaming hands it over: anything else would copy every row once more
+            return int(plan.rdd().count())
+        rows = int(execution.toRdd().count())
+        report_counts(execution)
+        return rows
 
     def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
         return True

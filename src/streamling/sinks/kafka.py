@@ -12,7 +12,7 @@ from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.errors import error_text
 from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
-from streamling.kafka.settings import client_settings, spark_options
+from streamling.kafka.settings import client_settings
 from streamling.pipeline.options import Parallel, SinkOptions
 from streamling.pipeline.scalars import Duration, folded
 from streamling.plugins.operators import FrameSink
@@ -30,6 +30,8 @@ from streamling.sinks._kafka_messages import (
 )
 from streamling.sinks._kafka_schema import value_schema
 from streamling.sinks._kafka_trouble import writing_trouble
+from streamling.sinks._kafka_writer import MessageWriter
+from streamling.spark.counting import counted, read_count, report_counts, shuffled_rows
 from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
@@ -71,11 +73,13 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     """Encodes rows in Spark's plan and writes them with Spark's Kafka writer."""
 
     Options: ClassVar[type[KafkaSinkOptions]] = KafkaSinkOptions
+    counts_rows: ClassVar[bool] = True
 
     def __init__(self, context: NodeContext[KafkaSinkOptions]) -> None:
         super().__init__(context)
         self._topic = context.options.topic
         self._settings = client_settings(context.config.kafka_sink, _SECTION)
+        self._writer = MessageWriter(self._topic, self._producer())
         self._registry: SchemaRegistry | None = None
         self._schema: RegisteredSchema | None = None
         self._admin: KafkaAdmin | None = None
@@ -144,27 +148,34 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
     # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write_frame(self, frame: DataFrame) -> None:
-        retried(lambda: self._write(frame), stopping=self.context.stopping, log=self.context.log)
+    def write_frame(self, frame: DataFrame) -> int:
+        return retried(lambda: self._write(frame), stopping=self.context.stopping, log=self.context.log)
 
-    def _write(self, frame: DataFrame) -> None:
+    def _write(self, frame: DataFrame) -> int:
         from streamling.types.spark import to_arrow_schema
 
-        frame = with_operation(frame)
+        in_place = self._is_in_place
+        frame = with_operation(counted(frame) if in_place else frame)
         columns = to_arrow_schema(frame.schema)
         key = key_text(self.context.primary_key, columns)
         register(frame.sparkSession, [key, json_value(columns)] if self._registry is None else [key])
         rows = messages(self._ordered(frame, key), key, self._value(columns))
-        writer = rows.write.format("kafka").option("topic", self._topic).options(**self._producer())
         try:
-            writer.save()
+            execution = self._writer.write(rows)
         except Exception as error:
             raise self._explained(error) from None
+        report_counts(execution)
+        return read_count(execution) if in_place else shuffled_rows(execution)
+
+    @property
+    def _is_in_place(self) -> bool:
+        """Whether rows are written by the task that computes them, without a shuffle."""
+        return not self.options.deduplicate and self.options.streams == 1
 
     def _ordered(self, frame: DataFrame, key: str) -> DataFrame:
         if self.options.deduplicate:
             return last_per_key(frame, key, self.options.streams)
-        return in_one_stream(frame) if self.options.streams == 1 else by_key(frame, key, self.options.streams)
+        return in_one_stream(frame) if self._is_in_place else by_key(frame, key, self.options.streams)
 
     def _value(self, columns: pa.Schema) -> Column:
         if self._known is None or not self._known[0].equals(columns, check_metadata=True):
@@ -191,7 +202,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         options = self.options
         linger = _LINGER if options.batch_flush_interval is None else options.batch_flush_interval
         request = (options.batch_size or _MESSAGES_PER_REQUEST) * _BYTES_PER_MESSAGE
-        settings = {
+        return {
             **self._settings,
             "acks": "all",
             "compression.type": options.compression,
@@ -203,7 +214,6 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             "delivery.timeout.ms": str(30000 + round(linger * 1000)),
             "max.block.ms": "15000",
         }
-        return spark_options(settings)
 
     def _explained(self, error: Exception) -> Exception:
         """The failure in the user's terms; as it is when the rows themselves could not be computed."""

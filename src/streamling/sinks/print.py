@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pydantic import Field
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import OP_COLUMN, Sink
+from streamling.status_line import status_set_aside
 from streamling.streams import data_output
 
 #: row kind before the row, on a terminal only: a pipe into jq must see nothing but JSON
@@ -39,7 +41,9 @@ class PrintSink(Sink[PrintSinkOptions]):
         self._every = self.options.sample_every or defaults.sample_every
         self.row_limit = self.options.num_records_before_stop or defaults.num_records_before_stop
         self._output = output or data_output()
-        self._kinds = _KINDS if self._output.isatty() and "NO_COLOR" not in os.environ else {}
+        on_terminal = self._output.isatty()
+        self._kinds = _KINDS if on_terminal and "NO_COLOR" not in os.environ else {}
+        self._beside_status = status_set_aside if on_terminal else nullcontext
         self._seen = 0
 
     def open(self) -> None:
@@ -64,8 +68,9 @@ class PrintSink(Sink[PrintSinkOptions]):
 
     def _emit(self, text: bytes) -> None:
         try:
-            self._output.write(text)
-            self._output.flush()
+            with self._beside_status():
+                self._output.write(text)
+                self._output.flush()
         except BrokenPipeError:
             self.context.request_stop("the reader of standard output has gone", True)
             # what is still in the buffer, and whatever comes until the end, must not fail again

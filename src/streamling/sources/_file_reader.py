@@ -135,7 +135,8 @@ class FileReader:
         self._take(tables.schema, [content.origin for content in contents])
         if not found:
             return self._schema.columns.empty_table()
-        return self._converted([self._staging.write(part) for part in self._parts(found)])
+        rows = sum(table.num_rows for table in found)
+        return self._converted([self._staging.write(part) for part in self._parts(found)], rows)
 
     def _parts(self, tables: list[pa.Table]) -> list[list[pa.Table]]:
         """The tables in as many parts as Spark shall read side by side."""
@@ -147,9 +148,9 @@ class FileReader:
         rows = -(-table.num_rows // count)
         return [[table.slice(start, rows)] for start in range(0, table.num_rows, rows)]
 
-    def _converted(self, paths: Iterable[str | None]) -> SparkRead:
+    def _converted(self, paths: Iterable[str | None], rows: int | None = None) -> SparkRead:
         schema, found = self._schema, [path for path in paths if path]
-        return SparkRead(lambda spark: converted_frame(spark, schema, found, self._parallelism))
+        return SparkRead(lambda spark: converted_frame(spark, schema, found, self._parallelism), rows)
 
     def _piece(self, data: bytes, file: File, offset: int) -> Content:
         def count_lines() -> int:

@@ -12,6 +12,7 @@ from streamling.plugins.context import Metrics
 from streamling.sources._kafka_offsets import Offsets
 
 METRIC = "kafka_consumer_messages_lag"
+_FIRST_SECONDS = 2.0
 
 
 class LagReporter:
@@ -38,6 +39,8 @@ class LagReporter:
         self._stored: Mapping[int, int] = {}
         #: the partitions of the last report
         self._told: Set[int] = frozenset()
+        #: messages that are not stored yet, as of the last report
+        self.behind: int | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lag of {offsets.topic}", daemon=True)
 
@@ -55,7 +58,7 @@ class LagReporter:
         self._stopped.set()
 
     def report(self) -> None:
-        """Tell the lag of every partition once; whoever looks at the log sees whether the source keeps up."""
+        """Measure the lag of every partition once."""
         stored = self._stored
         ends = self._offsets.latest(self._admin, sorted(stored))
         lags = {partition: max(0, end - stored[partition]) for partition, end in ends.items()}
@@ -64,15 +67,23 @@ class LagReporter:
         for partition in self._told - lags.keys():  # another instance tells those now
             self._metrics.forget(METRIC, {"partition": str(partition)})
         self._told = lags.keys()
-        if behind := sum(lags.values()):
-            self._log.info("%s messages of topic '%s' are not stored yet", f"{behind:,}", self._topic)
+        self.behind = sum(lags.values())
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._interval):
+        """The first report comes early, for people who watch the start."""
+        wait = min(self._interval, _FIRST_SECONDS)
+        while not self._stopped.wait(wait):
             try:
                 if self._offsets.is_recreated(self._admin):
                     self._on_recreated()
                 else:
                     self.report()
+                    self._tell(is_first=wait != self._interval)
             except StreamlingError as error:
                 self._log.debug("the lag is not known: %s", error)
+            wait = self._interval
+
+    def _tell(self, is_first: bool) -> None:
+        """Whoever looks at the log sees whether the source keeps up."""
+        if self.behind and not is_first:
+            self._log.info("%s messages of topic '%s' are not stored yet", f"{self.behind:,}", self._topic)

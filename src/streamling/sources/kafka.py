@@ -179,6 +179,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._admin: KafkaAdmin | None = None
         self._group: SourceGroup | None = None
         self._lag: LagReporter | None = None
+        #: offsets that the running query began at
+        self._started_at: Mapping[int, int] = {}
         self._spark: SparkSession | None = None
         #: where the running query stands
         self._position: Position = {}
@@ -276,6 +278,14 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._position = self._offsets.position(self._offsets.parse(offset), previous)
         return self._position
 
+    def rows_between(self, before: Position, after: Position) -> int:
+        """Messages, as offsets count them: those of aborted transactions and compacted ones are among them."""
+        start = {**self._started_at, **self._offsets.of(before)}
+        return sum(max(0, end - start.get(partition, end)) for partition, end in self._offsets.of(after).items())
+
+    def lag(self) -> int | None:
+        return None if self._lag is None else self._lag.behind
+
     def caught_up(self) -> bool:
         """The end offsets of the start have been reached, in those partitions that this instance reads."""
         if self._admin is None or self._group is None or not self._group.is_assigned:
@@ -315,6 +325,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return broker_trouble(text, self._topic)
 
     def _report_lag(self, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
+        self._started_at = offsets
         if self._lag is None:
             interval = self._config.lag_report_interval_ms / 1000
             # a query that begins again compares the topic's id with that of the position

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Answered = tuple[Body, bytes | Refusal | None]
 
 
+_LEFT_OUT = "the endpoint answers with columns that are not part of the output (schema_override adds them)"
+
+
 class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Rejecting, Downstream, TransformOptions):
     """Enrichment over HTTP."""
 
@@ -125,6 +128,8 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
             if isinstance(text, StreamlingError):
                 raise BadRow.user(text.message, remedy=text.remedy)
             answers.add(text or b"", kinds[body.start : body.stop])
+        removed = self.options.schema_override
+        self.context.report_left_out(_LEFT_OUT, (name for name in answers.left_out if name not in removed))
         return answers.batch()
 
     # ── where there is a dead-letter sink ───────────────────────────────────────────────────────────────────

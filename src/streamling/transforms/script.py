@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from streamling.config import AppConfig
 
 _DEFAULT_FLUSH_SECONDS = 1.0
+_LEFT_OUT = "the script returns columns that are not part of the output (schema lists those that are)"
 _ALIASES = {"js": "javascript", "ts": "typescript"}
 
 
@@ -107,6 +108,7 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
             engine=engine_for(config),
             limits=limits_of(config),
             log=self.context.log.info,
+            on_unknown=lambda names: self.context.report_left_out(_LEFT_OUT, names),
         )
 
     def _javascript(self) -> str:

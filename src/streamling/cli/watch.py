@@ -1,0 +1,151 @@
+"""What a person sees of a run while it runs: a status line on a terminal, otherwise a summary in the log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from streamling.status_line import StatusLine, can_show_status, status_line
+from streamling.streams import terminal_of
+from streamling.telemetry.logging import logs_are_json
+
+if TYPE_CHECKING:
+    from streamling.engine.run import PipelineRun
+    from streamling.engine.status import RunStatus
+
+log = logging.getLogger(__name__)
+
+_DRAW_SECONDS = 0.5
+_SUMMARY_SECONDS = 60.0
+#: rates are those of the last seconds: of a single one they would jump with every batch
+_RATE_SECONDS = 10.0
+_BAR_WIDTH = 10
+
+
+@contextmanager
+def watched(run: PipelineRun, summary_seconds: float = _SUMMARY_SECONDS) -> Iterator[None]:
+    """Shows how ``run`` is doing while the block runs."""
+    if can_show_status(sys.stderr) and not logs_are_json():
+        with status_line(terminal_of(sys.stderr)) as line, _repeated(_Drawing(run, line), _DRAW_SECONDS):
+            yield
+    else:
+        with _repeated(_Summing(run), summary_seconds):
+            yield
+
+
+@contextmanager
+def _repeated(action: Callable[[], None], seconds: float) -> Iterator[None]:
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            action()
+
+    thread = threading.Thread(target=repeat, name="status", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+class _Drawing:
+    def __init__(self, run: PipelineRun, line: StatusLine) -> None:
+        self._run = run
+        self._line = line
+        self._rates = Rates(_RATE_SECONDS)
+        self._unicode = (sys.stderr.encoding or "").lower().startswith("utf")
+
+    def __call__(self) -> None:
+        status = self._run.status()
+        self._rates.add(time.monotonic(), status)
+        parts = [*bar(status, self._unicode), *facts(status, self._rates)]
+        self._line.show((" · " if self._unicode else " | ").join(parts))
+
+
+class _Summing:
+    def __init__(self, run: PipelineRun) -> None:
+        self._run = run
+        self._rates = Rates(0)
+        self._started = time.monotonic()
+        self._rates.add(self._started, run.status())
+
+    def __call__(self) -> None:
+        status, now = self._run.status(), time.monotonic()
+        self._rates.add(now, status)
+        parts = [*_numbers(status), *facts(status, self._rates)]
+        log.info("running for %s: %s", duration(now - self._started), ", ".join(parts))
+
+
+class Rates:
+    """Rows per second, between the newest status and the oldest that is not older than ``seconds``; at least the one
+    before."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._seen: deque[tuple[float, RunStatus]] = deque()
+
+    def add(self, now: float, status: RunStatus) -> None:
+        self._seen.append((now, status))
+        while len(self._seen) > 2 and now - self._seen[0][0] > self._seconds:
+            self._seen.popleft()
+
+    def rows_in(self) -> float:
+        return self._of(lambda status: status.rows_in or 0)
+
+    def rows_out(self) -> float:
+        return self._of(lambda status: status.rows_out)
+
+    def _of(self, rows: Callable[[RunStatus], int]) -> float:
+        (began, before), (ended, after) = self._seen[0], self._seen[-1]
+        return (rows(after) - rows(before)) / (ended - began) if ended > began else 0.0
+
+
+def facts(status: RunStatus, rates: Rates) -> Iterator[str]:
+    """What is to be said, part by part."""
+    if status.rows_in is not None:
+        yield f"in {rates.rows_in():,.0f} rows/s"
+    yield f"out {rates.rows_out():,.0f} rows/s"
+    yield f"{status.rows_out:,} {'row' if status.rows_out == 1 else 'rows'} written"
+    if status.dead_letters:
+        yield f"{status.dead_letters:,} {'dead letter' if status.dead_letters == 1 else 'dead letters'}"
+    if status.lag is not None:
+        yield f"lag {status.lag:,}"
+    age = status.checkpoint_age
+    yield "no checkpoint yet" if age is None else f"checkpoint {duration(age)} ago"
+
+
+def bar(status: RunStatus, unicode: bool = True) -> Iterator[str]:
+    """How far bounded sources have come, as a picture."""
+    progress = status.progress
+    if progress is not None and progress.total:
+        filled = int(min(1.0, progress.done / progress.total) * _BAR_WIDTH)
+        full, empty = ("█", "·") if unicode else ("#", ".")
+        yield f"[{full * filled}{empty * (_BAR_WIDTH - filled)}] {next(_numbers(status))}"
+
+
+def _numbers(status: RunStatus) -> Iterator[str]:
+    progress = status.progress
+    if progress is not None and progress.total:
+        share = progress.done / progress.total
+        yield f"{progress.done:,}/{progress.total:,} {progress.unit} ({share:.0%})"
+
+
+def duration(seconds: float) -> str:
+    """``seconds`` in its largest unit but one: 45 s, 12 min, 3 h 20 min, 5 d 2 h."""
+    minutes = int(seconds // 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    if hours < 24:
+        return f"{hours} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
