@@ -10,12 +10,13 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 from streamling.pipeline.typenames import parse_type
+from streamling.types.json_depth import is_too_deep
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,%d}0*)?)?"
-_MOMENT = re.compile(rf"{_DATE.pattern}(?:[T ]{_CLOCK % 6}(?:Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)?)?")
+_MOMENT = re.compile(rf"{_DATE.pattern}(?:[T ]{_CLOCK % 6}(?:Z|[+-][0-9]{{2}}(?::?[0-5][0-9])?)?)?")
 _SPACE = "".join(map(chr, range(33)))
 
 
@@ -44,13 +45,18 @@ def parse(text: str) -> Any:
     def refuse(name: str) -> Any:
         raise ValueError(name)
 
-    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=refuse)
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a key twice")
+        return dict(pairs)
+
+    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=refuse, object_pairs_hook=unique)
 
 
 def _parsed(message: bytes) -> Any:
     try:
         text = message.decode()
-        if "\ufdd0" in text or "__streamling_end" in text:
+        if is_too_deep(text):
             raise BadMessage
         found = parse(text)
         json.dumps(found, ensure_ascii=False).encode()  # half a character has no UTF-8
@@ -94,8 +100,10 @@ def _number(text: str, kind: str) -> Any:
 
 def _decimal(text: str, kind: str) -> Decimal:
     type_ = parse_type(kind)
-    _, _, exponent = text.lower().partition("e")
-    if len(exponent.lstrip("+-")) > 4:
+    mantissa, _, exponent = text.lower().partition("e")
+    if not mantissa.strip("+-.0"):
+        return Decimal(0)
+    if abs(int(exponent or "0")) > 10_000:
         raise BadMessage
     with localcontext(prec=25_000):
         number = Decimal(text)
@@ -117,6 +125,8 @@ def _moment(text: str, kind: str) -> Any:
         if kind != "timestamp":
             return dt.time.fromisoformat(text)
         moment = dt.datetime.fromisoformat(text)
+        if abs(moment.utcoffset() or dt.timedelta()) > dt.timedelta(hours=18):
+            raise BadMessage
         return moment.astimezone(dt.UTC).replace(tzinfo=None) if moment.tzinfo else moment
     except (ValueError, OverflowError):
         raise BadMessage from None

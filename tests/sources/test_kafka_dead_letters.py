@@ -142,7 +142,7 @@ def test_a_postgres_table_has_each_bad_row_once_however_often_it_comes(bench: Ka
     assert table.rows("position, error, payload, node") == [
         (
             f"{topic.name}/0/{offset}",
-            f"the message is not exactly one JSON object: {text}",
+            f"the message is not exactly one JSON object: {text} (it does not begin with {{)",
             f'{{"value":"{text}"}}',
             "rows",
         )

@@ -1,4 +1,8 @@
-"""Spark connectors that PySpark does not bring along: fetched once, checked against a lock file, kept in the cache."""
+"""Spark connectors that PySpark does not bring along: fetched once, checked against a lock file, kept in the cache.
+
+Classes of our own (`engine/java_classes.py`) belong to the Kafka connector, whose messages they decode: so they are on
+the class path of every JVM, part of the start-up archive, and go to executors as the other jars do.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,13 @@ from pathlib import Path
 
 from streamling.engine.ivy import Artifact, Progress, download, sha256
 from streamling.engine.java import Java
+from streamling.engine.java_classes import classes_jar, compile_classes
 from streamling.errors import StreamlingError
 
 _log = getLogger("streamling.connectors")
 
 _LOCK = Path(__file__).parent / "connectors.lock.json"
+_WITH_CLASSES = frozenset({"kafka"})
 _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
 
 
@@ -41,12 +47,21 @@ def fetched_connectors(cache_dir: Path) -> frozenset[str]:
 
 def connector_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
     """Where the jars of these connectors are kept, fetched or not."""
-    return [cache_dir / "connectors" / jar.file_name for jar in locked_jars(connectors)] if connectors else []
+    classes = [classes_jar(_folder(cache_dir))] if connectors & _WITH_CLASSES else []
+    return [*_downloads(cache_dir, connectors), *classes]
+
+
+def _downloads(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
+    return [_folder(cache_dir) / jar.file_name for jar in locked_jars(connectors)] if connectors else []
+
+
+def _folder(cache_dir: Path) -> Path:
+    return cache_dir / "connectors"
 
 
 def damaged_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
     """Jars in the cache whose content is not what the lock file says."""
-    jars = zip(connector_jars(cache_dir, connectors), locked_jars(connectors), strict=True)
+    jars = zip(_downloads(cache_dir, connectors), locked_jars(connectors), strict=True)
     return [path for path, jar in jars if path.is_file() and sha256(path) != jar.sha256]
 
 
@@ -58,16 +73,15 @@ def fetch_connectors(
     ivy_settings: Path | None = None,
     progress: Progress = lambda doing, done: None,
 ) -> list[Path]:
-    """The jars of these connectors; those not in the cache are downloaded by the Ivy inside Spark.
+    """The jars of these connectors; those not in the cache are downloaded by the Ivy inside Spark, or compiled.
 
     ``ivy_settings`` is a user's own Ivy settings file, for a mirror or a company's repository.
     """
-    paths = connector_jars(cache_dir, connectors)
-    jars = zip(locked_jars(connectors), paths, strict=True)
+    jars = zip(locked_jars(connectors), _downloads(cache_dir, connectors), strict=True)
     missing = [jar for jar, path in jars if not path.is_file()]
     if missing:
         _log.info("fetching %s, once", ", ".join(jar.file_name for jar in missing))
-        folder = cache_dir / "connectors"
+        folder = _folder(cache_dir)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as new:
             progress("asking for the connectors", 0.0)
@@ -82,4 +96,6 @@ def fetch_connectors(
             )
             for jar in missing:
                 (Path(new) / jar.file_name).replace(folder / jar.file_name)
-    return paths
+    if connectors & _WITH_CLASSES:
+        compile_classes(_folder(cache_dir), java)
+    return connector_jars(cache_dir, connectors)

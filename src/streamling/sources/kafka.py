@@ -27,8 +27,6 @@ from streamling.sources._kafka_failures import (
     Failure,
     find_failure,
     message_place,
-    passing,
-    stopping,
 )
 from streamling.sources._kafka_filter import compiled_filter, filtered
 from streamling.sources._kafka_group import SourceGroup
@@ -192,7 +190,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _make_format(self) -> AvroFormat | JsonFormat:
         name, options = self.context.name, self.options
         if options.schema_ is not None:
-            return JsonFormat(options.schema_, passing if self._sifting else stopping(name))
+            return JsonFormat(name, options.schema_, sifting=self._sifting)
         registry = SchemaRegistry.of(self._config, _SECTION)
         return AvroFormat(name, self._topic, options, registry, sifting=self._sifting)
 
