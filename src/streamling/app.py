@@ -24,6 +24,7 @@ from streamling.plugins.keyed_options import options_for
 from streamling.plugins.loader import Plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
+from streamling.retry import retried_at_start
 from streamling.state import StateBackend, open_state, take_over_former
 from streamling.state.keys import owner
 from streamling.state.memory import MemoryState
@@ -98,6 +99,10 @@ class App:
             self, config=self.config.model_copy(update={"application_id": identity}), is_named_after_file=True
         )
 
+    def without_waiting(self) -> App:
+        """The same for checks: what cannot be reached is reported immediately."""
+        return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
+
     def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
         """One run of ``pipeline``; nothing has been asked of the outside yet."""
         return PipelineRun(
@@ -115,10 +120,15 @@ class App:
         if dry_run:
             yield MemoryState()
             return
-        with self.owned_state(), open_state(self.config) as backend:
+        with self.owned_state(), self._opened_state() as backend:
             if self.is_named_after_file:
                 self._take_over_former(backend, pipeline)
             yield backend
+
+    def _opened_state(self) -> StateBackend:
+        """A database may start a moment later than the pipeline."""
+        timeout = self.config.startup_timeout_sec
+        return retried_at_start(lambda: open_state(self.config), timeout=timeout, log=log)
 
     def owned_state(self) -> AbstractContextManager[None]:
         """Keeps other processes from writing the state of the pipeline, where only one may."""

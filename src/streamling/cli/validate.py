@@ -74,7 +74,7 @@ def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, 
     """Check everything; the file's name, or an exception."""
     from streamling.app import App
 
-    app = App.load(config_name)
+    app = App.load(config_name).without_waiting()
     pipeline = app.pipeline(pipeline_file)
     with app.state(pipeline, dry_run=True) as state:
         run = app.run(pipeline, state)

@@ -28,6 +28,7 @@ from streamling.engine.lane import QUEUE_LENGTH
 from streamling.engine.network import FrameSinkStep
 from streamling.engine.node_state import OwnState
 from streamling.engine.placement import placement_for, runs_on_executors
+from streamling.engine.retrying import Retrying
 from streamling.engine.side import SideStep
 from streamling.errors import StreamlingError
 from streamling.pipeline.configured import configured
@@ -81,6 +82,7 @@ class PipelineRun:
         #: what the run has measured so far
         self.metrics = store_for(pipeline, config)
         self._shared = Shared()
+        self._retrying = Retrying()
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._failure: StreamlingError | None = None
@@ -166,6 +168,7 @@ class PipelineRun:
             stopping=self._stopping,
             request_stop=self.stop,
             rejects=Rejects(node.name, node.primary_key) if node.dead_letters is not None else None,
+            report_retry=lambda error: self._retrying.report(node.name, error),
             restart_stream=lambda timeout: self._parts.flows[flow].restart(timeout),
             checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
         )
@@ -204,7 +207,7 @@ class PipelineRun:
             sinks=self._parts.sinks,
             state=self._state,
             on_finalized=self._on_finalized,
-            on_failure=self._on_failure,
+            on_failure=lambda error: self._on_failure(self._retrying.explain(error)),
             interval=self._config.checkpoint_interval_sec,
             timeout=self._config.checkpoint_timeout_sec,
             clock=self._clock,
@@ -332,11 +335,12 @@ class PipelineRun:
         wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
         if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
             missing = self._checkpoints.missing() or "nothing"
-            self._failure = StreamlingError(
+            failure = StreamlingError(
                 f"the final checkpoint was not completed within {wait:g} s: waiting for {missing}; rows since the last "
                 "checkpoint will be replayed",
                 remedy="raise shutdown_budget_secs if the sink only needs more time" if self.stop_reason else None,
             )
+            self._failure = self._retrying.explain(failure)
 
     def _exits_fast(self) -> bool:
         """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""

@@ -11,12 +11,12 @@ from pydantic import BeforeValidator, Field
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.errors import error_text
+from streamling.kafka.reachable import check_reachable
 from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Parallel, SinkOptions
 from streamling.pipeline.scalars import Duration, folded
 from streamling.plugins.operators import FrameSink
-from streamling.retry import retried
 from streamling.sinks._kafka_encoding import encoding
 from streamling.sinks._kafka_json import json_value
 from streamling.sinks._kafka_messages import (
@@ -100,7 +100,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def open(self) -> None:
         """Waits for brokers and registry that are away."""
         try:
-            retried(self._prepare, stopping=self.context.stopping, log=self.context.log)
+            self.context.retry(self._prepare)
         except BaseException:
             self.close()
             raise
@@ -113,6 +113,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         from pyspark.sql import SparkSession
 
         if self._admin is None:
+            check_reachable(self.context.config.kafka_sink.brokers, _SECTION)
             self._admin = KafkaAdmin(SparkSession.active(), self._settings)
         if not self._admin.exists(self._topic):
             self._admin.create(self._topic, self.options.topic_partitions, self._topic_settings())
@@ -145,7 +146,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write_frame(self, frame: DataFrame) -> None:
-        retried(lambda: self._write(frame), stopping=self.context.stopping, log=self.context.log)
+        self.context.retry(lambda: self._write(frame))
 
     def _write(self, frame: DataFrame) -> None:
         from streamling.types.spark import to_arrow_schema

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.errors import error_text
+from streamling.kafka.reachable import check_reachable
 from streamling.kafka.registry import SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Options, Parallel, Rejecting, SourceOptions
@@ -209,7 +210,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     # ── before Spark ────────────────────────────────────────────────────────────────────────────────────────
 
     def schema(self) -> pa.Schema:
-        self._format.load()
+        self.context.retry(self._format.load)
         schema = self._schema()
         self._filter = compiled_filter(self.options.filter, schema)
         return schema
@@ -232,6 +233,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return dict(self.context.state.get_prefix(self._offsets.prefix))
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Waits a moment for brokers that cannot be reached; later outages are waited out by the flow."""
+        self.context.retry(partial(check_reachable, self._config.brokers, _SECTION))
 
     def close(self) -> None:
         if self._group is not None:

@@ -19,6 +19,7 @@ from uuid import uuid4
 from streamling.config import sections
 from streamling.errors import StreamlingError
 from streamling.postgres.connection import Server, connect
+from streamling.postgres.diagnosis import connection_error
 from streamling.postgres.errors import first_line, is_transient
 from streamling.state.backend import StateBackend, TakenOverError, checked_identifier, encoded
 
@@ -47,15 +48,8 @@ class PostgresState(StateBackend):
         #: who we are in claims, and the keys that we ever claimed
         self._instance = uuid4().hex
         self._claimed: frozenset[str] = frozenset()
-        self._server = Server(
-            settings.host,
-            settings.port,
-            settings.db,
-            settings.user,
-            settings.password,
-            settings.sslmode,
-            settings.sslrootcert,
-        )
+        self._server = Server.of(settings, "state_backend.postgres")
+        self._has_connected = False
         self._acquire_timeout = acquire_timeout
         self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
         table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
@@ -193,6 +187,7 @@ class PostgresState(StateBackend):
             # a server that is gone without a word must not hang the shutdown
             silence_timeout=self._acquire_timeout,
         )
+        self._has_connected = True
         return self._connection, True
 
     def _disconnect(self) -> None:
@@ -235,6 +230,8 @@ class PostgresState(StateBackend):
         try:
             yield
         except (psycopg.Error, TimeoutError) as error:
+            if (refused := connection_error(error, self._server, connected=self._has_connected)) is not None:
+                raise refused.context("state backend") from None
             raise StreamlingError(
                 f"the state table {self._schema}.{self._settings.state_table_name} at {self._server} cannot {what}: "
                 f"{first_line(error)}",

@@ -27,15 +27,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     enabled = settings.cache_enabled if options.cache is None else options.cache
     cached = enabled and options.time_column is not None
     store = PostgresStore(
-        Server(
-            settings.host,
-            settings.port,
-            settings.db,
-            settings.user,
-            settings.password,
-            settings.sslmode,
-            settings.sslrootcert,
-        ),
+        Server.of(settings, "dynamic_table_backend.postgres"),
         Layout(
             options.schema_ or settings.dt_schema_name,
             options.backend_entity_name,
@@ -45,8 +37,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
         name=context.name,
         cached=cached,
         chunk=config.max_batch_size,
-        stopping=context.stopping,
-        log=context.log,
+        retries=context,
         connections=settings.given("max_connections") or 1,
     )
     if not cached:
