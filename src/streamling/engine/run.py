@@ -24,13 +24,14 @@ from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.engine import analysis
 from streamling.engine.build import Builder, Callbacks, Parts
+from streamling.engine.connection_checks import NodeConnection
 from streamling.engine.lane import QUEUE_LENGTH
 from streamling.engine.network import FrameSinkStep
 from streamling.engine.node_state import OwnState
 from streamling.engine.placement import placement_for, runs_on_executors
 from streamling.engine.retrying import Retrying
 from streamling.engine.side import SideStep
-from streamling.errors import StreamlingError
+from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.configured import configured
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.context import NodeContext
@@ -105,6 +106,15 @@ class PipelineRun:
     def connectors(self) -> frozenset[str]:
         """Spark connectors that the JVM has to be started with: what any node needs."""
         return frozenset[str]().union(*(kind.connectors(node.options) for node, kind in self._kinds()))
+
+    def connections(self, spark: Callable[[], SparkSession]) -> list[NodeConnection]:
+        """What the nodes connect to. Nothing is connected yet; ``spark`` is for those whose check needs a session."""
+        found = []
+        for node, kind in self._kinds():
+            with told_as(str(node)):
+                named = kind.connections(self.context(node, pa.schema([]), 0, 1), spark)
+                found += [NodeConnection(node.name, connection) for connection in named]
+        return found
 
     @property
     def needs_python_workers(self) -> bool:

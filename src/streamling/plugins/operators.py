@@ -37,6 +37,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import NodeOptions
+from streamling.plugins.connections import Connection
 from streamling.plugins.partitions import Partitions
 from streamling.types.row_kind import OP_COLUMN as OP_COLUMN
 
@@ -80,6 +81,13 @@ class Operator(ABC, Generic[OptionsT]):
         """Spark connectors (``avro``, ``kafka``) that a node with these options needs. Asked before any instance is
         made: the JVM starts with them."""
         return frozenset()
+
+    @classmethod
+    def connections(cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]) -> Sequence[Connection]:
+        """What a node with these options connects to, for `validate --connect` and `doctor`. No instance is made, and
+        nothing is connected before `Connection.check` is called. ``spark`` gives the session, which starts a JVM: only
+        for a ``check`` that cannot do without."""
+        return ()
 
     def open(self) -> None:
         """Connect, allocate, create tables. Called once, on the thread that makes the data calls."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -11,11 +11,13 @@ from pydantic import BeforeValidator, Field
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.errors import error_text
+from streamling.kafka.probe import registry_connection, topic_connection
 from streamling.kafka.reachable import check_reachable
 from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Parallel, SinkOptions
 from streamling.pipeline.scalars import Duration, folded
+from streamling.plugins.connections import Connection
 from streamling.plugins.operators import FrameSink
 from streamling.sinks._kafka_encoding import encoding
 from streamling.sinks._kafka_json import json_value
@@ -33,7 +35,7 @@ from streamling.sinks._kafka_trouble import writing_trouble
 from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from streamling.plugins.context import NodeContext
 
@@ -88,6 +90,16 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     @classmethod
     def connectors(cls, options: KafkaSinkOptions) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[KafkaSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        config, options = context.config.kafka_sink, context.options
+        brokers = topic_connection(config, _SECTION, options.topic, spark, must_exist=False)
+        if options.data_format == "json":
+            return (brokers,)
+        return (brokers, registry_connection(config, _SECTION, f"{options.topic}-value", must_exist=False))
 
     def labels(self) -> Mapping[str, str]:
         return {"topic": self._topic}

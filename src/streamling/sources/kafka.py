@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -13,12 +13,14 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.errors import error_text
+from streamling.kafka.probe import registry_connection, topic_connection
 from streamling.kafka.reachable import check_reachable
 from streamling.kafka.registry import SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Options, Parallel, Rejecting, SourceOptions
 from streamling.pipeline.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.pipeline.typenames import TypeName
+from streamling.plugins.connections import Connection
 from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
 from streamling.plugins.rejects import REJECT
 from streamling.sources._kafka_avro import AvroFormat
@@ -203,6 +205,16 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     @classmethod
     def connectors(cls, options: KafkaSourceOptions) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        config, topic = context.config.kafka_source, context.options.topic
+        brokers = topic_connection(config, _SECTION, topic, spark)
+        if context.options.data_format == "json":
+            return (brokers,)
+        return (brokers, registry_connection(config, _SECTION, f"{topic}-value"))
 
     def labels(self) -> Mapping[str, str]:
         return {"topic": self._topic}
