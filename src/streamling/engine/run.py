@@ -215,7 +215,7 @@ class PipelineRun:
         self._checkpointer = Checkpointer(
             flows=self._parts.flows,
             sinks=self._parts.sinks,
-            state=self._state,
+            state=_Positions(self._state),
             on_finalized=self._on_finalized,
             on_failure=lambda error: self._on_failure(self._retrying.explain(error)),
             interval=self._config.checkpoint_interval_sec,
@@ -399,6 +399,16 @@ class PipelineRun:
 
     def _left(self, deadline: float) -> float:
         return max(0.1, deadline - self._clock.now())
+
+
+class _Positions:
+    """The state backend as checkpoints see it."""
+
+    def __init__(self, backend: StateBackend) -> None:
+        self._backend = backend
+
+    def put_many(self, entries: Mapping[str, Any]) -> None:
+        self._backend.put_positions(entries)
 
 
 def _rejected(operator: Operator[Any]) -> int:

@@ -163,6 +163,9 @@ class Progress:
 class AnySource(Operator[OptionsT]):
     """What both pacings share."""
 
+    #: True when instances of the pipeline that share their state divide the data among themselves. Each of them would
+    #: read all of any other source, so a pipeline with one runs once at a time.
+    is_divided: ClassVar[bool] = False
     #: True when the source ends by itself; needed for job mode and decides the drain policy.
     #: A property where it depends on options.
     bounded: bool = False

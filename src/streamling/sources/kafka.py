@@ -170,6 +170,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     """Reads a topic with Spark's Kafka source and decodes it in Spark's plan."""
 
     Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
+    is_divided: ClassVar[bool] = True  # by the consumer group
 
     def __init__(self, context: NodeContext[KafkaSourceOptions]) -> None:
         super().__init__(context)
