@@ -24,6 +24,7 @@ from streamling.plugins.keyed_options import options_for
 from streamling.plugins.loader import Plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
+from streamling.retry import retried_at_start
 from streamling.state import StateBackend, open_state, take_over_former
 from streamling.state.keys import owner
 from streamling.state.memory import MemoryState
@@ -98,6 +99,10 @@ class App:
             self, config=self.config.model_copy(update={"application_id": identity}), is_named_after_file=True
         )
 
+    def without_waiting(self) -> App:
+        """The same for checks: what cannot be reached is reported immediately."""
+        return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
+
     def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
         """One run of ``pipeline``; nothing has been asked of the outside yet."""
         return PipelineRun(
@@ -115,13 +120,50 @@ class App:
         if dry_run:
             yield MemoryState()
             return
-        with self.owned_state(), open_state(self.config) as backend:
+        with self._locked_file(), self._opened_state(exclusive=not self._is_divided(pipeline)) as backend:
             if self.is_named_after_file:
                 self._take_over_former(backend, pipeline)
             yield backend
 
-    def owned_state(self) -> AbstractContextManager[None]:
-        """Keeps other processes from writing the state of the pipeline, where only one may."""
+    def _opened_state(self, *, exclusive: bool) -> StateBackend:
+        """A database may start a moment later than the pipeline."""
+
+        def opened() -> StateBackend:
+            backend = open_state(self.config)
+            try:
+                backend.own(exclusive=exclusive)
+            except BaseException:
+                backend.close()
+                raise
+            return backend
+
+        return retried_at_start(opened, timeout=self.config.startup_timeout_sec, log=log)
+
+    def _is_divided(self, pipeline: Pipeline) -> bool:
+        """Whether several instances of ``pipeline`` may run on one state, where that is shared."""
+        kinds = (self.registry.get(node.kind, node.type) for node in pipeline.sources)
+        return all(kind is not None and getattr(kind.operator, "is_divided", False) for kind in kinds)
+
+    @contextmanager
+    def owned_state(self) -> Iterator[None]:
+        """Keeps other processes from using the state of the pipeline while it is changed by hand."""
+        settings, config = self.config.state_backend, self.config
+        if settings.backend_type != "Postgres" or settings.postgres is None:
+            with self._locked_file():
+                yield
+            return
+        from streamling.state.postgres import PostgresState
+
+        timeout = config.state_acquire_timeout
+        lock = PostgresState.ownership(settings.postgres, config.application_id, timeout, exclusive=True)
+        lock.acquire()
+        try:
+            yield
+        finally:
+            lock.close()
+
+    def _locked_file(self) -> AbstractContextManager[None]:
+        """A state file has one process per pipeline."""
         settings = self.config.state_backend
         if settings.backend_type != "Sqlite" or settings.sqlite is None:
             return nullcontext()

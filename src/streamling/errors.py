@@ -109,6 +109,14 @@ def told_as(what: str) -> Iterator[None]:
         raise wrapped from error
 
 
+class Unreachable(StreamlingError):
+    """Nothing answers at an address that nothing has answered at before: it may be wrong, or the service is about to
+    start. Retried for `startup_timeout_sec` only."""
+
+    def __init__(self, message: str, *, remedy: str | None = None, cause: BaseException | None = None) -> None:
+        super().__init__(message, retriable=True, remedy=remedy, cause=cause)
+
+
 class BadRow(StreamlingError):
     """One of the rows that an operator was given cannot be used, now or later, and none of them has taken effect. Where
     the node has a dead-letter sink, the engine looks for the row and goes on with the others."""

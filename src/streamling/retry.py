@@ -8,31 +8,37 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from streamling.errors import StreamlingError
-from streamling.plugins.context import Stopping
+from streamling.errors import StreamlingError, Unreachable
+from streamling.plugins.context import Stopping, retry_unreported
 
 ResultT = TypeVar("ResultT")
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0
+#: seconds between two attempts to reach what may be about to start
+LONGEST_PAUSE_AT_START: Final = 1.0
 #: from this attempt on a failure is logged as an error
 _ERROR_FROM: Final = 5
 #: attempts that follow a failure although the pipeline is to stop: less than a second
 _WHILE_STOPPING: Final = 3
 #: seconds between two log lines about the same trouble, the first error aside
 _LOG_INTERVAL: Final = 10.0
+#: told the error that is being retried, and None once it is over
+ReportRetry = Callable[[StreamlingError | None], None]
 
 
 class Trouble:
     """What goes wrong again and again, told once in a while. One object for all that fails for the same reason."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, log: logging.Logger, report: ReportRetry = retry_unreported) -> None:
         self._log = log
+        self._report = report
         self._logged = float("-inf")
         self._told = self._as_error = False
 
     def failed(self, error: StreamlingError, attempt: int, pause: float) -> None:
         """``error`` ended the ``attempt``-th attempt, the next one comes after ``pause`` seconds."""
+        self._report(error)
         now, serious = time.monotonic(), attempt >= _ERROR_FROM
         if now - self._logged > _LOG_INTERVAL or (serious and not self._as_error):
             self._logged, self._told, self._as_error = now, True, serious
@@ -41,6 +47,7 @@ class Trouble:
 
     def over(self, attempts: int, seconds: float) -> None:
         """It worked after that many failures."""
+        self._report(None)
         if self._told:
             self._log.info("went on after %d failed attempts in %.1f s", attempts, seconds)
         self._told = self._as_error = False
@@ -57,14 +64,17 @@ def retried(
     *,
     stopping: Stopping,
     log: logging.Logger,
+    startup_timeout: float = float("inf"),
+    report: ReportRetry = retry_unreported,
     randomly: Callable[[], float] = random.random,
 ) -> ResultT:
-    """The result of ``work``, called again as long as it raises a retriable error and the pipeline is not to stop.
+    """The result of ``work``, called again as long as it raises a retriable error and the pipeline is not to stop. What
+    has never been reachable is given up after ``startup_timeout`` seconds.
 
     The pauses double from 100 ms to 30 s, each with up to half as much again by chance, so that the instances of a
     pipeline do not all come back at once.
     """
-    started, attempt, trouble = time.monotonic(), 0, Trouble(log)
+    started, attempt, trouble = time.monotonic(), 0, Trouble(log, report)
     while True:
         try:
             result = work()
@@ -73,11 +83,34 @@ def retried(
             if gives_up(error, attempt, stopping):
                 raise
             pause = pause_after(attempt, randomly())
+            if isinstance(error, Unreachable):
+                pause = min(pause, LONGEST_PAUSE_AT_START)
+                if time.monotonic() - started + pause > startup_timeout:
+                    raise
             trouble.failed(error, attempt, pause)
             if stopping.is_set():
                 time.sleep(pause)
             else:
                 stopping.wait(pause)
+            continue
+        if attempt:
+            trouble.over(attempt, time.monotonic() - started)
+        return result
+
+
+def retried_at_start(work: Callable[[], ResultT], *, timeout: float, log: logging.Logger) -> ResultT:
+    """The result of ``work``, called again for up to ``timeout`` seconds as long as it raises a retriable error."""
+    started, attempt, trouble = time.monotonic(), 0, Trouble(log)
+    while True:
+        try:
+            result = work()
+        except StreamlingError as error:
+            attempt += 1
+            pause = min(pause_after(attempt, random.random()), LONGEST_PAUSE_AT_START)
+            if not error.retriable or time.monotonic() - started + pause > timeout:
+                raise
+            trouble.failed(error, attempt, pause)
+            time.sleep(pause)
             continue
         if attempt:
             trouble.over(attempt, time.monotonic() - started)

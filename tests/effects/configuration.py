@@ -176,6 +176,9 @@ PROOFS: dict[str, Observed | By] = {
     "num_records_before_stop": By("tests/engine/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"),
     "checkpoint_interval_sec": By("tests/tables/test_waiting.py::test_checkpoints_go_on_during_the_wait"),
     "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
+    "startup_timeout_sec": By(
+        "tests/postgres/test_diagnosis.py::test_a_server_that_starts_a_moment_later_is_waited_for"
+    ),
     "enforce_primary_keys": By("tests/pipeline/test_keys.py::test_missing_keys_are_errors_when_enforced"),
     "job_mode": By("tests/pipeline/test_parse.py::test_hybrid_source_may_run_as_a_job"),
     "drain_policy": By(f"{_RUN}::test_a_fast_exit_leaves_the_tail_for_the_next_start"),

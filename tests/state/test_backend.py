@@ -9,7 +9,7 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeState
-from streamling.state.backend import StateBackend, checked_identifier
+from streamling.state.backend import OlderPositionError, StateBackend, checked_identifier
 from tests.state.conftest import Opener
 
 
@@ -174,3 +174,30 @@ def test_a_claim_gives_the_entries(state: StateBackend) -> None:
     assert state.claim(["a", "c"]) == {"a": 1}
     state.put_many({"a": 3, "c": 4})
     assert [state.get(key) for key in "abc"] == [3, 2, 4]
+
+
+# ── positions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_offset_never_moves_backwards(state: StateBackend) -> None:
+    state.put_positions({"rows:t:0": {"offset": 39, "topic_id": "a"}, "rows:t:1": {"offset": 7}, "file": {"at": 9}})
+    older = {"rows:t:0": {"offset": 35, "topic_id": "a"}, "rows:t:1": {"offset": 8}, "file": {"at": 1}}
+    with pytest.raises(OlderPositionError, match=r"'rows:t:0' \(offset 39\) is ahead of this process \(offset 35\)"):
+        state.put_positions(older)
+    assert state.get("rows:t:0")["offset"] == 39
+    assert state.get("rows:t:1")["offset"] == 7, "all or nothing"
+
+    state.put_positions({"rows:t:0": {"offset": 39, "topic_id": "a"}, "rows:t:1": {"offset": 8}, "file": {"at": 1}})
+    assert state.get("file") == {"at": 1}, "only the offsets of topics have an order"
+
+
+def test_a_topic_that_was_created_again_begins_anew(state: StateBackend) -> None:
+    state.put_positions({"rows:t:0": {"offset": 39, "topic_id": "a"}})
+    state.put_positions({"rows:t:0": {"offset": 2, "topic_id": "b"}})
+    assert state.get("rows:t:0")["offset"] == 2
+
+
+def test_what_a_person_stores_may_be_older(state: StateBackend) -> None:
+    state.put_positions({"rows:t:0": {"offset": 39}})
+    state.put_many({"rows:t:0": {"offset": 35}})
+    assert state.get("rows:t:0")["offset"] == 35

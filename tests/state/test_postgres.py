@@ -127,14 +127,14 @@ def test_state_is_there_again_after_the_server_came_back(postgres_folder: Path, 
 def test_a_server_that_is_away_is_a_temporary_failure(settings: PostgresSettings) -> None:
     away = settings.model_copy(update={"port": 1, "password": SecretStr("hunter2")})
 
-    with pytest.raises(StreamlingError, match=r"at 127\.0\.0\.1:1/postgres cannot be prepared") as raised:
+    with pytest.raises(StreamlingError, match=r"no connection to Postgres at 127\.0\.0\.1:1/postgres") as raised:
         PostgresState("app", away)
     assert raised.value.retriable
     assert "hunter2" not in "".join([str(raised.value), *raised.value.causes()])
 
 
 def test_a_database_that_does_not_exist_is_a_permanent_failure(settings: PostgresSettings) -> None:
-    with pytest.raises(StreamlingError, match="does not exist") as raised:
+    with pytest.raises(StreamlingError, match="has no database 'nowhere'") as raised:
         PostgresState("app", settings.model_copy(update={"db": "nowhere"}))
     assert not raised.value.retriable
 

@@ -12,7 +12,7 @@ import click
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.errors import render as render_error
-from streamling.cli.options import config_option, debug_option, json_option
+from streamling.cli.options import config_option, debug_option, env_file_option, json_option, pipeline_argument
 from streamling.cli.progress import Tell, progress_of_steps
 from streamling.errors import StreamlingError
 
@@ -24,6 +24,7 @@ _COLOURS = {"✓": "green", "•": "yellow", "✗": "red"}
 
 
 @click.command()
+@pipeline_argument
 @click.option(
     "--prepare",
     "--fix",
@@ -31,11 +32,13 @@ _COLOURS = {"✓": "green", "•": "yellow", "✗": "red"}
     help="First fetch the connectors and build the start-up archive, as far as they are missing (about a minute).",
 )
 @config_option
+@env_file_option
 @json_option("A list of objects with name, status (ok, note, bad), found and remedy.")
 @debug_option
-def doctor(prepare: bool, config_name: str | None, as_json: bool, debug: bool) -> int:
+def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as_json: bool, debug: bool) -> int:
     """Tell what this machine has, what it lacks, and how to fix it: Python, Java, Spark, the start-up archive,
-    connectors, folders, memory.
+    connectors, folders, memory. With PIPELINE_FILE also every connection of that pipeline, as with
+    `validate --connect`.
 
     \b
     ✓  is fine
@@ -47,11 +50,12 @@ def doctor(prepare: bool, config_name: str | None, as_json: bool, debug: bool) -
     Examples:
       streamling doctor
       streamling doctor --prepare
+      streamling doctor pipeline.yaml
 
     \b
     Exit codes:
       0   pipelines can run here
-      1   something needed is missing
+      1   something needed is missing, or a connection failed
       2   wrong usage
       78  the configuration is wrong
     """
@@ -64,11 +68,38 @@ def doctor(prepare: bool, config_name: str | None, as_json: bool, debug: bool) -
     if prepare:
         _prepare(config)
     checks = examine(cache_dir=config.cache_dir, conf=config.spark.conf)
+    if pipeline_file is not None:
+        checks += _connections(config, pipeline_file, debug=debug)
     if as_json:
         echo_json([asdict(check) for check in checks])
     else:
         _show(checks)
     return ExitCode.OK if healthy(checks) else ExitCode.FAILED
+
+
+def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[Check]:
+    from streamling.app import App
+    from streamling.cli.connections import QuickSpark, tried_connections
+    from streamling.doctor import Check
+    from streamling.state.memory import MemoryState
+
+    app = App.of(config).without_waiting()
+    pipeline = app.pipeline(pipeline_file)
+    app = app.named_after(pipeline)
+    run = app.run(pipeline, MemoryState())
+    spark = QuickSpark(app, run.connectors, debug)
+    try:
+        tried = tried_connections(app, run, spark)
+    finally:
+        spark.stop()
+    return [
+        Check(
+            f"{one.node}: {one.kind}", "ok", f"{one.target}, {one.latency}" + (f", {one.remark}" if one.remark else "")
+        )
+        if one.ok
+        else Check(f"{one.node}: {one.kind}", "bad", str(one.error), one.remedy)
+        for one in tried
+    ]
 
 
 def _show(checks: list[Check]) -> None:

@@ -74,7 +74,7 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
     from streamling.engine.run import PipelineRun
     from streamling.engine.validation import check_without_spark
 
-    app = App.load(config_name)
+    app = App.load(config_name).without_waiting()
     pipeline = app.pipeline(pipeline_file)
     app = app.named_after(pipeline)
     with app.state(pipeline, dry_run=True) as state:

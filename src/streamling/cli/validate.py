@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from streamling.cli.canvas import echo_json
@@ -11,88 +13,140 @@ from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.printable import printable
 from streamling.streams import stdout_for_data
 
+if TYPE_CHECKING:
+    from streamling.app import App
+    from streamling.cli.connections import QuickSpark
+    from streamling.engine.connection_checks import Tried
+    from streamling.engine.run import PipelineRun
+
 
 @click.command()
 @pipeline_argument
 @config_option
 @env_file_option
 @click.option("--static", is_flag=True, help="Only what needs no JVM: the file, names, columns, SQL rules.")
+@click.option(
+    "--connect",
+    is_flag=True,
+    help="First try every connection of the file: state, brokers and topics, registry, databases, endpoints, files.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The verdict as JSON on stdout, as `--validate` gives it.")
 @debug_option
-def validate(pipeline_file: str | None, config_name: str | None, static: bool, as_json: bool, debug: bool) -> int:
+def validate(
+    pipeline_file: str | None, config_name: str | None, static: bool, connect: bool, as_json: bool, debug: bool
+) -> int:
     """Check PIPELINE_FILE without running it. Exit code 0 when it is valid, 78 when it is not.
 
     Static mistakes are told at once; when there are none, Spark's own analysis has the last word. Sources are asked
     for their columns; nothing is written anywhere.
 
+    With --connect every connection is tried once and listed with its node, its latency and its result: brokers are
+    asked for their topics (this starts a JVM, also with --static), databases for a login, endpoints of handlers and
+    webhooks for a TCP or TLS connection, paths for a readable file. If one fails, the rest is not checked.
+
     \b
     Examples:
       streamling validate pipeline.yaml
       streamling validate pipeline.yaml --static     # no JVM: under a second
+      streamling validate pipeline.yaml --connect
       streamling validate pipeline.yaml --json | jq .errors
 
     \b
     Exit codes:
       0   valid
-      1   the check itself failed; with --json also: not valid
+      1   the check itself failed, or a connection; with --json also: not valid
       2   wrong usage
       78  not valid
     """
     if as_json:
-        return verdict_as_json(pipeline_file, config_name, debug, static=static)
+        return verdict_as_json(pipeline_file, config_name, debug, static=static, connect=connect)
+    from streamling.cli.connections import show_connections
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
     with stdout_for_data():
-        checked = _check(pipeline_file, config_name, static=static, debug=debug)
-    click.echo(printable(f"{checked} is valid"))
+        check = _Check.of(pipeline_file, config_name, static=static, debug=debug)
+    try:
+        if connect:
+            with stdout_for_data():
+                tried = check.connections()
+            show_connections(tried)
+            if not all(one.ok for one in tried):
+                return ExitCode.FAILED
+        with stdout_for_data():
+            check.run()
+    finally:
+        check.close()
+    click.echo(printable(f"{check.file} is valid"))
     return ExitCode.OK
 
 
-def verdict_as_json(pipeline_file: str | None, config_name: str | None, debug: bool, *, static: bool = False) -> int:
-    """The original's verdict: pretty JSON with `success`, `is_valid`, `errors`, `warnings`; exit 0 or 1."""
+def verdict_as_json(
+    pipeline_file: str | None, config_name: str | None, debug: bool, *, static: bool = False, connect: bool = False
+) -> int:
+    """The original's verdict: pretty JSON with `success`, `is_valid`, `errors`, `warnings`; exit 0 or 1. With
+    ``connect`` also `connections`."""
+    from streamling.cli.connections import as_objects
     from streamling.telemetry.logging import captured_warnings, configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
     errors: list[str] = []
     success = True
+    tried: list[Tried] = []
     with stdout_for_data(), captured_warnings() as warnings:
         try:
-            _check(pipeline_file, config_name, static=static, debug=debug)
+            check = _Check.of(pipeline_file, config_name, static=static, debug=debug)
+            try:
+                tried = check.connections() if connect else []
+                check.run()
+            finally:
+                check.close()
         except InvalidPipeline as error:
             errors = [str(problem) for problem in error.problems]
         except StreamlingError as error:
             errors, success = [": ".join([str(error), *error.causes()])], not error.internal
         except (Exception, SystemExit) as error:
             errors, success = [f"{type(error).__name__}: {error}"], False
-    verdict = {"success": success, "is_valid": not errors, "errors": errors, "warnings": warnings}
+    verdict: dict[str, Any] = {"success": success, "is_valid": not errors, "errors": errors, "warnings": warnings}
+    if connect:
+        verdict["connections"] = as_objects(tried)
     echo_json(verdict)
-    return ExitCode.OK if not errors else ExitCode.FAILED
+    return ExitCode.OK if not errors and all(one.ok for one in tried) else ExitCode.FAILED
 
 
-def _check(pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> str:
-    """Check everything; the file's name, or an exception."""
-    from streamling.app import App
+class _Check:
+    """Everything that can be said about a pipeline file without running it."""
 
-    app = App.load(config_name)
-    pipeline = app.pipeline(pipeline_file)
-    with app.state(pipeline, dry_run=True) as state:
-        run = app.run(pipeline, state)
-        app.check_without_spark(run)
-        if not static and run.needs_spark:
-            from streamling.engine.session import SparkRuntime
+    def __init__(self, app: App, run: PipelineRun, spark: QuickSpark, *, static: bool) -> None:
+        self.file = run.pipeline.file
+        self._app = app
+        self._run = run
+        self._spark = spark
+        self._static = static
 
-            runtime = SparkRuntime.start(
-                master="local[1]",
-                conf=app.config.spark.conf,
-                variables=app.config.spark.environment,
-                cache_dir=app.config.cache_dir,
-                connectors=run.connectors,
-                quick=True,
-                debug=debug,
-            )
-            try:
-                run.analyse(runtime.session())
-            finally:
-                runtime.stop()
-    return pipeline.file
+    @classmethod
+    def of(cls, pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> _Check:
+        """Read the file; mistakes in it are raised."""
+        from streamling.app import App
+        from streamling.cli.connections import QuickSpark
+        from streamling.state.memory import MemoryState
+
+        app = App.load(config_name).without_waiting()
+        pipeline = app.pipeline(pipeline_file)
+        app = app.named_after(pipeline)
+        run = app.run(pipeline, MemoryState())
+        return cls(app, run, QuickSpark(app, run.connectors, debug), static=static)
+
+    def connections(self) -> list[Tried]:
+        from streamling.cli.connections import tried_connections
+
+        return tried_connections(self._app, self._run, self._spark)
+
+    def run(self) -> None:
+        """Check everything; mistakes are raised."""
+        self._app.check_without_spark(self._run)
+        if not self._static and self._run.needs_spark:
+            self._run.analyse(self._spark.session())
+
+    def close(self) -> None:
+        self._spark.stop()

@@ -62,6 +62,11 @@ class AppConfig(sections.Section):
     checkpoint_timeout_sec: float = Field(
         default=300, gt=0, description="A checkpoint that takes longer stops the pipeline."
     )
+    startup_timeout_sec: float = Field(
+        default=10,
+        ge=0,
+        description="Longest wait at the start for a broker, registry or database that cannot be reached.",
+    )
     enforce_primary_keys: bool = Field(default=False, description="Refuse pipelines whose sinks have no key.")
     job_mode: bool = Field(default=False, description="End after the bounded sources.")
     drain_policy: values.DrainPolicy = Field(default="auto", description="What a stop does with rows under way.")
@@ -168,6 +173,13 @@ class AppConfig(sections.Section):
         if own is None:
             return self.postgres_sink
         return self.postgres_sink.model_copy(update={k: v for k, v in own if v is not None})
+
+    def postgres_setting(self, sink: str, name: str) -> str:
+        """The setting that a value of `postgres_connection` comes from."""
+        key, shown = connection_key(sink), name.rstrip("_")
+        own = self.postgres_sink_connections.get(key)
+        is_own = own is not None and getattr(own, name) is not None
+        return f"postgres_sink_connections.{key}.{shown}" if is_own else f"postgres_sink.{shown}"
 
 
 def connection_key(sink: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from streamling.engine.results import Results
 from streamling.engine.rows import check_columns
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.context import Metrics, NodeContext, ignore_stop, nothing_to_await
+from streamling.plugins.context import Metrics, NodeContext, ignore_stop, nothing_to_await, retry_unreported
 from streamling.plugins.nothing import NeverStopping, NoMetrics, NoState, NoTables
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.shared import Shared
@@ -179,6 +180,9 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
         tables=NoTables(f"{context.name}: dynamic tables are not available on executors"),
         functions={},
         rejects=None,
+        # a task may begin in the middle of a run: what it cannot reach is waited for as in any outage
+        config=context.config.model_copy(update={"startup_timeout_sec": inf}),
+        report_retry=retry_unreported,
         stopping=NeverStopping(),
         request_stop=ignore_stop,
         restart_stream=nothing_to_await,

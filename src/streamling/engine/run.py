@@ -24,13 +24,15 @@ from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.engine import analysis
 from streamling.engine.build import Builder, Callbacks, Parts
+from streamling.engine.connection_checks import NodeConnection
 from streamling.engine.lane import QUEUE_LENGTH
 from streamling.engine.network import FrameSinkStep
 from streamling.engine.node_state import OwnState
 from streamling.engine.placement import placement_for, runs_on_executors
+from streamling.engine.retrying import Retrying
 from streamling.engine.side import SideStep
 from streamling.engine.status import RunStatus, sum_known
-from streamling.errors import StreamlingError
+from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.configured import configured
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.context import NodeContext
@@ -84,6 +86,7 @@ class PipelineRun:
         self._shared = Shared()
         #: columns that each node has reported as left out
         self._left_out: dict[str, dict[str, object]] = {}
+        self._retrying = Retrying()
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._failure: StreamlingError | None = None
@@ -106,6 +109,15 @@ class PipelineRun:
     def connectors(self) -> frozenset[str]:
         """Spark connectors that the JVM has to be started with: what any node needs."""
         return frozenset[str]().union(*(kind.connectors(node.options) for node, kind in self._kinds()))
+
+    def connections(self, spark: Callable[[], SparkSession]) -> list[NodeConnection]:
+        """What the nodes connect to. Nothing is connected yet; ``spark`` is for those whose check needs a session."""
+        found = []
+        for node, kind in self._kinds():
+            with told_as(str(node)):
+                named = kind.connections(self.context(node, pa.schema([]), 0, 1), spark)
+                found += [NodeConnection(node.name, connection) for connection in named]
+        return found
 
     @property
     def needs_python_workers(self) -> bool:
@@ -170,6 +182,7 @@ class PipelineRun:
             request_stop=self.stop,
             rejects=Rejects(node.name, node.primary_key) if node.dead_letters is not None else None,
             left_out=self._left_out.setdefault(node.name, {}),
+            report_retry=lambda error: self._retrying.report(node.name, error),
             restart_stream=lambda timeout: self._parts.flows[flow].restart(timeout),
             checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
         )
@@ -206,9 +219,9 @@ class PipelineRun:
         self._checkpointer = Checkpointer(
             flows=self._parts.flows,
             sinks=self._parts.sinks,
-            state=self._state,
+            state=_Positions(self._state),
             on_finalized=self._on_finalized,
-            on_failure=self._on_failure,
+            on_failure=lambda error: self._on_failure(self._retrying.explain(error)),
             interval=self._config.checkpoint_interval_sec,
             timeout=self._config.checkpoint_timeout_sec,
             clock=self._clock,
@@ -351,11 +364,12 @@ class PipelineRun:
         wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
         if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
             missing = self._checkpoints.missing() or "nothing"
-            self._failure = StreamlingError(
+            failure = StreamlingError(
                 f"the final checkpoint was not completed within {wait:g} s: waiting for {missing}; rows since the last "
                 "checkpoint will be replayed",
                 remedy="raise shutdown_budget_secs if the sink only needs more time" if self.stop_reason else None,
             )
+            self._failure = self._retrying.explain(failure)
 
     def _exits_fast(self) -> bool:
         """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
@@ -404,6 +418,16 @@ class PipelineRun:
 
     def _left(self, deadline: float) -> float:
         return max(0.1, deadline - self._clock.now())
+
+
+class _Positions:
+    """The state backend as checkpoints see it."""
+
+    def __init__(self, backend: StateBackend) -> None:
+        self._backend = backend
+
+    def put_many(self, entries: Mapping[str, Any]) -> None:
+        self._backend.put_positions(entries)
 
 
 def _rejected(operator: Operator[Any]) -> int:

@@ -10,11 +10,11 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 from urllib.parse import urljoin
 
-from streamling.errors import StreamlingError
+from streamling.errors import StreamlingError, Unreachable
 from streamling.http.connection import Answer
-from streamling.http.failures import NoAnswer, TooLong
+from streamling.http.failures import NoAnswer, NoConnection, TooLong
 from streamling.http.pool import Pool
-from streamling.http.request import BadAddress, Request, origin_of
+from streamling.http.request import BadAddress, Origin, Request, origin_of
 from streamling.pipeline.scalars import redact_url
 
 ResultT = TypeVar("ResultT")
@@ -53,6 +53,8 @@ class HttpClient:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._thread.start()
+        #: those that have answered: what comes after that is an outage
+        self._answered: set[Origin] = set()
         self._pool = self.run(_opened(deny_private)).result()
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
@@ -106,10 +108,18 @@ class HttpClient:
             ) from None
         except TimeoutError:
             raise StreamlingError.transient(f"{target.shown}: no answer within {target.seconds:g} s") from None
+        except NoConnection as error:
+            raise self._unavailable(target, request, str(error)) from None
         except NoAnswer as error:
             raise StreamlingError.transient(f"{target.shown}: {error}") from None
         pool.give_back(request.origin, connection)
+        self._answered.add(request.origin)
         return answer
+
+    def _unavailable(self, target: Target, request: Request, reason: str) -> StreamlingError:
+        if request.origin in self._answered:
+            return StreamlingError.transient(f"{target.shown}: {reason}")
+        return Unreachable(f"{target.shown}: {reason}", remedy="start the service, or correct `url`")
 
     async def _close(self) -> None:
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from streamling.errors import StreamlingError
+from streamling.errors import StreamlingError, Unreachable
 from streamling.http.client import HttpClient, Target
 from streamling.http.connection import Answer
 from streamling.http.payload import Body
@@ -19,7 +19,7 @@ from streamling.http.senders import Senders
 from streamling.pipeline.http import HttpCall, resolve_secret
 from streamling.pipeline.scalars import REDACTED
 from streamling.plugins.context import NodeContext
-from streamling.retry import Trouble, gives_up, pause_after
+from streamling.retry import LONGEST_PAUSE_AT_START, Trouble, gives_up, pause_after
 
 #: answers that may be others later; so may all of 500 and above
 _PASSING: Final = frozenset({408, 429})
@@ -75,7 +75,7 @@ class Endpoint:
         self._return_refusals = return_refusals
         self._skipped_rows, self._last_refusal = 0, ""
         self._context = context
-        self._trouble = Trouble(context.log)
+        self._trouble = Trouble(context.log, context.report_retry)
         deny_private = context.config.network.deny_private
         self._client = context.shared.take(HttpClient, lambda: HttpClient(deny_private=deny_private))
         self._senders = Senders(self._client, settings.buffer_size, self._answered)
@@ -119,10 +119,10 @@ class Endpoint:
                 if self._return_refusals and refusal.of_rows:
                     return refusal
                 attempt += 1
-                await self._pause(refusal, attempt, refusal.retry_after)
+                await self._pause(refusal, attempt, started, refusal.retry_after)
             except StreamlingError as error:
                 attempt += 1
-                await self._pause(error, attempt)
+                await self._pause(error, attempt, started)
             else:
                 if attempt:
                     self._trouble.over(attempt, time.monotonic() - started)
@@ -170,12 +170,16 @@ class Endpoint:
         text = "".join(char for char in text if char.isprintable())
         return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
-    async def _pause(self, error: StreamlingError, attempt: int, at_least: float = 0.0) -> None:
+    async def _pause(self, error: StreamlingError, attempt: int, started: float, at_least: float = 0.0) -> None:
         """Wait before the next attempt, or raise ``error`` when there is none."""
         stopping = self._context.stopping
         if gives_up(error, attempt, stopping):
             raise error
         pause = pause_after(attempt, random.random())
+        if isinstance(error, Unreachable):
+            pause = min(pause, LONGEST_PAUSE_AT_START)
+            if time.monotonic() - started + pause > self._context.config.startup_timeout_sec:
+                raise error
         if stopping.is_set():
             await asyncio.sleep(pause)
             return

@@ -12,7 +12,7 @@ from typing import Final
 from streamling.errors import StreamlingError
 from streamling.http.addresses import is_address, is_private
 from streamling.http.connection import Connection
-from streamling.http.failures import NoAnswer
+from streamling.http.failures import NoAnswer, NoConnection
 from streamling.http.request import Origin
 
 CONNECT_SECONDS: Final = 10.0
@@ -75,7 +75,7 @@ class Pool:
                 addresses = await self._addresses(origin)
                 connection = await self._first(origin, addresses, seconds / len(addresses))
         except TimeoutError:
-            raise NoAnswer(f"no connection within {seconds:g} s") from None
+            raise NoConnection(f"no connection within {seconds:g} s") from None
         self._open.add(connection)
         connection.gone.add_done_callback(lambda _: self._open.discard(connection))
         return connection
@@ -102,7 +102,7 @@ class Pool:
         except ssl.SSLError as error:
             raise NoAnswer(f"no TLS with the server ({error.reason or 'the connection broke'})") from None
         except OSError as error:
-            raise NoAnswer(os.strerror(error.errno).lower() if error.errno else "no connection") from None
+            raise NoConnection(os.strerror(error.errno).lower() if error.errno else "no connection") from None
         return connection
 
     async def _addresses(self, origin: Origin) -> list[str]:
@@ -123,7 +123,7 @@ class Pool:
         try:
             results = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError):
-            raise NoAnswer(f"the name '{host}' cannot be resolved") from None
+            raise NoConnection(f"the name '{host}' cannot be resolved") from None
         found = list(dict.fromkeys(str(address[0]) for *_, address in results))
         self._names[host] = (self._loop.time() + _NAME_SECONDS, found)
         return found

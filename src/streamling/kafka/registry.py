@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from streamling.config.sections import Kafka
-from streamling.errors import StreamlingError
+from streamling.errors import StreamlingError, Unreachable
 from streamling.http.blocking import HttpReply, ask, reason_of
 from streamling.http.failures import TooLong
 
@@ -41,8 +41,15 @@ class SchemaRegistry:
     """Looks schemas up and registers them. Every method may be called from any thread."""
 
     def __init__(
-        self, url: str, *, username: str | None = None, password: str | None = None, timeout: float = _SECONDS
+        self,
+        url: str,
+        *,
+        username: str | None = None,
+        password: str | None = None,
+        timeout: float = _SECONDS,
+        setting: str = "schema_registry_url",
     ) -> None:
+        """``setting`` is where the address comes from, for errors."""
         parts = urlsplit(url.rstrip("/"))
         if parts.username is not None:  # urllib would take them for a part of the host's name
             username, password = username or unquote(parts.username), password or unquote(parts.password or "")
@@ -53,6 +60,9 @@ class SchemaRegistry:
             credentials = f"{username or ''}:{password or ''}".encode()
             self._headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
         self._by_id: dict[int, RegisteredSchema] = {}
+        self._setting = setting
+        #: whether the registry has ever answered
+        self._has_answered = False
 
     @classmethod
     def of(cls, config: Kafka, section: str) -> SchemaRegistry:
@@ -66,6 +76,7 @@ class SchemaRegistry:
             config.schema_registry_url,
             username=config.schema_registry_username,
             password=None if password is None else password.get_secret_value(),
+            setting=f"{section}.schema_registry_url",
         )
 
     def latest(self, subject: str) -> RegisteredSchema:
@@ -136,11 +147,10 @@ class SchemaRegistry:
                 remedy="check the registry's address: no schema is that long",
             ) from None
         except (OSError, HTTPException) as error:
-            raise StreamlingError.transient(
-                f"the schema registry at {self._url} does not answer: {reason_of(error)}"
-            ) from None
+            raise self._unavailable(reason_of(error)) from None
         except StreamlingError as error:
             raise error.context(f"the schema registry at {self._url}") from None
+        self._has_answered = True
         if not 200 <= reply.status < 300:
             raise self._refused(reply, what)
         try:
@@ -149,6 +159,12 @@ class SchemaRegistry:
             raise StreamlingError.transient(
                 f"the schema registry at {self._url} did not answer with JSON when asked for {what}"
             ) from None
+
+    def _unavailable(self, reason: str) -> StreamlingError:
+        text = f"the schema registry at {self._url} does not answer: {reason}"
+        if self._has_answered:
+            return StreamlingError.transient(text)
+        return Unreachable(text, remedy=f"start the registry, or correct {self._setting}")
 
     def _refused(self, reply: HttpReply, what: str) -> StreamlingError:
         if reply.status == 404:

@@ -15,6 +15,7 @@ from streamling.pipeline.options import (
     SourceOptions,
     TransformOptions,
 )
+from streamling.plugins.connections import Connection
 from streamling.plugins.context import Metrics, NodeContext, NodeState
 from streamling.plugins.functions import SqlFunction
 from streamling.plugins.loader import plugin
@@ -46,6 +47,7 @@ __all__ = [
     "ByColumns",
     "ByPrimaryKey",
     "Calls",
+    "Connection",
     "Downstream",
     "End",
     "FrameSink",

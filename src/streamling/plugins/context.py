@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from streamling.config import AppConfig
-from streamling.errors import BadRow
+from streamling.errors import BadRow, StreamlingError
 from streamling.plugins.functions import SqlFunction
 from streamling.plugins.operators import OptionsT
 from streamling.plugins.shared import Shared
@@ -81,6 +81,10 @@ def ignore_stop(reason: str, keep_position: bool) -> None:
     """Where there is no pipeline to stop."""
 
 
+def retry_unreported(error: StreamlingError | None) -> None:
+    """Where nobody waits for what is retried."""
+
+
 def nothing_to_await(timeout: float) -> bool:
     """Where there is no flow."""
     return True
@@ -122,6 +126,10 @@ class NodeContext(Generic[OptionsT]):
     #: everything that was delivered before the call is durable and its position stored
     checkpoint: Callable[[float], bool] = nothing_to_await
 
+    #: told the error that the operator is retrying, and None once it is over: whoever gives up waiting for the node
+    #: can say why
+    report_retry: Callable[[StreamlingError | None], None] = retry_unreported
+
     #: where bad rows wait for the dead-letter sink; None when the node has none
     rejects: Rejects | None = None
 
@@ -147,10 +155,17 @@ class NodeContext(Generic[OptionsT]):
 
     def retry(self, work: Callable[[], T]) -> T:
         """Call ``work`` until it succeeds. An error that is marked retriable is logged and tried again after a growing
-        pause, until the pipeline stops; any other one is raised at once."""
+        pause, until the pipeline stops; any other one is raised at once. `Unreachable` is retried for
+        `startup_timeout_sec` only."""
         from streamling.retry import retried
 
-        return retried(work, stopping=self.stopping, log=self.log)
+        return retried(
+            work,
+            stopping=self.stopping,
+            log=self.log,
+            startup_timeout=self.config.startup_timeout_sec,
+            report=self.report_retry,
+        )
 
     @property
     def state_key(self) -> str:

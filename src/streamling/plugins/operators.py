@@ -37,6 +37,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import NodeOptions
+from streamling.plugins.connections import Connection
 from streamling.plugins.partitions import Partitions
 from streamling.types.row_kind import OP_COLUMN as OP_COLUMN
 
@@ -80,6 +81,13 @@ class Operator(ABC, Generic[OptionsT]):
         """Spark connectors (``avro``, ``kafka``) that a node with these options needs. Asked before any instance is
         made: the JVM starts with them."""
         return frozenset()
+
+    @classmethod
+    def connections(cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]) -> Sequence[Connection]:
+        """What a node with these options connects to, for `validate --connect` and `doctor`. No instance is made, and
+        nothing is connected before `Connection.check` is called. ``spark`` gives the session, which starts a JVM: only
+        for a ``check`` that cannot do without."""
+        return ()
 
     def open(self) -> None:
         """Connect, allocate, create tables. Called once, on the thread that makes the data calls."""
@@ -157,6 +165,9 @@ class Progress:
 class AnySource(Operator[OptionsT]):
     """What both pacings share."""
 
+    #: True when instances of the pipeline that share their state divide the data among themselves. Each of them would
+    #: read all of any other source, so a pipeline with one runs once at a time.
+    is_divided: ClassVar[bool] = False
     #: True when the source ends by itself; needed for job mode and decides the drain policy.
     #: A property where it depends on options.
     bounded: bool = False

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import psycopg
     from pydantic import SecretStr
+
+    from streamling.config import AppConfig, sections
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,29 @@ class Server:
     password: SecretStr
     sslmode: str
     sslrootcert: Path | None = None
+    #: the settings that the fields come from, for errors
+    settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, server: sections.PostgresServer, section: str) -> Self:
+        """The server of a section of the configuration."""
+        names = ("host", "port", "db", "user", "password", "sslmode", "sslrootcert")
+        values = {name: getattr(server, name) for name in names}
+        return cls(**values, settings={name: f"{section}.{name}" for name in names})
+
+    @classmethod
+    def of_sink(cls, config: AppConfig, sink: str) -> Self:
+        """The server that the sink of this name writes to."""
+        names = {name: name for name in ("host", "port", "db", "user", "sslmode", "sslrootcert")} | {
+            "password": "pass_"
+        }
+        connection = config.postgres_connection(sink)
+        values = {name: getattr(connection, own) for name, own in names.items()}
+        return cls(**values, settings={name: config.postgres_setting(sink, own) for name, own in names.items()})
+
+    def setting(self, name: str) -> str:
+        """The setting that a field comes from."""
+        return self.settings.get(name, name)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}/{self.db}"

@@ -19,6 +19,8 @@ _PASSING_REFUSALS: Final = (
     "connection slots",
     "terminating",
 )
+#: parts of what libpq itself says when trying again will not help
+_REFUSALS: Final = ("does not support SSL", "certificate", "no password supplied", "authentication")
 
 
 def is_transient(error: BaseException) -> bool:
@@ -41,4 +43,4 @@ def _is_refusal(message: str) -> bool:
     """The server (or its certificate) was reached and said no, and will say so again."""
     if "FATAL" in message:
         return not any(phrase in message for phrase in _PASSING_REFUSALS)
-    return "does not support SSL" in message or "certificate" in message
+    return any(phrase in message for phrase in _REFUSALS)

@@ -38,6 +38,8 @@ class Session:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.server = server
+        #: whether the server has ever answered
+        self.has_connected = False
         self._application_name = application_name
         self._connect_timeout = connect_timeout
         self._time_limit = time_limit
@@ -66,7 +68,7 @@ class Session:
                 # after a fail-over the old address may lead to a standby: libpq goes on to the next host, or fails
                 target_session_attrs="read-write",
             )
-            self._made = now
+            self._made, self.has_connected = now, True
         self._used = now
         return self._connection
 

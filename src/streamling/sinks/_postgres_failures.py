@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from streamling.errors import BadRow, StreamlingError
 from streamling.postgres.connection import Server
+from streamling.postgres.diagnosis import connection_error
 from streamling.postgres.errors import first_line, is_transient
 from streamling.sinks._postgres_table import TableName
 
@@ -30,8 +31,6 @@ _REMEDIES: Final = {
     "42501": "GRANT the user of this sink what it needs on the schema and the table",
     "42703": "restore the column, or restart the pipeline to have the table looked at again",
     "42P01": "restart the pipeline to have the table created again",
-    "28P01": "check user and password of the connection",
-    "3D000": "create the database, or correct its name",
 }
 
 
@@ -42,12 +41,15 @@ class Failures:
         self._table = table
         self._server = server
 
-    def explained(self, error: Exception, rows: pa.Table | None = None) -> StreamlingError:
-        """``error`` as one of ours; ``rows`` are those that were being written."""
+    def explained(self, error: Exception, rows: pa.Table | None = None, *, connected: bool = True) -> StreamlingError:
+        """``error`` as one of ours; ``rows`` are those that were being written, ``connected`` is whether the server has
+        ever answered."""
         import psycopg
 
         if isinstance(error, StreamlingError):
             return error
+        if (refused := connection_error(error, self._server, connected=connected)) is not None:
+            return refused
         if is_transient(error):
             return StreamlingError.transient(f"table {self._table} at {self._server}: {first_line(error)}")
         if not isinstance(error, psycopg.Error):

@@ -11,7 +11,6 @@ import pyarrow as pa
 from streamling.plugins.context import NodeContext
 from streamling.postgres.connection import Server
 from streamling.postgres.session import Session
-from streamling.retry import retried
 from streamling.sinks._postgres_failures import Failures
 from streamling.sinks._postgres_statements import Steps, Transaction
 from streamling.sinks._postgres_table import TableName
@@ -28,15 +27,7 @@ class Writer:
 
     def __init__(self, context: NodeContext[Any], table: TableName) -> None:
         settings = context.config.postgres_connection(context.name)
-        server = Server(
-            settings.host,
-            settings.port,
-            settings.db,
-            settings.user,
-            settings.pass_,
-            settings.sslmode,
-            settings.sslrootcert,
-        )
+        server = Server.of_sink(context.config, context.name)
         self.statement_timeout_ms = int(settings.statement_timeout_secs * 1000)
         self._context = context
         self._session = Session(
@@ -70,11 +61,11 @@ class Writer:
             return work()
         except Exception as error:
             self._session.discard()
-            raise self._failures.explained(error, rows) from None
+            raise self._failures.explained(error, rows, connected=self._session.has_connected) from None
 
     def durably(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
         """``work`` until it succeeds: what passes by itself is tried again on a new connection."""
-        return retried(lambda: self.once(work, rows), stopping=self._context.stopping, log=self._context.log)
+        return self._context.retry(lambda: self.once(work, rows))
 
     def close(self) -> None:
         self._session.close()

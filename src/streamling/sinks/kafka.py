@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -11,12 +11,14 @@ from pydantic import BeforeValidator, Field
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.errors import error_text
+from streamling.kafka.probe import registry_connection, topic_connection
+from streamling.kafka.reachable import check_reachable
 from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.kafka.settings import client_settings
 from streamling.pipeline.options import Parallel, SinkOptions
 from streamling.pipeline.scalars import Duration, folded
+from streamling.plugins.connections import Connection
 from streamling.plugins.operators import FrameSink
-from streamling.retry import retried
 from streamling.sinks._kafka_encoding import encoding
 from streamling.sinks._kafka_json import json_value
 from streamling.sinks._kafka_messages import (
@@ -35,7 +37,7 @@ from streamling.spark.counting import counted, read_count, report_counts, shuffl
 from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from streamling.plugins.context import NodeContext
 
@@ -93,6 +95,16 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def connectors(cls, options: KafkaSinkOptions) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
 
+    @classmethod
+    def connections(
+        cls, context: NodeContext[KafkaSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        config, options = context.config.kafka_sink, context.options
+        brokers = topic_connection(config, _SECTION, options.topic, spark, must_exist=False)
+        if options.data_format == "json":
+            return (brokers,)
+        return (brokers, registry_connection(config, _SECTION, f"{options.topic}-value", must_exist=False))
+
     def labels(self) -> Mapping[str, str]:
         return {"topic": self._topic}
 
@@ -104,7 +116,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def open(self) -> None:
         """Waits for brokers and registry that are away."""
         try:
-            retried(self._prepare, stopping=self.context.stopping, log=self.context.log)
+            self.context.retry(self._prepare)
         except BaseException:
             self.close()
             raise
@@ -117,6 +129,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         from pyspark.sql import SparkSession
 
         if self._admin is None:
+            check_reachable(self.context.config.kafka_sink.brokers, _SECTION)
             self._admin = KafkaAdmin(SparkSession.active(), self._settings)
         if not self._admin.exists(self._topic):
             self._admin.create(self._topic, self.options.topic_partitions, self._topic_settings())
@@ -149,7 +162,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write_frame(self, frame: DataFrame) -> int:
-        return retried(lambda: self._write(frame), stopping=self.context.stopping, log=self.context.log)
+        return self.context.retry(lambda: self._write(frame))
 
     def _write(self, frame: DataFrame) -> int:
         from streamling.types.spark import to_arrow_schema

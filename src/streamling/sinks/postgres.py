@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,9 +11,12 @@ from pydantic import Field
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import Parallel, Rebatched, Rejecting, SinkOptions
+from streamling.plugins.connections import Connection
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Sink
+from streamling.postgres.connection import Server
 from streamling.postgres.errors import is_transient
+from streamling.postgres.probe import postgres_connection
 from streamling.sinks._postgres_changes import Plan, first_wins, in_rounds, last_wins
 from streamling.sinks._postgres_incoming import Incoming
 from streamling.sinks._postgres_inserts import Hope, Inserting, said_to_be_new
@@ -21,6 +24,10 @@ from streamling.sinks._postgres_statements import STEP, Appending, Staged
 from streamling.sinks._postgres_table import Column, TableName, check_names, prepare_table
 from streamling.sinks._postgres_writer import Writer, batching
 from streamling.types.row_kind import OP_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 Comparison = Literal["=", ">", ">=", "<", "<=", "!=", "<>"]
 
@@ -62,6 +69,12 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         self._columns: dict[str, Column] = {}
         self._skipped_deletes = 0
         self._hope = Hope()
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[PostgresSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        return (postgres_connection(Server.of_sink(context.config, context.name)),)
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.table}

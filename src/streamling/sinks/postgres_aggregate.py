@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,8 +13,11 @@ from pydantic import Field, field_validator
 from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.options import Options, Parallel, Rebatched, Rejecting, SinkOptions
 from streamling.pipeline.scalars import BadValueError
+from streamling.plugins.connections import Connection
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Acknowledge, Sink
+from streamling.postgres.connection import Server
+from streamling.postgres.probe import postgres_connection
 from streamling.sinks._postgres_aggregates import resolved
 from streamling.sinks._postgres_changes import Plan, first_wins, in_rounds
 from streamling.sinks._postgres_incoming import Incoming
@@ -23,6 +26,10 @@ from streamling.sinks._postgres_table import Column, TableName, check_names, pre
 from streamling.sinks._postgres_trigger import EPOCH_COLUMN, Objects
 from streamling.sinks._postgres_writer import Writer, batching
 from streamling.types.row_kind import OP_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 _OPERATION: Final = pa.field(OP_COLUMN, pa.string())
 #: for rows that cannot be aggregated
@@ -94,6 +101,12 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         self._columns: dict[str, Column] = {}
         self._run = Run(context.name)
         self._told_of_updates = False
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[PostgresAggregateSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        return (postgres_connection(Server.of_sink(context.config, context.name)),)
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.agg_table}

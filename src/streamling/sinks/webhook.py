@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,10 +12,13 @@ from pydantic import Field
 from streamling.pipeline.http import HttpCall, resolve_secret
 from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
 from streamling.pipeline.scalars import redact_url
+from streamling.plugins.connections import Connection
 from streamling.plugins.in_flight import InFlight
 from streamling.plugins.operators import Sink
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from streamling.plugins.context import NodeContext
 
 
@@ -38,6 +41,14 @@ class WebhookSink(Sink[WebhookSinkOptions]):
     def __init__(self, context: NodeContext[WebhookSinkOptions]) -> None:
         super().__init__(context)
         resolve_secret(context.options, context.config)  # a secret that is not configured is found by `validate`
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[WebhookSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        from streamling.http.probe import http_connection
+
+        return (http_connection(context.options.url, deny_private=context.config.network.deny_private),)
 
     def labels(self) -> Mapping[str, str]:
         return {"url": redact_url(self.options.url)}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import pyarrow as pa
@@ -12,17 +13,20 @@ from pydantic import BeforeValidator, Field
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import Options, Parallel, SourceOptions
-from streamling.pipeline.scalars import Duration
+from streamling.pipeline.scalars import Duration, redact_url
+from streamling.plugins.connections import Connection
 from streamling.plugins.operators import END, OP_COLUMN, End, Position, Progress, Source, SourceBatch, Wait
 from streamling.sources._file_buckets import BucketStorage
 from streamling.sources._file_progress import Ledger, Ranges, Tracker
 from streamling.sources._file_reader import BATCH_FILES, FileReader, weight
 from streamling.sources._file_schema import FileSchema, infer
 from streamling.sources._file_staging import Staging
-from streamling.sources._file_storage import File, LocalStorage, Storage
+from streamling.sources._file_storage import READ_ERRORS, File, LocalStorage, Storage, unreadable
 from streamling.spark.master import is_local
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from streamling.plugins.context import NodeContext
 
 _BUCKETS = ("s3", "s3a", "gs")
@@ -88,6 +92,12 @@ class FileSource(Source[FileSourceOptions]):
     def connectors(cls, options: FileSourceOptions) -> frozenset[str]:
         return frozenset({"avro"}) if options.format == "avro" else frozenset()
 
+    @classmethod
+    def connections(
+        cls, context: NodeContext[FileSourceOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        return (Connection("files", redact_url(context.options.path), partial(_check_files, context.options)),)
+
     def schema(self) -> pa.Schema:
         return self._schema.columns
 
@@ -100,13 +110,7 @@ class FileSource(Source[FileSourceOptions]):
 
     @cached_property
     def _schema(self) -> FileSchema:
-        files = [file for file in self._storage.list_files() if file.size]
-        if not files:
-            raise StreamlingError.user(
-                f"there is no {self.options.format} file in '{self.options.path}'",
-                remedy="check the path, and that the files have the usual ending",
-            )
-        return infer(self._storage, files, self.options.format)
+        return infer(self._storage, _files(self._storage, self.options), self.options.format)
 
     @cached_property
     def _reader(self) -> FileReader:
@@ -216,6 +220,28 @@ class FileSource(Source[FileSourceOptions]):
     def _done(self, files: list[File], position: Position) -> Position:
         after = self._tracker.add(files)
         return {**after, self._partial_key: None} if self._partial_key in position else after
+
+
+def _files(storage: Storage, options: FileSourceOptions) -> list[File]:
+    """The files that have something in them; at least one."""
+    files = [file for file in storage.list_files() if file.size]
+    if not files:
+        raise StreamlingError.user(
+            f"there is no {options.format} file in '{options.path}'",
+            remedy="check the path, and that the files have the usual ending",
+        )
+    return files
+
+
+def _check_files(options: FileSourceOptions) -> str:
+    storage = _storage(options)
+    files = _files(storage, options)
+    try:
+        with storage.open(files[0].path) as stream:
+            stream.read(1)
+    except READ_ERRORS as error:
+        raise unreadable(files[0], error) from error
+    return "1 file" if len(files) == 1 else f"{len(files)} files"
 
 
 def _storage(options: FileSourceOptions) -> Storage:

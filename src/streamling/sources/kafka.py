@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -13,11 +13,14 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from streamling.errors import StreamlingError
 from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.errors import error_text
+from streamling.kafka.probe import registry_connection, topic_connection
+from streamling.kafka.reachable import check_reachable
 from streamling.kafka.registry import SchemaRegistry
 from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Options, Parallel, Rejecting, SourceOptions
 from streamling.pipeline.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.pipeline.typenames import TypeName
+from streamling.plugins.connections import Connection
 from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
 from streamling.plugins.rejects import REJECT
 from streamling.sources._kafka_avro import AvroFormat
@@ -165,6 +168,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     """Reads a topic with Spark's Kafka source and decodes it in Spark's plan."""
 
     Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
+    is_divided: ClassVar[bool] = True  # by the consumer group
 
     def __init__(self, context: NodeContext[KafkaSourceOptions]) -> None:
         super().__init__(context)
@@ -203,13 +207,23 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def connectors(cls, options: KafkaSourceOptions) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
 
+    @classmethod
+    def connections(
+        cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        config, topic = context.config.kafka_source, context.options.topic
+        brokers = topic_connection(config, _SECTION, topic, spark)
+        if context.options.data_format == "json":
+            return (brokers,)
+        return (brokers, registry_connection(config, _SECTION, f"{topic}-value"))
+
     def labels(self) -> Mapping[str, str]:
         return {"topic": self._topic}
 
     # ── before Spark ────────────────────────────────────────────────────────────────────────────────────────
 
     def schema(self) -> pa.Schema:
-        self._format.load()
+        self.context.retry(self._format.load)
         schema = self._schema()
         self._filter = compiled_filter(self.options.filter, schema)
         return schema
@@ -232,6 +246,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return dict(self.context.state.get_prefix(self._offsets.prefix))
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Waits a moment for brokers that cannot be reached; later outages are waited out by the flow."""
+        self.context.retry(partial(check_reachable, self._config.brokers, _SECTION))
 
     def close(self) -> None:
         if self._group is not None:

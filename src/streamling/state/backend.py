@@ -21,6 +21,19 @@ class TakenOverError(StreamlingError):
         self.keys = frozenset(keys)
 
 
+class OlderPositionError(StreamlingError):
+    """Nothing was stored: a stored offset is ahead of the one that was to be stored."""
+
+    def __init__(self, key: str, stored: int, offset: int) -> None:
+        super().__init__(
+            f"the stored position of '{key}' (offset {stored}) is ahead of this process (offset {offset}), which would "
+            "set it back: another process has used the state",
+            internal=False,
+            remedy="run one process on a state, or several as instances with the Postgres backend; a restart goes on "
+            f"from offset {stored}",
+        )
+
+
 class StateBackend(ABC):
     """Entries of one application. Every method may be called from any thread.
 
@@ -43,6 +56,17 @@ class StateBackend(ABC):
     def put_many(self, entries: Mapping[str, Any]) -> None:
         """Store all entries or none of them; a value of None removes the key. Raises `TakenOverError` when another
         instance has claimed one of the keys after this one claimed it."""
+
+    def put_positions(self, entries: Mapping[str, Any]) -> None:
+        """Store what a checkpoint brings: as `put_many`, but the offset in an entry never moves backwards. Raises
+        `OlderPositionError` when one would, and stores nothing then."""
+        check_not_older({key: self.get(key) for key in offsets_in(entries)}, entries)
+        self.put_many(entries)
+
+    def own(self, *, exclusive: bool) -> None:  # noqa: B027 - most backends have nothing to do
+        """Keep processes off the entries that must not use them beside this one: all of them when ``exclusive``, else
+        those that want to be alone. Until `close`. Where processes cannot share the entries, there is nothing to
+        do."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -78,6 +102,19 @@ class StateBackend(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def offsets_in(entries: Mapping[str, Any]) -> list[str]:
+    """Keys of the entries that are an offset in a topic."""
+    return [key for key, value in entries.items() if isinstance(value, dict) and isinstance(value.get("offset"), int)]
+
+
+def check_not_older(stored: Mapping[str, Any], entries: Mapping[str, Any]) -> None:
+    """Raise when an offset of ``entries`` is behind that in ``stored``. A topic that was created again begins anew."""
+    for key in offsets_in(stored):
+        before, after = stored[key], entries[key]
+        if before.get("topic_id") in (None, after.get("topic_id")) and after["offset"] < before["offset"]:
+            raise OlderPositionError(key, before["offset"], after["offset"])
 
 
 def encoded(entries: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:

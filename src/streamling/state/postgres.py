@@ -19,8 +19,17 @@ from uuid import uuid4
 from streamling.config import sections
 from streamling.errors import StreamlingError
 from streamling.postgres.connection import Server, connect
+from streamling.postgres.diagnosis import connection_error
 from streamling.postgres.errors import first_line, is_transient
-from streamling.state.backend import StateBackend, TakenOverError, checked_identifier, encoded
+from streamling.state.backend import (
+    StateBackend,
+    TakenOverError,
+    check_not_older,
+    checked_identifier,
+    encoded,
+    offsets_in,
+)
+from streamling.state.postgres_ownership import PostgresOwnership
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 _OWNER = ":owner"
+_SECTION = "state_backend.postgres"
 
 
 class PostgresState(StateBackend):
@@ -47,15 +57,9 @@ class PostgresState(StateBackend):
         #: who we are in claims, and the keys that we ever claimed
         self._instance = uuid4().hex
         self._claimed: frozenset[str] = frozenset()
-        self._server = Server(
-            settings.host,
-            settings.port,
-            settings.db,
-            settings.user,
-            settings.password,
-            settings.sslmode,
-            settings.sslrootcert,
-        )
+        self._server = Server.of(settings, _SECTION)
+        self._has_connected = False
+        self._ownership: PostgresOwnership | None = None
         self._acquire_timeout = acquire_timeout
         self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
         table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
@@ -85,12 +89,26 @@ class PostgresState(StateBackend):
         return dict(self._run("be read", lambda c: c.execute(query, (self._namespace, prefix)).fetchall()))
 
     def put_many(self, entries: Mapping[str, Any]) -> None:
+        self._put(entries, ())
+
+    def put_positions(self, entries: Mapping[str, Any]) -> None:
+        if self._ownership is not None:
+            self._ownership.verify()
+        self._put(entries, offsets_in(entries))
+
+    def _put(self, entries: Mapping[str, Any], forward: Collection[str]) -> None:
+        """Store ``entries``; the offsets under the keys ``forward`` do not move backwards."""
         texts, removals = encoded(entries)
         # sorted: two writers then take their row locks in the same order
         keys = sorted(texts)
 
         def write(connection: psycopg.Connection) -> None:
             self._check_owned(connection, self._claimed.intersection(entries))
+            if forward:
+                query = self._sql(
+                    "SELECT key, data FROM {table} WHERE namespace = %s AND key = ANY(%s) ORDER BY key FOR UPDATE"
+                )
+                check_not_older(dict(connection.execute(query, (self._namespace, list(forward))).fetchall()), entries)
             if keys:
                 self._upsert(connection, {key: texts[key] for key in keys}, "DO UPDATE SET data = excluded.data")
             if removals:
@@ -112,6 +130,25 @@ class PostgresState(StateBackend):
     def close(self) -> None:
         with self._lock:
             self._disconnect()
+        if self._ownership is not None:
+            self._ownership.close()
+
+    def own(self, *, exclusive: bool) -> None:
+        self._ownership = self.ownership(self._settings, self._namespace, self._acquire_timeout, exclusive=exclusive)
+        self._ownership.acquire()
+
+    @staticmethod
+    def ownership(
+        settings: sections.PostgresState, namespace: str, timeout: float, *, exclusive: bool
+    ) -> PostgresOwnership:
+        """The lock on the entries of a namespace, not taken yet."""
+        return PostgresOwnership(
+            Server.of(settings, _SECTION),
+            f"{settings.state_schema_name}.{settings.state_table_name}",
+            namespace,
+            exclusive=exclusive,
+            timeout=timeout,
+        )
 
     # ── claims ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -193,6 +230,7 @@ class PostgresState(StateBackend):
             # a server that is gone without a word must not hang the shutdown
             silence_timeout=self._acquire_timeout,
         )
+        self._has_connected = True
         return self._connection, True
 
     def _disconnect(self) -> None:
@@ -235,6 +273,8 @@ class PostgresState(StateBackend):
         try:
             yield
         except (psycopg.Error, TimeoutError) as error:
+            if (refused := connection_error(error, self._server, connected=self._has_connected)) is not None:
+                raise refused.context("state backend") from None
             raise StreamlingError(
                 f"the state table {self._schema}.{self._settings.state_table_name} at {self._server} cannot {what}: "
                 f"{first_line(error)}",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from streamling.errors import StreamlingError
-from streamling.state.backend import StateBackend, checked_identifier, encoded
+from streamling.state.backend import StateBackend, check_not_older, checked_identifier, encoded, offsets_in
 
 #: Seconds to wait for another process that is writing to the same file.
 BUSY_TIMEOUT: Final = 5.0
@@ -63,8 +63,20 @@ class SqliteState(StateBackend):
         return {key: json.loads(data) for key, data in rows}
 
     def put_many(self, entries: Mapping[str, Any]) -> None:
+        self._put(entries, ())
+
+    def put_positions(self, entries: Mapping[str, Any]) -> None:
+        self._put(entries, offsets_in(entries))
+
+    def _put(self, entries: Mapping[str, Any], forward: Sequence[str]) -> None:
+        """Store ``entries``; the offsets under the keys ``forward`` do not move backwards."""
         texts, removals = encoded(entries)
         with self._errors("cannot be written"), self._transaction() as connection:
+            if forward:
+                marks = ", ".join("?" * len(forward))
+                query = f"SELECT key, data FROM {self._table} WHERE namespace = ? AND key IN ({marks})"
+                rows = connection.execute(query, (self._namespace, *forward)).fetchall()
+                check_not_older({key: json.loads(data) for key, data in rows}, entries)
             connection.executemany(
                 f"INSERT INTO {self._table} (namespace, key, data) VALUES (?, ?, ?) "
                 "ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data",

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from streamling.errors import StreamlingError
-from streamling.plugins.context import Stopping
 from streamling.postgres.connection import Server
+from streamling.postgres.diagnosis import connection_error
 from streamling.postgres.errors import first_line, is_transient
 from streamling.postgres.session import Session
-from streamling.retry import retried
 from streamling.tables._layout import Layout, prepare
 
 if TYPE_CHECKING:
@@ -44,9 +42,14 @@ _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 _REMEDIES: Final = {
     "42501": "GRANT the user what it needs on the schema and the table",
-    "28P01": "check user and password in dynamic_table_backend.postgres",
-    "3D000": "create the database, or correct dynamic_table_backend.postgres.db",
 }
+
+
+class Retries(Protocol):
+    """What waits for a server that is unavailable: the context of a node."""
+
+    def retry(self, work: Callable[[], ResultT], /) -> ResultT:
+        """``work``, called until it succeeds or cannot."""
 
 
 class PostgresStore:
@@ -62,8 +65,7 @@ class PostgresStore:
         name: str,
         cached: bool,
         chunk: int,
-        stopping: Stopping,
-        log: logging.Logger,
+        retries: Retries,
         connections: int = 1,
     ) -> None:
         layout.check_names()
@@ -71,8 +73,7 @@ class PostgresStore:
         self._layout = layout
         self._cached = cached
         self._chunk = chunk
-        self._stopping = stopping
-        self._log = log
+        self._retries = retries
         self._session = Session(
             server,
             application_name=f"streamling {name}",
@@ -83,7 +84,7 @@ class PostgresStore:
         self._prepared = False
         #: further connections for look-ups of several chunks
         self._readers = [
-            PostgresStore(server, layout, name=name, cached=cached, chunk=chunk, stopping=stopping, log=log)
+            PostgresStore(server, layout, name=name, cached=cached, chunk=chunk, retries=retries)
             for _ in range(connections - 1)
         ]
 
@@ -178,7 +179,7 @@ class PostgresStore:
                     self._session.discard()
                     raise self._explained(error) from None
 
-        return retried(attempt, stopping=self._stopping, log=self._log)
+        return self._retries.retry(attempt)
 
     @contextmanager
     def _transaction(self, connection: psycopg.Connection, *first: str) -> Iterator[None]:
@@ -195,6 +196,8 @@ class PostgresStore:
         where = f"table {self._layout} at {self._server}"
         if isinstance(error, StreamlingError):
             return error
+        if (refused := connection_error(error, self._server, connected=self._session.has_connected)) is not None:
+            return refused
         if is_transient(error):
             return StreamlingError.transient(f"{where}: {first_line(error)}")
         if not isinstance(error, psycopg.Error):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from streamling.plugins.connections import Connection
 from streamling.postgres.connection import Server
+from streamling.postgres.probe import postgres_connection
 from streamling.tables.cache import CachedStore
 from streamling.tables.store import MemoryStore, Store
 
@@ -18,6 +21,17 @@ def make_store(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     return MemoryStore() if context.options.backend_type == "InMemory" else _postgres(context)
 
 
+def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Sequence[Connection]:
+    """What the store connects to."""
+    if context.options.backend_type == "InMemory":
+        return ()
+    return (postgres_connection(_server(context)),)
+
+
+def _server(context: NodeContext[DynamicTableTransformOptions]) -> Server:
+    return Server.of(context.config.dynamic_table_backend.postgres, "dynamic_table_backend.postgres")
+
+
 def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     from streamling.tables._layout import Layout
     from streamling.tables.postgres import PostgresStore
@@ -27,15 +41,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     enabled = settings.cache_enabled if options.cache is None else options.cache
     cached = enabled and options.time_column is not None
     store = PostgresStore(
-        Server(
-            settings.host,
-            settings.port,
-            settings.db,
-            settings.user,
-            settings.password,
-            settings.sslmode,
-            settings.sslrootcert,
-        ),
+        _server(context),
         Layout(
             options.schema_ or settings.dt_schema_name,
             options.backend_entity_name,
@@ -45,8 +51,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
         name=context.name,
         cached=cached,
         chunk=config.max_batch_size,
-        stopping=context.stopping,
-        log=context.log,
+        retries=context,
         connections=settings.given("max_connections") or 1,
     )
     if not cached:

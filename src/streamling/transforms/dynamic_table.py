@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import TransformOptions
 from streamling.pipeline.scalars import BadValueError, ProgramText
+from streamling.plugins.connections import Connection
 from streamling.plugins.operators import OP_COLUMN
 from streamling.plugins.side_outputs import LookupTable
 from streamling.spark.sql_text import quoted
@@ -25,7 +26,7 @@ from streamling.sql.references import node_names
 from streamling.tables.appends import Appends
 from streamling.tables.membership import EARLIER, check, first_appearances
 from streamling.transforms._statement import Statement
-from streamling.transforms._table_backends import make_store
+from streamling.transforms._table_backends import make_store, table_connections
 from streamling.transforms.sql import known_type
 
 if TYPE_CHECKING:
@@ -110,6 +111,12 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         self._statement = Statement(context.name, self.options.sql or "", keep_row=True)
         #: where the values of an epoch are kept until they are in the table
         self._key = f"dynamic_table:{context.name}"
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[DynamicTableTransformOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        return table_connections(context)
 
     @property
     def is_awaited(self) -> bool:

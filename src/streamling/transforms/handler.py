@@ -16,10 +16,13 @@ from streamling.pipeline.http import HttpCall, resolve_secret
 from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
 from streamling.pipeline.scalars import PrimaryKey, redact_url
 from streamling.pipeline.typenames import TypeName, parse_type
+from streamling.plugins.connections import Connection
 from streamling.plugins.operators import OP_COLUMN, Calls, Transform
 from streamling.plugins.rejects import sift
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from streamling.http.endpoint import Refusal
     from streamling.http.payload import Body
     from streamling.plugins.context import NodeContext
@@ -48,6 +51,14 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
     def __init__(self, context: NodeContext[HandlerTransformOptions]) -> None:
         super().__init__(context)
         resolve_secret(context.options, context.config)  # a secret that is not configured is found by `validate`
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[HandlerTransformOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        from streamling.http.probe import http_connection
+
+        return (http_connection(context.options.url, deny_private=context.config.network.deny_private),)
 
     def labels(self) -> Mapping[str, str]:
         return {"url": redact_url(self.options.url)}

@@ -1,0 +1,97 @@
+"""Trying the connections of a pipeline file, for `validate --connect` and `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamling.cli.canvas import canvas_of_stdout
+from streamling.cli.errors import render
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamling.app import App
+    from streamling.engine.connection_checks import Tried
+    from streamling.engine.run import PipelineRun
+    from streamling.engine.session import SparkRuntime
+
+
+@dataclass
+class QuickSpark:
+    """A Spark session for checks, started when it is first asked for."""
+
+    app: App
+    connectors: frozenset[str]
+    debug: bool
+    _runtime: SparkRuntime | None = None
+
+    def session(self) -> SparkSession:
+        if self._runtime is None:
+            from streamling.engine.session import SparkRuntime
+
+            config = self.app.config
+            self._runtime = SparkRuntime.start(
+                master="local[1]",
+                conf=config.spark.conf,
+                variables=config.spark.environment,
+                cache_dir=config.cache_dir,
+                connectors=self.connectors,
+                quick=True,
+                debug=self.debug,
+            )
+        return self._runtime.session()
+
+    def stop(self) -> None:
+        if self._runtime is not None:
+            self._runtime.stop()
+
+
+def tried_connections(app: App, run: PipelineRun, spark: QuickSpark) -> list[Tried]:
+    """Every connection of the pipeline, tried."""
+    from streamling.engine.connection_checks import NodeConnection, try_connections
+    from streamling.state.probe import state_connection
+
+    state = state_connection(app.config)
+    own = [] if state is None else [NodeConnection("(state)", state)]
+    return try_connections([*own, *run.connections(spark.session)], spark.session)
+
+
+def show_connections(tried: Sequence[Tried]) -> None:
+    """A table on stdout; what failed in full on stderr."""
+    if not tried:
+        click.echo("the pipeline connects to nothing")
+        return
+    rows = [(one.node, one.kind, one.latency, "ok" if one.ok else "failed", _target(one)) for one in tried]
+    for line in canvas_of_stdout().table(("NODE", "CONNECTION", "LATENCY", "RESULT", "TARGET"), rows):
+        click.echo(line, color=True)
+    failed = [one for one in tried if not one.ok]
+    for one in failed:
+        error = StreamlingError.user(f"{one.node}: {one.error}", remedy=one.remedy)
+        click.echo(render(error, debug=False), err=True)
+    if failed:
+        click.echo(f"{len(failed)} of {len(tried)} connections failed", err=True)
+
+
+def _target(one: Tried) -> str:
+    return f"{one.target} ({one.remark})" if one.remark else one.target
+
+
+def as_objects(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+    """The same for machines."""
+    return [
+        {
+            "node": one.node,
+            "connection": one.kind,
+            "target": one.target,
+            "ok": one.ok,
+            "latency_ms": round(one.seconds * 1000, 1),
+            "error": one.error,
+            "remedy": one.remedy,
+        }
+        for one in tried
+    ]

@@ -1,0 +1,68 @@
+"""Tries every connection of a pipeline: its state backend, and what its nodes say they connect to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from streamling.errors import StreamlingError
+from streamling.plugins.connections import Connection
+
+#: connections that are tried at the same time
+_AT_A_TIME = 8
+
+
+@dataclass(frozen=True)
+class NodeConnection:
+    """A connection, and the node that needs it."""
+
+    node: str
+    connection: Connection
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How trying a connection went."""
+
+    node: str
+    kind: str
+    #: where it is, without credentials
+    target: str
+    seconds: float
+    #: a remark for people, where it worked
+    remark: str | None = None
+    #: why the node could not use it; None: it could
+    error: str | None = None
+    remedy: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    @property
+    def latency(self) -> str:
+        return f"{self.seconds * 1000:.0f} ms"
+
+
+def try_connections(connections: Iterable[NodeConnection], start_spark: Callable[[], object]) -> list[Tried]:
+    """Try all of them, several at a time; results in the same order. ``start_spark`` is called first when one of them
+    needs it."""
+    connections = list(connections)
+    if any(one.connection.uses_spark for one in connections):
+        start_spark()
+    with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="connection") as pool:
+        return list(pool.map(_tried, connections))
+
+
+def _tried(one: NodeConnection) -> Tried:
+    connection, began = one.connection, time.monotonic()
+    remark = error = remedy = None
+    try:
+        remark = connection.check()
+    except StreamlingError as failure:
+        error, remedy = ": ".join([str(failure), *failure.causes()]), failure.remedy
+    except Exception as failure:  # of a plugin
+        error = f"{type(failure).__name__}: {failure}"
+    return Tried(one.node, connection.kind, connection.target, time.monotonic() - began, remark, error, remedy)

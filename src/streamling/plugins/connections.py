@@ -1,0 +1,21 @@
+"""What a node connects to, so that it can be tried before a pipeline runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A service that a node talks to, or a folder that it reads."""
+
+    #: what it is: ``Postgres``, ``Kafka``, ``files``
+    kind: str
+    #: where it is, without credentials
+    target: str
+    #: Tries it and changes nothing. Raises a `StreamlingError` when the node could not use it; may return a remark for
+    #: people, such as the number of partitions. Called once, on any thread; should give up after a few seconds.
+    check: Callable[[], str | None]
+    #: whether ``check`` asks for the Spark session; it is started first, so that its start is not measured
+    uses_spark: bool = False
