@@ -125,6 +125,12 @@ class Here:
         rows = frame._jdf.collectAsList()
         self.frame = DataFrame(spark._jsparkSession.createDataFrame(rows, frame._jdf.schema()), spark)
         self.columns = [Column(field.name, field.type) for field in to_carriers(table).schema]
+        # each step on the way to a name of the JVM is a round trip: they are most of the time when done per expression
+        jvm: Any = spark._jvm
+        sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.sql.classic.ExpressionUtils
+        self._parse, self._try_eval = sql.functions.expr, sql.catalyst.expressions.TryEval
+        self._expression, self._column = utils.expression, utils.column
+        self._to_seq = jvm.PythonUtils.toSeq
 
     def ask(self, outcomes: Sequence[Outcome]) -> None:
         answered = [outcome for outcome in outcomes if outcome.wanted is not None]
@@ -177,14 +183,12 @@ class Here:
     def _selected(self, texts: Sequence[str]) -> Any:
         from pyspark.sql import DataFrame
 
-        jvm: Any = self.spark._jvm
-        sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.sql.classic.ExpressionUtils
         register(self.spark, texts)
         columns = []
         for number, text in enumerate(texts):
-            failing_is_null = sql.catalyst.expressions.TryEval(utils.expression(sql.functions.expr(text)))
-            columns.append(getattr(utils.column(failing_is_null), "as")(f"v{number}"))
-        return DataFrame(self.frame._jdf.select(jvm.PythonUtils.toSeq(columns)), self.spark)
+            failing_is_null = self._try_eval(self._expression(self._parse(text)))
+            columns.append(getattr(self._column(failing_is_null), "as")(f"v{number}"))
+        return DataFrame(self.frame._jdf.select(self._to_seq(columns)), self.spark)
 
     def _run_in_parts(self, outcomes: Sequence[Outcome]) -> None:
         """Mostly it is the analysis that refuses one of them: those that it takes can still go together."""
