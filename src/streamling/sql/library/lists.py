@@ -77,10 +77,9 @@ def _length(args: Args) -> exp.Expr:
     for depth in range(1, deepest + 1):
         cases += f" WHEN {{1}} = {depth} THEN CAST({size} AS BIGINT)"
         first = f"try_element_at({inner}, 1)"
-        inner, size = (
-            first,
-            f"if(size({inner}) > 0, coalesce(size({first}), 0), NULL)",
-        )  # NULL is as long as no elements
+        # a NULL as the first of several counts as an empty list
+        size = f"if(size({inner}) > 0, coalesce(size({first}), 0), NULL)"
+        inner = first
     return fill(f"CASE{cases} END", args)
 
 
