@@ -72,10 +72,10 @@ _DIFFERENT = ("differs", "stops", "refused")
 def declared(outcome: Outcome, engines: Engines | None = None, used: tuple[Rule, ...] = ()) -> str | None:
     """The rule that a difference falls under. With ``engines`` its reason is taken out of the expression, which then
     has to be the same in both, or differ by another rule."""
-    if outcome.verdict == "stops" and outcome.differences_before_it_stops:
-        return None
     for rule in RULES:
         if rule in used or not rule.covers(outcome):
+            continue
+        if outcome.verdict == "stops" and outcome.differences_before_it_stops and "differs" not in rule.outcome:
             continue
         if engines and rule.where and outcome.failing and not engines.here.runs_without_failing(outcome):
             continue

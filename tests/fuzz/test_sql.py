@@ -152,6 +152,10 @@ def test_rows_are_compared_also_when_another_one_stops(engines: Engines) -> None
     assert declared(outcome, engines) is None
 
 
+def test_a_rule_about_values_can_be_checked() -> None:
+    assert [rule.rule for rule in RULES if "differs" in rule.outcome and not (rule.operands or rule.instead)] == []
+
+
 def test_the_page_lists_every_rule() -> None:
     page = PAGE.read_text()
     assert [rule.rule for rule in RULES if f"| {rule.rule} |" not in page] == []
