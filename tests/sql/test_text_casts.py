@@ -62,6 +62,7 @@ def _assert_stops(spark: Any, frame: Any, type_: str, text: str) -> None:
         (["n", "s"], ["123", "0123"]),
         (["x", "s"], ["123.5", "0123"]),
         (["[n]", "[s]"], [["123"], ["0123"]]),
+        (["[x * 1e20]", "[s]"], [["1.235e22"], ["0123"]]),
         (["CASE WHEN n > 1 THEN s ELSE n END", "n"], ["0123", "123"]),
         (["NULL", "s"], [None, "0123"]),
     ],

@@ -107,6 +107,16 @@ initcap(s)
 CAST(ll AS TEXT)
 CAST(lx AS TEXT)
 CAST([ts, later] AS TEXT)
+CAST(lx AS TEXT[])[3]
+CAST(ll AS TEXT[])[1]
+CAST([ts, later] AS TEXT[])[1]
+CAST([[x]] AS TEXT[][])[1][1]
+CAST([s] AS TEXT[])[1]
+TRY_CAST(['1.5d', '2'] AS DOUBLE[])[1]
+TRY_CAST(['2024', '2024-05-06'] AS DATE[])[2]
+TRY_CAST(['2024', '2024-05-06'] AS DATE[])[1]
+CAST([i, n] AS FLOAT[])[1]
+CAST(li AS INT[])[1]
 CAST(cardinality(ll) AS BIGINT)
 CAST(array_length([li, li], 2) AS BIGINT)
 CAST(array_length([NULL, li], 2) AS BIGINT)

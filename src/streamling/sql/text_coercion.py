@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from streamling.sql import typenames
 from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, fill
-from streamling.sql.text_casts import from_text
+from streamling.sql.library.declaration import Args
 from streamling.sql.texts import as_text
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -85,9 +84,7 @@ def to_type(value: exp.Expr, type_: pa.DataType) -> exp.Expr:
     if pa.types.is_string(type_):
         return as_text(value)
     spelling = typenames.spelled(type_)
-    if spelling is None:
-        return value
-    return from_text(value, spelling, type_) or fill(f"CAST({{0}} AS {spelling})", [value], type_)
+    return value if spelling is None else typenames.converted(value, spelling, type_)
 
 
 def _is_text(value: exp.Expr) -> bool:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
 from streamling.sql.inference import as_single, cast_node, type_of
-from streamling.sql.library.declaration import NotPossible
+from streamling.sql.library.declaration import NotPossible, fill
 from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
 from streamling.sql.text_casts import from_text
@@ -164,7 +164,24 @@ def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
         return made
     if type_ == pa.float32():
         return as_single(value, cast)
-    return cast_node(value, spelling, type_, cast)
+    return _list_cast(value, type_, cast) or cast_node(value, spelling, type_, cast)
+
+
+def _list_cast(value: exp.Expr, type_: pa.DataType, cast: str) -> exp.Expr | None:
+    """A cast of every element, where it is not Spark's own."""
+    source = type_of(value)
+    if source is None or not pa.types.is_list(source) or not pa.types.is_list(type_):
+        return None
+    depth, inner = 0, type_
+    while pa.types.is_list(inner):
+        depth, inner = depth + 1, inner.value_type
+    element = exp.Var(this=f"__c{depth}")
+    element.meta["arrow"] = source.value_type
+    spelling = spelled(type_.value_type)
+    made = converted(element, spelling, type_.value_type, cast) if spelling is not None else None
+    if made is None or isinstance(made, exp.Cast):
+        return None
+    return fill(f"transform({{0}}, {element.name} -> {{1}})", [value, made], type_)
 
 
 def spark_type(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
