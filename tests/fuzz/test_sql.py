@@ -34,6 +34,9 @@ def interpreted(spark: Any) -> Any:
     session = spark.newSession()
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    # what the parser learns of 12 000 expressions takes 1.4 GB
+    session.conf.set("spark.sql.parser.manageParserCaches", "true")
+    session.conf.set("spark.sql.parser.parserDfaCacheFlushThreshold", "60000")
     return session
 
 
