@@ -134,7 +134,7 @@ def test_a_failing_script_stops_the_pipeline_and_the_rows_come_again():
     )
     error = bad.failure(given, interval=0.01)
     assert f"'{NAME}'" in str(error)
-    assert "row 4 of the batch: the script failed in line 1: Error: no" in str(error)
+    assert "row 4 of the batch: the script failed: Error: no" in str(error)
     assert '"id":23' in str(error)
     assert not error.internal
     good = OperatorBench(ScriptTransform, {**options, "script": "r => r"})

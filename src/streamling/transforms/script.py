@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from streamling.pipeline.scalars import PrimaryKey, ProgramText, folded
 from streamling.pipeline.typenames import TypeName, parse_type
 from streamling.plugins.operators import OP_COLUMN, Transform
 from streamling.script.codecs import codec_for
+from streamling.script.console import Console
 from streamling.script.engine import ScriptFailed
 from streamling.script.engines import engine_for, limits_of
 from streamling.script.program import COMPLAINT, line_of
@@ -68,6 +70,10 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
 
     Options: ClassVar[type[ScriptTransformOptions]] = ScriptTransformOptions
 
+    @cached_property
+    def _console(self) -> Console:
+        return Console(lambda level, line: self.context.log.log(level, "%s", line))
+
     def check(self) -> None:
         """Let the engine read the script, so that a mistake in it is told before anything starts."""
         nothing = pa.schema([])
@@ -107,7 +113,7 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
             copied=OP_COLUMN,
             engine=engine_for(config),
             limits=limits_of(config),
-            log=self.context.log.info,
+            console=self._console,
             on_unknown=lambda names: self.context.report_left_out(_LEFT_OUT, names),
         )
 
