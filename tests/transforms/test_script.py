@@ -51,6 +51,21 @@ def test_columns_that_the_schema_does_not_have_are_reported_once(caplog):
     assert sorted(row["total"] or 0 for row in bench.book) == [0] * 10 + [2] * 30
 
 
+@pytest.mark.parametrize("schema", [{"id": "int64", "total": "int64"}, None])
+def test_columns_that_the_text_shows_are_reported_before_anything_runs(caplog, schema):
+    """Also without `schema`, which means those of the input; and not again when they come."""
+    options = {"language": "ts", "script": "row => ({ id: row.id, totla: 1 as any })", "primary_key": "id"}
+    bench = OperatorBench(ScriptTransform, options if schema is None else {**options, "schema": schema})
+    batches = [pa.record_batch({"id": [1, 2]})]
+    run = bench.prepare(batches)
+    check_without_spark(run, bench.registry(batches))
+    said = "the script returns columns that are not part of the output (schema lists those that are): 'totla'"
+    assert caplog.messages.count(said) == 1
+    run.start()
+    run.wait()
+    assert caplog.messages.count(said) == 1
+
+
 # ── before anything runs ─────────────────────────────────────────────────────────────────────────────────────
 
 STATIC = """sources:

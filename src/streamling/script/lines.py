@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streamling.script.engine import Cause, ScriptFailed
 from streamling.script.program import SPOT, line_of
+from streamling.script.syntax import parsed, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -43,13 +44,9 @@ def _line_of_name(message: str, text: str, first: int) -> int | None:
 
 def _names(text: str, kind: str) -> Iterator[tuple[int, str]]:
     """Lines and names, without those in comments and strings."""
-    import tree_sitter
-    import tree_sitter_typescript
-
-    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_typescript.language_typescript()))
-    waiting: list[Node] = [parser.parse(text.encode()).root_node]
+    waiting: list[Node] = [parsed(text)]
     while waiting:
         node = waiting.pop()
         if node.type == kind:
-            yield node.start_point[0] + 1, (node.text or b"").decode(errors="replace")
+            yield node.start_point[0] + 1, text_of(node)
         waiting += node.children

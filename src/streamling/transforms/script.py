@@ -19,6 +19,7 @@ from streamling.script.console import Console
 from streamling.script.engine import ScriptFailed
 from streamling.script.engines import engine_for, limits_of
 from streamling.script.program import COMPLAINT, line_of
+from streamling.script.returns import returned_names
 from streamling.script.runner import Runner
 
 if TYPE_CHECKING:
@@ -75,12 +76,17 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
         return Console(lambda level, line: self.context.log.log(level, "%s", line))
 
     def check(self) -> None:
-        """Let the engine read the script, so that a mistake in it is told before anything starts."""
+        """Let the engine read the script, so that a mistake in it is told before anything starts; and look for columns
+        in its text that the output does not have."""
         nothing = pa.schema([])
         try:
             self._runner(nothing, nothing).check()
         except ScriptFailed as failure:
             raise self._mistake(failure) from None
+        if self.options.schema_ is not None or len(self.context.input_schema):
+            columns = self.output_schema().names
+            unknown = [name for name in returned_names(self.options.script) if name not in columns]
+            self.context.report_left_out(_LEFT_OUT, unknown)
 
     def output_schema(self) -> pa.Schema:
         inputs, declared = self.context.input_schema, self.options.schema_
