@@ -45,7 +45,7 @@ def test_columns_that_the_schema_does_not_have_are_reported_once(caplog):
     bench = OperatorBench(ScriptTransform, {**options, "parallelism": 2})
     batches = [pa.record_batch({"id": list(range(first, first + 10))}) for first in range(0, 40, 10)]
     bench.finish(batches)
-    said = "the script returns columns that are not part of the output (schema lists those that are): "
+    said = "the script returns columns that are not part of the output (declare them in 'schema'): "
     found = [message.removeprefix(said) for message in caplog.messages if message.startswith(said)]
     assert sorted(found) == ["'other'", "'totla'"]
     assert sorted(row["total"] or 0 for row in bench.book) == [0] * 10 + [2] * 30
@@ -59,7 +59,7 @@ def test_columns_that_the_text_shows_are_reported_before_anything_runs(caplog, s
     batches = [pa.record_batch({"id": [1, 2]})]
     run = bench.prepare(batches)
     check_without_spark(run, bench.registry(batches))
-    said = "the script returns columns that are not part of the output (schema lists those that are): 'totla'"
+    said = "the script returns columns that are not part of the output (declare them in 'schema'): 'totla'"
     assert caplog.messages.count(said) == 1
     run.start()
     run.wait()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streamling.config import AppConfig
 
 _DEFAULT_FLUSH_SECONDS = 1.0
-_LEFT_OUT = "the script returns columns that are not part of the output (schema lists those that are)"
+_LEFT_OUT = "the script returns columns that are not part of the output (declare them in 'schema')"
 _ALIASES = {"js": "javascript", "ts": "typescript"}
 
 
