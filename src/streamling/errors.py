@@ -24,6 +24,18 @@ _RETRIABLE_OS_ERRORS = (
 )
 
 
+@dataclass(frozen=True)
+class Spot:
+    """What an error is about in the options of a node: a field, and inside of a text such as `sql` a line and a column
+    (1-based; 0 = the value as a whole)."""
+
+    field: str
+    line: int = 0
+    column: int = 0
+    #: the part of the message that says the same and is left out where the place in the file is known
+    note: str = ""
+
+
 class StreamlingError(Exception):
     """A failure with a sentence for people, two flags for machines, and the chain of what was being done.
 
@@ -46,6 +58,9 @@ class StreamlingError(Exception):
         self.retriable = retriable
         self.remedy = remedy
         self.contexts: list[str] = []
+        #: what it is about in the options of its node, and where that stands: ``file:line:column``
+        self.spot: Spot | None = None
+        self.place = ""
         if cause is not None:
             self.__cause__ = cause
 
@@ -71,6 +86,11 @@ class StreamlingError(Exception):
         self.contexts.append(doing)
         return self
 
+    def about(self, field: str, line: int = 0, column: int = 0, note: str = "") -> Self:
+        """Say which option of its node this is about; the engine knows where that stands in the file."""
+        self.spot = Spot(field, line, column, note)
+        return self
+
     def mark_retriable(self) -> Self:
         """The same call may succeed later."""
         self.retriable = True
@@ -82,6 +102,11 @@ class StreamlingError(Exception):
         return self
 
     def __str__(self) -> str:
+        return f"{self.place}: {self.sentence}" if self.place else self.sentence
+
+    @property
+    def sentence(self) -> str:
+        """What happened, without the place in the file."""
         return ": ".join([*reversed(self.contexts), self.message])
 
     def causes(self) -> Iterator[str]:
@@ -133,18 +158,17 @@ class BadRow(StreamlingError):
         self.shown = row
         return self
 
-    def __str__(self) -> str:
-        return super().__str__() + self.shown
+    @property
+    def sentence(self) -> str:
+        return super().sentence + self.shown
 
 
 class MistakeInText(StreamlingError):
-    """A mistake inside a text of the pipeline file, such as a script: in which field, and in which line of it (1-based;
-    0 = the text as a whole)."""
+    """A mistake inside a text of the pipeline file, such as a script, and the line it stands in."""
 
     def __init__(self, message: str, field: str, line: int, excerpt: str = "") -> None:
         super().__init__(message, internal=False)
-        self.field = field
-        self.line = line
+        self.about(field, line)
         self.excerpt = excerpt
 
 

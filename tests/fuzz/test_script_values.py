@@ -17,6 +17,7 @@ import pytest
 from pyarrow import types
 
 from streamling.errors import BadRow
+from streamling.script.console import Console
 from streamling.script.engine import Engine, Limits
 from streamling.script.quickjs import QuickJs
 from streamling.script.runner import Runner
@@ -191,8 +192,9 @@ def engines() -> dict[str, Engine]:
 
 
 def run(engine: Engine, text: str, batch: pa.RecordBatch, outputs: pa.Schema) -> pa.RecordBatch:
+    console = Console(lambda level, line: None)
     runner = Runner(
-        text, inputs=batch.schema, outputs=outputs, copied="_gs_op", engine=engine, limits=LIMITS, log=lambda line: None
+        text, inputs=batch.schema, outputs=outputs, copied="_gs_op", engine=engine, limits=LIMITS, console=console
     )
     return runner.run(batch)
 

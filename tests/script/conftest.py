@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from streamling.script.console import Console
 from streamling.script.engine import Engine, Limits
 from streamling.script.quickjs import QuickJs
 from streamling.script.runner import Runner
@@ -25,6 +26,11 @@ class Scripts:
         self.engine = engine
         self.limits = limits
         self.lines: list[str] = []
+        self.levels: list[int] = []
+
+    def _log(self, level: int, line: str) -> None:
+        self.levels.append(level)
+        self.lines.append(line)
 
     def runner(self, text: str, inputs: pa.Schema, outputs: pa.Schema) -> Runner:
         return Runner(
@@ -34,7 +40,7 @@ class Scripts:
             copied="_gs_op",
             engine=self.engine,
             limits=self.limits,
-            log=self.lines.append,
+            console=Console(self._log),
         )
 
     def batch(self, text: str, batch: pa.RecordBatch, outputs: pa.Schema | None = None) -> pa.RecordBatch:

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import StreamlingError
+from streamling.script.console import Console
 
 ROWS = [{"id": 1, "name": "ann", "_gs_op": "i"}, {"id": 2, "name": "bob", "_gs_op": "u"}]
 
@@ -139,8 +140,8 @@ function process(row) {
         scripts.rows(script, ROWS)
     assert str(failure.value).splitlines() == [
         "row 2 of the batch: the script failed in line 3: RangeError: too much: bob",
-        "  at check (line 3)",
-        "  at process (line 8)",
+        "  at check (line 3 of the script)",
+        "  at process (line 8 of the script)",
         '  input: {"id":2,"name":"bob","_gs_op":"u"}',
     ]
 
@@ -227,7 +228,31 @@ def test_rows_of_one_batch_share_what_the_script_keeps(scripts):
 def test_console_goes_to_the_log_and_not_without_end(scripts):
     scripts.rows("row => { console.log('row', row.id, { a: 1n }); return row }", [{"id": n} for n in range(500)])
     assert scripts.lines[0] == 'row 0 {"a":"1"}'
-    assert len(scripts.lines) == 20
+    assert len(scripts.lines) == 21
+    assert scripts.lines[-1] == "more lines from console follow and are left out, up to 60 s"
+
+
+def test_console_has_levels_and_shows_errors(scripts):
+    text = """row => {
+      console.debug("d"); console.info("i"); console.warn("w", 1, [2]); console.error(new TypeError("e"));
+      console.assert(row.id === 1, "as expected"); console.assert(false, "not", "so"); console.table({ a: 1 });
+      console.group("g"); console.groupEnd(); console.time("t"); console.timeEnd("t"); console.log("x".repeat(5000));
+      return row }"""
+    scripts.rows(text, [{"id": 1}])
+    assert scripts.levels == [10, 20, 30, 40, 40, 20, 20, 20]
+    assert scripts.lines[:7] == ["d", "i", "w 1 [2]", "TypeError: e", "Assertion failed not so", '{"a":1}', "g"]
+    assert scripts.lines[7] == "x" * 999 + "…"
+
+
+def test_console_is_limited_per_minute():
+    now, lines = [0.0], []
+    console = Console(lambda level, line: lines.append(line), now=lambda: now[0])
+    for number in range(150):
+        console.write(f"i{number}")
+    assert lines[99:] == ["99", "more lines from console follow and are left out, up to 60 s"]
+    now[0] = 61
+    console.write("wagain")
+    assert lines[101:] == ["lines from console that were left out: 50", "again"]
 
 
 @pytest.mark.parametrize("text", ["a\x01b", "\x02", "\x01", "", "\x00", "é😀\u2028", 'quo"te\\', "x" * 100_000, "!"])
@@ -246,3 +271,22 @@ def test_a_syntax_error_names_its_line(scripts):
         scripts.rows("function process(row) {\n  const a = 1;\n  return row +* a;\n}", ROWS)
     with pytest.raises(StreamlingError, match="in line 2: SyntaxError"):
         scripts.rows("(row) => {\n  return row +* 2;\n}", ROWS)
+
+
+# ── which line is wrong ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("function process(row) {\n  // missing\n  const s = 'missing'\n  return missing(row)\n}", 4),
+        ("row => {\n  const a = row.missing\n\n  return { id: `${\n missing}` }\n}", 5),
+        ("function process(row) {\n  const a = 1\n  return row.name.first.letter\n}", 3),
+        ("const y = 1\nfunction process(row) { return row }\nconst x = y + missing", 3),
+        ("const x = missing\nfunction process(row) { return row }", 1),
+        ("function f() {\n  return missing\n}\nfunction process(row) {\n  return f()\n}", 2),
+    ],
+)
+def test_an_error_about_a_name_is_in_the_line_of_the_name(scripts, script, line):
+    with pytest.raises(StreamlingError, match=rf"the script failed in line {line}: (Reference|Type)Error"):
+        scripts.rows(script, [{"id": 1, "name": "a"}])

@@ -74,8 +74,11 @@ def test_a_missing_topic_is_named(bench: KafkaBench) -> None:
     topic.register(ORDERS)
     delete_topic(topic.kafka.brokers, topic.name)
     run = bench.begin(topic)
-    with pytest.raises(StreamlingError, match=f"kafka source 'rows': there is no topic '{topic.name}'"):
+    with pytest.raises(StreamlingError, match=f"kafka source 'rows': there is no topic '{topic.name}'") as caught:
         finish(run)
+    place = run.pipeline["rows"].text_of("topic")
+    assert place.line
+    assert caught.value.place == f"{place.file}:{place.line}:{place.column}"
 
 
 def test_a_missing_subject_is_named(bench: KafkaBench) -> None:

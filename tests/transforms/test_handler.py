@@ -265,7 +265,9 @@ def test_columns_come_go_and_change_with_schema_override(caplog):
     with endpoint(answer) as server:
         made = bench(server, schema_override={"name": None, "id": "Utf8", "score": "decimal(10,2)"}, parallelism=2)
         made.finish(batches(2, 2))
-    said = "the endpoint answers with columns that are not part of the output (schema_override adds them): 'scroe'"
+    said = (
+        "the endpoint answers with columns that are not part of the output (declare them in 'schema_override'): 'scroe'"
+    )
     assert caplog.messages.count(said) == 1
     assert "'name'" not in caplog.text
     assert made.schemas[0].names == ["id", "score", "_gs_op"]

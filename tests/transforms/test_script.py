@@ -45,10 +45,25 @@ def test_columns_that_the_schema_does_not_have_are_reported_once(caplog):
     bench = OperatorBench(ScriptTransform, {**options, "parallelism": 2})
     batches = [pa.record_batch({"id": list(range(first, first + 10))}) for first in range(0, 40, 10)]
     bench.finish(batches)
-    said = "the script returns columns that are not part of the output (schema lists those that are): "
+    said = "the script returns columns that are not part of the output (declare them in 'schema'): "
     found = [message.removeprefix(said) for message in caplog.messages if message.startswith(said)]
     assert sorted(found) == ["'other'", "'totla'"]
     assert sorted(row["total"] or 0 for row in bench.book) == [0] * 10 + [2] * 30
+
+
+@pytest.mark.parametrize("schema", [{"id": "int64", "total": "int64"}, None])
+def test_columns_that_the_text_shows_are_reported_before_anything_runs(caplog, schema):
+    """Also without `schema`, which means those of the input; and not again when they come."""
+    options = {"language": "ts", "script": "row => ({ id: row.id, totla: 1 as any })", "primary_key": "id"}
+    bench = OperatorBench(ScriptTransform, options if schema is None else {**options, "schema": schema})
+    batches = [pa.record_batch({"id": [1, 2]})]
+    run = bench.prepare(batches)
+    check_without_spark(run, bench.registry(batches))
+    said = "the script returns columns that are not part of the output (declare them in 'schema'): 'totla'"
+    assert caplog.messages.count(said) == 1
+    run.start()
+    run.wait()
+    assert caplog.messages.count(said) == 1
 
 
 # ── before anything runs ─────────────────────────────────────────────────────────────────────────────────────
@@ -134,7 +149,7 @@ def test_a_failing_script_stops_the_pipeline_and_the_rows_come_again():
     )
     error = bad.failure(given, interval=0.01)
     assert f"'{NAME}'" in str(error)
-    assert "row 4 of the batch: the script failed in line 1: Error: no" in str(error)
+    assert "row 4 of the batch: the script failed: Error: no" in str(error)
     assert '"id":23' in str(error)
     assert not error.internal
     good = OperatorBench(ScriptTransform, {**options, "script": "r => r"})

@@ -15,6 +15,7 @@ from streamling.bench.sizes import Sizes
 from streamling.bench.twins import quickjs_calls
 from streamling.bench.workbench import Scenario
 from streamling.config.sections import WasmScript
+from streamling.script.console import Console
 from streamling.script.engines import engine_for, limits_of
 from streamling.script.runner import Runner
 
@@ -76,7 +77,7 @@ def _runner(schema: pa.Schema, engine: str) -> Runner:
         copied="_gs_op",
         engine=engine_for(config),
         limits=limits_of(config),
-        log=lambda line: None,
+        console=Console(lambda level, line: None),
     )
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.engine.instances import instances_of, router_of
+from streamling.engine.located import problem_of
 from streamling.engine.rows import Rows
-from streamling.errors import InvalidPipeline, MistakeInText, Problem, StreamlingError, told_as
+from streamling.errors import InvalidPipeline, Problem, StreamlingError, told_as
 from streamling.pipeline.keys import check_key_columns, with_primary_keys
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.plugins import rejects
@@ -265,14 +266,3 @@ def _raise_all(pipeline: Pipeline, errors: list[tuple[str, BaseException]]) -> N
             raise error
         problems.append(problem_of(error, pipeline[name]))
     raise InvalidPipeline(problems)
-
-
-def problem_of(error: StreamlingError, node: Node) -> Problem:
-    """A user's mistake at the place of its node."""
-    message = str(error) if str(node) in str(error) else f"{node}: {error}"
-    place = node.place
-    if isinstance(error, MistakeInText):
-        text = node.text_of(error.field)
-        line = text.line + max(error.line - 1, 0)
-        return Problem(message, text.file, line, text.column, error.remedy, error.excerpt)
-    return Problem(message, place.file, place.line, place.column, error.remedy)

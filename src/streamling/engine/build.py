@@ -15,6 +15,7 @@ from streamling.engine.flow import Flow, OnMarked, PulledFlow
 from streamling.engine.instances import router_of
 from streamling.engine.lane import QUEUE_LENGTH, Lane
 from streamling.engine.limit import RowLimit
+from streamling.engine.located import located
 from streamling.engine.meter import Meter
 from streamling.engine.network import FrameSinkStep, FrameStep, LaneStep, Outlet, Step
 from streamling.engine.placement import Placement
@@ -233,7 +234,7 @@ class Builder:
             work,
             rebatcher=Rebatcher(*built.operator.batching()),
             clock=self.clock,
-            on_failure=self.callbacks.on_failure,
+            on_failure=lambda error: self.callbacks.on_failure(located(error, built.node)),
             queue_length=self.queue_length(built.node),
         )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from streamling.engine.located import located
 from streamling.engine.network import Outlet
 from streamling.engine.rows import Rows, check_columns
 from streamling.errors import StreamlingError, told_as
@@ -199,7 +200,8 @@ class Flow(ABC):
 
     def _fail(self, error: BaseException) -> None:
         self.pause()
-        self._on_failure(error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node)))
+        failure = error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node))
+        self._on_failure(located(failure, self.node))
 
     def _delivered(self, rows: int) -> None:
         self.rows_in = (self.rows_in or 0) + rows

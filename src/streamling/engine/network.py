@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from streamling.engine.lane import Lane
 from streamling.engine.limit import RowLimit
+from streamling.engine.located import located
 from streamling.engine.meter import Meter
 from streamling.engine.observed import Observed
 from streamling.engine.routing import Router
@@ -163,8 +164,12 @@ class FrameSinkStep:
         self._countable = True
 
     def open(self) -> None:
-        with told_as(str(self.node)):
-            self.operator.open()
+        try:
+            with told_as(str(self.node)):
+                self.operator.open()
+        except StreamlingError as error:
+            located(error, self.node)
+            raise
 
     def close(self) -> None:
         with told_as(f"{self.node}: closing"):
@@ -231,6 +236,7 @@ class FrameSinkStep:
         except StreamlingError as error:
             if str(self.node) not in str(error):
                 error.context(str(self.node))
+            located(error, self.node)
             raise
 
     def ports(self) -> Sequence[Port]:

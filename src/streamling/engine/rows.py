@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from streamling.engine.located import located
 from streamling.engine.observed import Observed
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
@@ -166,7 +167,8 @@ class Rows:
         for node, operator in self.lineage:
             explained = operator.explain(error)
             if explained is not None:
-                return explained if str(node) in str(explained) else explained.context(str(node))
+                named = explained if str(node) in str(explained) else explained.context(str(node))
+                return located(named, node)
         if (lost := worker_failure(error)) is not None:
             return lost if doing is None else lost.context(doing)
         nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))

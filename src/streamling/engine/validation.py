@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.engine.analysis import Described, operator_class, problem_of
+from streamling.engine.analysis import Described, operator_class
 from streamling.engine.instances import instances_of, router_of
+from streamling.engine.located import problem_of
 from streamling.engine.run import PipelineRun
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.keys import check_key_columns

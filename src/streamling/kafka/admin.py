@@ -196,11 +196,12 @@ class KafkaAdmin:
         if name == _UNKNOWN_TOPIC:
             return _UnknownTopicError.user(
                 f"there is no topic '{topic}' at {self._brokers}", remedy="create it, or correct the name"
-            )
+            ).about("topic")
         if name == _TOPIC_EXISTS:
             return _TopicExistsError.user(f"there is a topic '{topic}' already")
         if name in _REFUSED:
-            return StreamlingError.user(_REFUSED[name].format(brokers=self._brokers, topic=topic, said=said))
+            refused = StreamlingError.user(_REFUSED[name].format(brokers=self._brokers, topic=topic, said=said))
+            return refused.about("topic") if "{topic}" in _REFUSED[name] else refused
         retriable = self._jvm.org.apache.kafka.common.errors.RetriableException
         passing = name == "TimeoutException" or _is_instance(self._gateway, cause, retriable)
         text = f"the brokers at {self._brokers} do not answer: {name}: {said}"

@@ -75,6 +75,10 @@ class NodeOptions(Options):
         """Names of the nodes this one reads, as written. Sources read none."""
         return ()
 
+    def mention_of(self, upstream: str) -> tuple[str, int]:
+        """The field that names ``upstream``, and where in its text."""
+        return "from", 0
+
     def lookups(self) -> Sequence[Lookup]:
         """The dynamic tables that this node asks, as written."""
         return ()

@@ -113,13 +113,10 @@ def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], proble
 
 
 def _place_of(reference: str, draft: Draft) -> Place:
-    """Where a name stands: in `from`, or at its first mention in the SQL."""
-    if "from" in draft.raw:
-        return draft.document.spot((*draft.path, "from")).value
-    start = draft.document.spot((*draft.path, "sql")).value
-    before, found, _ = str(draft.raw.get("sql")).partition(reference)
-    if not found:
-        return start
+    """Where a name stands: in `from`, or in a FROM of the SQL."""
+    field, offset = ("from", 0) if draft.options is None else draft.options.mention_of(reference)
+    start = draft.document.spot((*draft.path, field)).value
+    before = str(draft.raw.get(field))[:offset]
     column = len(before) - (before.rfind("\n") + 1)
     return Place(start.file, start.line + before.count("\n"), start.column + column)
 

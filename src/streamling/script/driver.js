@@ -37,14 +37,25 @@
   }
 
   // ── console: a few lines per call go to the log ────────────────────────────────────────────────────────────
-  let lines = bare([]);
-  const say = (...values) => {
-    if (lines.length >= MOST_LINES) return;
-    let line = "";
-    for (let i = 0; i < values.length && line.length < LONGEST_LINE; i++) line += (i ? " " : "") + shown(values[i]);
-    lines[lines.length] = cut(line, 0, LONGEST_LINE);
+  let lines = bare([]), dropped = 0;
+  // the first letter of a line is its level
+  const at = (level) => (...values) => {
+    if (lines.length >= MOST_LINES) { dropped++; return; }
+    let line = level;
+    for (let i = 0; i < values.length && line.length < LONGEST_LINE; i++) line += (i ? " " : "") + logged(values[i]);
+    lines[lines.length] = line.length > LONGEST_LINE ? cut(line, 0, LONGEST_LINE) + "…" : line;
   };
-  globalThis.console = { log: say, info: say, debug: say, warn: say, error: say, trace: say };
+  const logged = (value) => {
+    try { if (value instanceof Error) return S(value.name) + ": " + S(value.message); } catch {}
+    return shown(value);
+  };
+  const info = at("i"), debug = at("d"), error = at("e"), nothing = () => {};
+  globalThis.console = {
+    log: info, info, dir: info, table: info, debug, trace: debug, warn: at("w"), error,
+    assert: (condition, ...values) => { if (!condition) error("Assertion failed", ...values); },
+    group: info, groupCollapsed: info, groupEnd: nothing, time: nothing, timeEnd: nothing, timeLog: nothing,
+    count: nothing, countReset: nothing, clear: nothing,
+  };
 
   // ── columns that the output does not have ──────────────────────────────────────────────────────────────────
   let unknown = bare([]);
@@ -309,5 +320,6 @@
   return { ROWS, PARTS, N, AB, F64, U8, U32, Plain, isArray, isSafeInteger, getPrototypeOf, parse, split, join, fill, bare,
            texts, wellFormed, column, coerced, complaint, failure, kindOf, isRow, own, checkPrototypes, chosen,
            notice, unknown: () => { const found = texts(unknown); unknown = bare([]); return found; },
+           dropped: () => { const count = dropped; dropped = 0; return count; },
            lines: () => { const said = texts(lines); lines = bare([]); return said; } };
 })

@@ -35,13 +35,13 @@ def failed(failure: ScriptFailed, limits: Limits, shown: str = "") -> Streamling
     """Line, reason, stack, and ``shown``: the row it happened at."""
     own = failure.name == COMPLAINT  # of the driver: no line of the script is wrong
     line = 0 if own else line_of(failure)
-    where = f"the script failed in line {line}" if line else "the script failed"
+    note = f" in line {line}" if line else ""
     frames = [] if own else user_frames(failure.stack)[:_FRAMES]
     stack = "".join(f"\n  {frame}" for frame in frames)
-    message, remedy = f"{where}: {_reason(failure, limits)}{stack}", _REMEDIES.get(failure.cause)
+    message, remedy = f"the script failed{note}: {_reason(failure, limits)}{stack}", _REMEDIES.get(failure.cause)
     if shown and failure.cause is not Cause.TIME:  # the time is that of the batch, no row is to blame
-        return BadRow.user(message, remedy=remedy).showing(shown)
-    return StreamlingError.user(f"{message}{shown}", remedy=remedy)
+        return BadRow.user(message, remedy=remedy).showing(shown).about("script", line, note=note)
+    return StreamlingError.user(f"{message}{shown}", remedy=remedy).about("script", line, note=note)
 
 
 def refused(field: pa.Field, found: str, why: str, shown: str) -> StreamlingError:

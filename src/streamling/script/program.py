@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib.resources import files
 
 from streamling.script.engine import Sandbox, ScriptFailed, Value
+from streamling.script.prelude import prelude_for
 from streamling.types.row_kind import OP_COLUMN
 
 #: asks the program for its text columns as JSON, and for the row it stands at
@@ -30,10 +31,10 @@ _REMOVED = (
 )
 _NAMES = re.compile(r"\b(?:function\s*\*?|const|let|var)\s+([A-Za-z_$][\w$]*)")
 #: where an engine says something stands in a text it was given
-_SPOT = re.compile(r"(?:eval_script|<anonymous>):(\d+)(?::(\d+))?")
-#: Engines name no file in their stacks. The driver is put below this line, where no script reaches: what an engine says
-#: about a line there is not about the script.
-_DRIVER_LINE = 50_000
+SPOT = re.compile(r"(?:eval_script|<anonymous>):(\d+)(?::(\d+))?")
+#: Engines name no file in their stacks. What is ours is put below these lines, where no script reaches: functions of
+#: browsers, which a script calls, and the driver, which calls the script.
+_PRELUDE_LINE, _DRIVER_LINE = 50_000, 52_000
 #: the name of errors of the driver about what a script is or returns
 COMPLAINT = "Complaint"
 
@@ -87,7 +88,10 @@ class Program:
         helpers = (files("streamling.script") / "driver.js").read_text(encoding="utf-8")
         settings = json.dumps({"removed": _REMOVED})
         loop = _loop(self.inputs, self.outputs)
-        return f"{_NEWLINE * _DRIVER_LINE}(() => {{ 'use strict'; const d = {helpers}({settings});\n{loop}\n}})()"
+        prelude = prelude_for(self.text)
+        gap = _NEWLINE * (_DRIVER_LINE - _PRELUDE_LINE - prelude.count(_NEWLINE))
+        driver = f"(() => {{ 'use strict'; const d = {helpers}({settings});\n{loop}\n}})()"
+        return f"{_NEWLINE * _PRELUDE_LINE}{prelude}{gap}{driver}"
 
 
 def _functions(sandbox: Sandbox, text: str, seconds: float) -> tuple[Value, Value]:
@@ -102,8 +106,9 @@ def _functions(sandbox: Sandbox, text: str, seconds: float) -> tuple[Value, Valu
     try:
         value = sandbox.evaluate(text, seconds)
     except ScriptFailed as failure:
-        # the form that was not meant fails at its first line
-        raise (failure if line_of(failure) > line_of(refused) else refused) from None
+        # The form that was not meant fails at its first line. A text that could be read was meant.
+        is_meant = failure.name != "SyntaxError" or line_of(failure) > line_of(refused)
+        raise (failure if is_meant else refused) from None
     names = dict.fromkeys(_NAMES.findall(text))
     return value, sandbox.evaluate(f"[{', '.join(map(_by_name, names))}]", seconds)
 
@@ -114,22 +119,28 @@ def _by_name(name: str) -> str:
 
 def line_of(failure: ScriptFailed) -> int:
     """The line of the script that a failure is about; 0 when it is about none."""
-    spot = _SPOT.search("\n".join(_own(failure.stack)))
+    spot = SPOT.search("\n".join(_own(failure.stack)))
     return int(spot[1]) if spot else 0
 
 
 def user_frames(stack: str) -> list[str]:
     """The part of a stack that is about the user's text, in one spelling for all engines."""
-    return [_SPOT.sub(lambda spot: f"line {spot[1]}", line.strip()) for line in _own(stack) if _SPOT.search(line)]
+    return [
+        SPOT.sub(lambda spot: f"line {spot[1]} of the script", line.strip())
+        for line in _own(stack)
+        if SPOT.search(line)
+    ]
 
 
 def _own(stack: str) -> Iterator[str]:
-    """The innermost frames, up to the first one of the driver."""
+    """The innermost frames, up to the first one of the driver; without those of functions that we gave the script."""
     for line in stack.splitlines():
-        spot = _SPOT.search(line)
-        if spot is not None and int(spot[1]) >= _DRIVER_LINE:
+        spot = SPOT.search(line)
+        number = 0 if spot is None else int(spot[1])
+        if number >= _DRIVER_LINE:
             return
-        yield line
+        if number < _PRELUDE_LINE:
+            yield line
 
 
 # ── the loop ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,7 +202,8 @@ return function (source, value, named) {{
     const data = new AB(k * {sum(size for _, _, size in blocks)});
     let at = 0;
     {" ".join(f"fill(new {v}(data, at, k), new {v}({x}_, 0, k)); at += {size} * k;" for x, v, size in blocks)}
-    let text = '{{"rows":' + k + ',"wide":[' + wide + '],"lines":' + d.lines() + ',"unknown":' + d.unknown() + "}}";
+    let text = '{{"rows":' + k + ',"wide":[' + wide + '],"lines":' + d.lines() + ',"dropped":' + d.dropped();
+    text += ',"unknown":' + d.unknown() + "}}";
     {" ".join(f"text += PARTS + join(a{n}, ROWS);" for n in texts)}
     return [data, wellFormed(text)];
   }}

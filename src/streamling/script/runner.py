@@ -16,8 +16,10 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.script.cells import PARTS, ROWS, Cells, Unfit
 from streamling.script.codecs import Codec, codec_for, nulls_of
+from streamling.script.console import Console
 from streamling.script.engine import Cause, Engine, Limits, Sandbox, ScriptFailed, Value
 from streamling.script.failures import caught, failed, refused, unreadable
+from streamling.script.lines import refined
 from streamling.script.program import AGAIN, WHERE, Port, Program
 from streamling.types.json import json_rows
 
@@ -52,7 +54,7 @@ class Runner:
         copied: str,
         engine: Engine,
         limits: Limits,
-        log: Callable[[str], None],
+        console: Console,
         on_unknown: Callable[[Sequence[str]], None] = lambda names: None,
     ) -> None:
         """``on_unknown`` gets columns that the script returns and ``outputs`` does not have."""
@@ -62,7 +64,7 @@ class Runner:
         self._copied = copied
         self._engine = engine
         self._limits = limits
-        self._log = log
+        self._console = console
         self._on_unknown = on_unknown
         self._program = Program(
             text,
@@ -75,6 +77,8 @@ class Runner:
         sandbox = self._engine.sandbox()
         try:
             self._program.start(sandbox, self._limits.seconds)
+        except ScriptFailed as failure:
+            raise refined(failure, self._program.text) from None
         finally:
             sandbox.close()
 
@@ -88,7 +92,7 @@ class Runner:
                 self._part(_Call(sandbox, program, deadline, batch, first), rows) for first, rows in _pieces(batch)
             ]
         except ScriptFailed as failure:
-            raise failed(failure, self._limits) from None
+            raise failed(refined(failure, self._program.text), self._limits) from None
         finally:
             sandbox.close()
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
@@ -153,7 +157,8 @@ class Runner:
         meta = json.loads(told)
         count = meta["rows"]
         for line in meta["lines"]:
-            self._log(line)
+            self._console.write(line)
+        self._console.drop(meta["dropped"])
         if meta["unknown"]:
             self._on_unknown(meta["unknown"])
         texts = iter(self._texts(call, parts, count))
@@ -202,6 +207,7 @@ class Runner:
     def _located(self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None) -> StreamlingError:
         """With the row where it can be known: not when time ran out in a sandbox that died of it, or when all rows had
         been through."""
+        failure = refined(failure, self._program.text)
         if row is None and failure.cause is not Cause.TIME:
             row = self._culprit(call, rows)
         if row is not None and row < rows.num_rows:

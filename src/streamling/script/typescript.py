@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING
 
+from streamling.script.syntax import parsed
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -62,13 +64,8 @@ _PROPERTY_MARKS = frozenset({"accessibility_modifier", "readonly", "override_mod
 
 def strip_types(text: str) -> str:
     """``text`` as JavaScript with the same lines. What cannot be read stays as it is: the engine will say so."""
-    import tree_sitter
-    import tree_sitter_typescript
-
-    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_typescript.language_typescript()))
-    source = text.encode()
-    stripper = _Stripper(source)
-    stripper.visit(parser.parse(source).root_node)
+    stripper = _Stripper(text.encode())
+    stripper.visit(parsed(text))
     return stripper.result()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any, cast
 
 from streamling.errors import StreamlingError
-from streamling.sources._file_storage import File, is_hidden, is_wanted, partitions_of
+from streamling.sources._file_storage import ENDINGS_WANTED, File, is_hidden, is_wanted, partitions_of
 
 _VARIABLES = (
     "AWS_ACCESS_KEY_ID",
@@ -43,6 +43,12 @@ class BucketStorage:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_client": None}
+
+    def nothing_found(self) -> StreamlingError:
+        return StreamlingError.user(
+            f"there is no {self._format} file in '{self._scheme}://{self._path}'",
+            remedy=f"check the path; {ENDINGS_WANTED[self._format]}",
+        )
 
     def list_files(self) -> list[File]:
         try:

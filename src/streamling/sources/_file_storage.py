@@ -23,6 +23,13 @@ ENDINGS = {
     "parquet": (".parquet",),
     "avro": (".avro",),
 }
+#: what files have to be called
+ENDINGS_WANTED = {
+    format: f"names have to end in {', '.join(endings)}, and may go on with .gz or .zst"
+    if format in ("csv", "json")
+    else f"names have to end in {endings[0]}"
+    for format, endings in ENDINGS.items()
+}
 COMPRESSED = (".gz", ".zst")
 #: what reading a file may raise, a damaged compression included
 READ_ERRORS = (OSError, EOFError, zlib.error, pa.ArrowException)
@@ -64,6 +71,9 @@ class Storage(Protocol):
 
     def open(self, path: str) -> IO[bytes]:
         """A stream of the file's bytes as they are stored."""
+
+    def nothing_found(self) -> StreamlingError:
+        """That there is no file with content, and what is there instead."""
 
 
 def unreadable(file: File, error: BaseException) -> StreamlingError:
@@ -149,6 +159,25 @@ class LocalStorage:
 
     def open(self, path: str) -> IO[bytes]:
         return open(path, "rb")
+
+    def nothing_found(self) -> StreamlingError:
+        folder, existing = self.root, os.path.isdir(self.root)
+        if self._is_pattern:
+            found = f"no {self._format} file matches '{self._path}'"
+        elif not existing and is_wanted(os.path.basename(self._path), self._format):
+            folder, found = os.path.dirname(self._path), f"there is no file '{self._path}'"
+            existing = os.path.isdir(folder)
+        else:
+            found = f"there is no {self._format} file in '{self._path}'"
+        named = "the folder" if folder == self._path else f"the folder '{folder}'"
+        if not existing:
+            return StreamlingError.user(
+                f"{found}: {named} does not exist",
+                remedy=f"correct the path; it counts from the working directory, '{os.getcwd()}'",
+            )
+        if any(not file.size for file in self.list_files()):
+            return StreamlingError.user(f"{found} with content", remedy="the types of the columns come from the rows")
+        return StreamlingError.user(f"{found} ({named} exists)", remedy=ENDINGS_WANTED[self._format])
 
     def _fixed_part(self) -> str:
         parts = self._path.split("/")

@@ -39,8 +39,8 @@ class LagReporter:
         self._stored: Mapping[int, int] = {}
         #: the partitions of the last report
         self._told: Set[int] = frozenset()
-        #: messages that are not stored yet, as of the last report
-        self.behind: int | None = None
+        #: the end of each partition, as of the last report
+        self._ends: Mapping[int, int] | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lag of {offsets.topic}", daemon=True)
 
@@ -53,6 +53,14 @@ class LagReporter:
     def stored(self, offsets: Mapping[int, int]) -> None:
         """Everything before ``offsets`` is done."""
         self._stored = {partition: offsets.get(partition, offset) for partition, offset in self._stored.items()}
+
+    @property
+    def behind(self) -> int | None:
+        """Messages that were there at the last report and are not stored yet; None before the first one."""
+        stored, ends = self._stored, self._ends
+        return (
+            None if ends is None else sum(max(0, end - stored.get(partition, end)) for partition, end in ends.items())
+        )
 
     def stop(self) -> None:
         self._stopped.set()
@@ -67,7 +75,7 @@ class LagReporter:
         for partition in self._told - lags.keys():  # another instance tells those now
             self._metrics.forget(METRIC, {"partition": str(partition)})
         self._told = lags.keys()
-        self.behind = sum(lags.values())
+        self._ends = ends
 
     def _run(self) -> None:
         """The first report comes early, for people who watch the start."""

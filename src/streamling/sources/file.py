@@ -110,7 +110,7 @@ class FileSource(Source[FileSourceOptions]):
 
     @cached_property
     def _schema(self) -> FileSchema:
-        return infer(self._storage, _files(self._storage, self.options), self.options.format)
+        return infer(self._storage, _files(self._storage), self.options.format)
 
     @cached_property
     def _reader(self) -> FileReader:
@@ -222,20 +222,17 @@ class FileSource(Source[FileSourceOptions]):
         return {**after, self._partial_key: None} if self._partial_key in position else after
 
 
-def _files(storage: Storage, options: FileSourceOptions) -> list[File]:
+def _files(storage: Storage) -> list[File]:
     """The files that have something in them; at least one."""
     files = [file for file in storage.list_files() if file.size]
     if not files:
-        raise StreamlingError.user(
-            f"there is no {options.format} file in '{options.path}'",
-            remedy="check the path, and that the files have the usual ending",
-        )
+        raise storage.nothing_found().about("path")
     return files
 
 
 def _check_files(options: FileSourceOptions) -> str:
     storage = _storage(options)
-    files = _files(storage, options)
+    files = _files(storage)
     try:
         with storage.open(files[0].path) as stream:
             stream.read(1)
@@ -255,4 +252,4 @@ def _storage(options: FileSourceOptions) -> Storage:
     raise StreamlingError.user(
         f"'{options.path}' has the scheme '{scheme}', which is not supported",
         remedy="use a local path, s3://, s3a:// or gs://",
-    )
+    ).about("path")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import astuple
 
 from streamling.errors import StreamlingError
 
@@ -22,6 +23,7 @@ def on_its_way(error: BaseException, name: str, what: str) -> FailedOnExecutor:
         "remedy": wrapped.remedy,
         "internal": wrapped.internal,
         "retriable": wrapped.retriable,
+        "spot": None if wrapped.spot is None else astuple(wrapped.spot),
     }
     return FailedOnExecutor(json.dumps(told))
 
@@ -35,6 +37,8 @@ def failure_of(error: Exception, name: str) -> StreamlingError | None:
     failure = StreamlingError(
         told["message"], internal=told["internal"], retriable=told["retriable"], remedy=told["remedy"]
     )
+    if told["spot"] is not None:
+        failure.about(*told["spot"])
     cause: StreamlingError | None = None
     for sentence in reversed(told["causes"]):
         cause = StreamlingError(sentence, cause=cause)

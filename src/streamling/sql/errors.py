@@ -13,7 +13,7 @@ from streamling.errors import StreamlingError
 from streamling.spark.errors import is_from_spark, spark_error
 from streamling.sql.dialect import parse
 from streamling.sql.places import SourceText
-from streamling.sql.problems import Span, SqlRefused
+from streamling.sql.problems import Span, SqlProblem, SqlRefused
 
 #: ends the text of an error that the rewritten SQL itself raises: what the user wrote there
 _PLACE = re.compile(r"(.*) in ‹(.*)›", re.DOTALL)
@@ -75,9 +75,12 @@ def explain(error: BaseException, node: str, sql: str) -> StreamlingError:
     if noted := _PLACE.fullmatch(message):
         message, fragment = noted.groups()
         remedy = _GUARD if message == "division by zero" else remedy
-    excerpt = _excerpt(sql, fragment)
-    text = f"{message}{excerpt}"
-    return StreamlingError.user(text, remedy=remedy, cause=None)
+    problem = _problem(sql, fragment)
+    if problem is None:
+        return StreamlingError.user(message, remedy=remedy)
+    note = f" (line {problem.line}, column {problem.column} of the SQL)"
+    failure = StreamlingError.user(f"{message}{note}\n{problem.excerpt}", remedy=remedy)
+    return failure.about("sql", problem.line, problem.column, note)
 
 
 def is_sql_error(error: BaseException) -> bool:
@@ -153,13 +156,10 @@ def _without_spark(message: str) -> str:
     return ". ".join(sentences).strip().rstrip(".") or f"Spark could not run the SQL: {message}"
 
 
-def _excerpt(sql: str, fragment: str) -> str:
-    """The line of the user's SQL that ``fragment`` of the rewritten one comes from, with carets."""
+def _problem(sql: str, fragment: str) -> SqlProblem | None:
+    """The place in the user's SQL that ``fragment`` of the rewritten one comes from."""
     span = _span_of(sql, fragment) if fragment else None
-    if span is None:
-        return ""
-    problem = SourceText(sql).problem(span, "")
-    return f" (line {problem.line}, column {problem.column} of the SQL)\n{problem.excerpt}"
+    return None if span is None else SourceText(sql).problem(span, "")
 
 
 def _span_of(sql: str, fragment: str) -> Span | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
+from streamling.sql.dialect import parse
+
 
 def parts(table: exp.Table) -> tuple[exp.Identifier, ...]:
     """The dotted parts of a table name, outermost first."""
@@ -27,6 +29,14 @@ def references(query: exp.Expr) -> Iterator[exp.Table]:
 def node_names(query: exp.Expr) -> list[str]:
     """The names of `references`, each once."""
     return list(dict.fromkeys(table_name(table) for table in references(query)))
+
+
+def mention_of(name: str, sql: str) -> int:
+    """Where ``name`` stands in a FROM or join of ``sql``; 0 when it does not."""
+    for table in references(parse(sql)):
+        if table_name(table) == name:
+            return int(min(part.meta.get("start", 0) for part in parts(table)))
+    return 0
 
 
 def match(name: str, declared: Iterable[str]) -> str | None:

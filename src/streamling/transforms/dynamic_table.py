@@ -22,7 +22,7 @@ from streamling.sql.dialect import parse
 from streamling.sql.places import SourceText
 from streamling.sql.plan import ROW, Column, Filter, Project, Read
 from streamling.sql.problems import SqlProblem, SqlRefused
-from streamling.sql.references import node_names
+from streamling.sql.references import mention_of, node_names
 from streamling.tables.appends import Appends
 from streamling.tables.membership import EARLIER, check, first_appearances
 from streamling.transforms._statement import Statement
@@ -94,6 +94,9 @@ class DynamicTableTransformOptions(TransformOptions):
 
     def upstreams(self) -> Sequence[str]:
         return () if self.sql is None else node_names(parse(self.sql))
+
+    def mention_of(self, upstream: str) -> tuple[str, int]:
+        return "sql", mention_of(upstream, self.sql) if self.sql else 0
 
 
 class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):

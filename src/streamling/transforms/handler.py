@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Answered = tuple[Body, bytes | Refusal | None]
 
 
-_LEFT_OUT = "the endpoint answers with columns that are not part of the output (schema_override adds them)"
+_LEFT_OUT = "the endpoint answers with columns that are not part of the output (declare them in 'schema_override')"
 
 
 class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Rejecting, Downstream, TransformOptions):

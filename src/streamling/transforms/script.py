@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import pyarrow as pa
@@ -14,16 +15,18 @@ from streamling.pipeline.scalars import PrimaryKey, ProgramText, folded
 from streamling.pipeline.typenames import TypeName, parse_type
 from streamling.plugins.operators import OP_COLUMN, Transform
 from streamling.script.codecs import codec_for
+from streamling.script.console import Console
 from streamling.script.engine import ScriptFailed
 from streamling.script.engines import engine_for, limits_of
 from streamling.script.program import COMPLAINT, line_of
+from streamling.script.returns import returned_names
 from streamling.script.runner import Runner
 
 if TYPE_CHECKING:
     from streamling.config import AppConfig
 
 _DEFAULT_FLUSH_SECONDS = 1.0
-_LEFT_OUT = "the script returns columns that are not part of the output (schema lists those that are)"
+_LEFT_OUT = "the script returns columns that are not part of the output (declare them in 'schema')"
 _ALIASES = {"js": "javascript", "ts": "typescript"}
 
 
@@ -68,13 +71,22 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
 
     Options: ClassVar[type[ScriptTransformOptions]] = ScriptTransformOptions
 
+    @cached_property
+    def _console(self) -> Console:
+        return Console(lambda level, line: self.context.log.log(level, "%s", line))
+
     def check(self) -> None:
-        """Let the engine read the script, so that a mistake in it is told before anything starts."""
+        """Let the engine read the script, so that a mistake in it is told before anything starts; and look for columns
+        in its text that the output does not have."""
         nothing = pa.schema([])
         try:
             self._runner(nothing, nothing).check()
         except ScriptFailed as failure:
             raise self._mistake(failure) from None
+        if self.options.schema_ is not None or len(self.context.input_schema):
+            columns = self.output_schema().names
+            unknown = [name for name in returned_names(self.options.script) if name not in columns]
+            self.context.report_left_out(_LEFT_OUT, unknown)
 
     def output_schema(self) -> pa.Schema:
         inputs, declared = self.context.input_schema, self.options.schema_
@@ -107,7 +119,7 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
             copied=OP_COLUMN,
             engine=engine_for(config),
             limits=limits_of(config),
-            log=self.context.log.info,
+            console=self._console,
             on_unknown=lambda names: self.context.report_left_out(_LEFT_OUT, names),
         )
 

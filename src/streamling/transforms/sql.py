@@ -19,7 +19,7 @@ from streamling.sql.library import own
 from streamling.sql.lookups import Lookup, is_repeatable, lookups
 from streamling.sql.plan import Column
 from streamling.sql.problems import SqlProblem, SqlRefused
-from streamling.sql.references import node_names
+from streamling.sql.references import mention_of, node_names
 from streamling.transforms._statement import Statement
 from streamling.types.spark import sql_type
 
@@ -40,6 +40,9 @@ class SqlTransformOptions(Parallel, TransformOptions):
         """Node names in FROM, as written. Raises `SqlRefused` when the text cannot be read: the parser of the file
         turns it into problems with their place there."""
         return node_names(parse(self.sql))
+
+    def mention_of(self, upstream: str) -> tuple[str, int]:
+        return "sql", mention_of(upstream, self.sql)
 
     def lookups(self) -> Sequence[Lookup]:
         return lookups(self.sql)
