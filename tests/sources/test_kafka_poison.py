@@ -25,11 +25,13 @@ def bench(spark, kafka, registry) -> KafkaBench:
     return KafkaBench(spark, kafka, registry)
 
 
-def test_poison_messages_are_dead_letters(bench: KafkaBench) -> None:
+@pytest.mark.parametrize("skip", [False, True], ids=["resolved", "not resolved"])
+def test_poison_messages_are_dead_letters(bench: KafkaBench, skip: bool) -> None:
     topic, cases = bench.topic(), CORPUS["cases"]
     id = topic.register(SCHEMA)
     topic.send(*(message(id, case) for case in cases))
-    run = bench.begin(topic, errors={"to": "bad"}, primary_key="id", include_metadata=True)
+    options = {"primary_key": "id", "include_metadata": True, "skip_schema_resolution": skip}
+    run = bench.begin(topic, errors={"to": "bad"}, **options)
     good = [row["__kafka_offset"] for row in bench.collected(run, len(cases))]
     refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in run.table("bad").to_pylist()}
     assert sorted([*good, *refused]) == list(range(len(cases)))
