@@ -55,6 +55,8 @@ def test_a_poison_message_is_named_where_it_stops_the_pipeline(bench: KafkaBench
 def message(id: int, case: dict[str, Any]) -> Message:
     if "key" in case:
         return Message(None, key=bytes.fromhex(case["key"]))
+    if "body" in case:
+        return Message(b"\0" + id.to_bytes(4, "big") + bytes.fromhex(case["body"]))
     headers = (("dbz.op", bytes.fromhex(case["header"])),) if "header" in case else ()
     row = {"id": 1, **{field["name"]: field["default"] for field in SCHEMA["fields"] if "default" in field}}
     out = io.BytesIO()
