@@ -30,6 +30,13 @@ def test_the_heap_is_small_by_default() -> None:
     assert "-Xmx512m" in jvm_command(JAVA_25, {}, ()).line()
 
 
+@pytest.mark.parametrize(("heap", "most"), [("512m", 2**25), ("8g", 2**29), ("64g", 2**31 - 9)])
+def test_an_avro_message_cannot_claim_the_heap(heap: str, most: int) -> None:
+    tuning = jvm_command(JAVA_25, {"spark.driver.memory": heap}, ()).tuning
+    assert f"-Dorg.apache.avro.limits.string.maxLength={most}" in tuning
+    assert f"-Dorg.apache.avro.limits.bytes.maxLength={most}" in tuning
+
+
 def test_never_g1() -> None:
     assert "-XX:+UseSerialGC" in jvm_command(JAVA_25, {}, ()).flags
 

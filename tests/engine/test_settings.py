@@ -56,9 +56,18 @@ def test_on_one_machine_the_class_path_is_enough() -> None:
 
 def test_executors_run_in_the_locale_of_the_driver_with_a_safe_collector() -> None:
     options = "spark.executor.extraJavaOptions"
-    assert spark_settings("yarn", {}, SCRATCH)[options] == "-Duser.language=en -Duser.country=US -XX:+UseParallelGC"
-    theirs = spark_settings("yarn", {options: "-XX:+UseZGC -Dx=1"}, SCRATCH)[options]
-    assert theirs == "-Duser.language=en -Duser.country=US -XX:+UseZGC -Dx=1"
+    ours = spark_settings("yarn", {}, SCRATCH)[options].split()
+    assert ours[:2] == ["-Duser.language=en", "-Duser.country=US"]
+    assert ours[-1] == "-XX:+UseParallelGC"
+    theirs = spark_settings("yarn", {options: "-XX:+UseZGC -Dx=1"}, SCRATCH)[options].split()
+    assert theirs[-2:] == ["-XX:+UseZGC", "-Dx=1"]
+    assert "-XX:+UseParallelGC" not in theirs
+
+
+def test_an_avro_message_cannot_claim_the_heap_of_an_executor() -> None:
+    conf = {"spark.executor.memory": "2g"}
+    options = spark_settings("yarn", conf, SCRATCH)["spark.executor.extraJavaOptions"].split()
+    assert f"-Dorg.apache.avro.limits.string.maxLength={2**31 // 16}" in options
 
 
 def test_python_workers_in_containers_of_yarn_use_no_unix_sockets() -> None:

@@ -39,6 +39,27 @@ def test_messages_of_the_corpus(spark, kafka, registry, name: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize(
+    "group", json.loads((CORPUS / "keys.json").read_text()), ids=lambda group: group["primary_key"]
+)
+def test_a_tombstone_deletes_exactly_the_row_of_its_key(spark, kafka, registry, group: dict[str, Any]) -> None:
+    """A case without a row is a bad key."""
+    schema, cases = group["schema"], group["cases"]
+    bench = KafkaBench(spark, kafka, registry)
+    topic = bench.topic()
+    topic.send(*(Message(None, key=case["key"].encode()) for case in cases))
+    options = {"data_format": "json", "schema": schema, "primary_key": group["primary_key"], "include_metadata": True}
+    run = bench.begin(topic, errors={"to": "bad"}, **options)
+    rows = {row.pop("__kafka_offset"): row for row in bench.collected(run, len(cases))}
+    assert {row["_gs_op"] for row in rows.values()} == {"d"}
+    found = {offset: shown(row, schema) for offset, row in rows.items()}
+    refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in run.table("bad").to_pylist()}
+    assert sorted([*found, *refused]) == list(range(len(cases)))
+    assert all("does not hold the primary key" in error for error in refused.values())
+    wrong = [(case, found.get(offset)) for offset, case in enumerate(cases) if found.get(offset) != case.get("row")]
+    assert wrong == []
+
+
 def shown(row: dict[str, Any], schema: dict[str, str]) -> dict[str, str]:
     """Columns that are not null, as the corpus writes them."""
     return {name: _text(row[name], schema[name]) for name in schema if row[name] is not None}

@@ -25,11 +25,13 @@ def bench(spark, kafka, registry) -> KafkaBench:
     return KafkaBench(spark, kafka, registry)
 
 
-def test_poison_messages_are_dead_letters(bench: KafkaBench) -> None:
+@pytest.mark.parametrize("skip", [False, True], ids=["resolved", "not resolved"])
+def test_poison_messages_are_dead_letters(bench: KafkaBench, skip: bool) -> None:
     topic, cases = bench.topic(), CORPUS["cases"]
     id = topic.register(SCHEMA)
     topic.send(*(message(id, case) for case in cases))
-    run = bench.begin(topic, errors={"to": "bad"}, primary_key="id", include_metadata=True)
+    options = {"primary_key": "id", "include_metadata": True, "skip_schema_resolution": skip}
+    run = bench.begin(topic, errors={"to": "bad"}, **options)
     good = [row["__kafka_offset"] for row in bench.collected(run, len(cases))]
     refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in run.table("bad").to_pylist()}
     assert sorted([*good, *refused]) == list(range(len(cases)))
@@ -53,6 +55,8 @@ def test_a_poison_message_is_named_where_it_stops_the_pipeline(bench: KafkaBench
 def message(id: int, case: dict[str, Any]) -> Message:
     if "key" in case:
         return Message(None, key=bytes.fromhex(case["key"]))
+    if "body" in case:
+        return Message(b"\0" + id.to_bytes(4, "big") + bytes.fromhex(case["body"]))
     headers = (("dbz.op", bytes.fromhex(case["header"])),) if "header" in case else ()
     row = {"id": 1, **{field["name"]: field["default"] for field in SCHEMA["fields"] if "default" in field}}
     out = io.BytesIO()

@@ -7,12 +7,15 @@ import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from streamling.engine.command import avro_limits, heap_mb
 from streamling.errors import StreamlingError
 
 #: What upper('i') is must not depend on the worker's locale.
 _LOCALE = "-Duser.language=en -Duser.country=US"
 #: Java's default, G1, corrupts data on Java 25 before 25.0.3, and nobody here knows which Java a worker has.
 _COLLECTOR = "-XX:+UseParallelGC"
+#: Spark's default
+_EXECUTOR_MB = 1024
 _NAMED_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _CONNECT_SECONDS = 5.0
@@ -23,7 +26,9 @@ _NOT_TAKEN = ("stopped SparkContext", "stopped while waiting for backend")
 def executor_settings(conf: Mapping[str, str], jars: Iterable[Path]) -> dict[str, str]:
     """Spark settings that deliver ``jars`` to executors and start their JVMs as ours; the user's are included."""
     theirs = conf.get("spark.executor.extraJavaOptions", "")
-    options = (_LOCALE, "" if _NAMED_COLLECTOR.search(theirs) else _COLLECTOR, theirs)
+    limits = avro_limits(heap_mb(conf, "spark.executor.memory", _EXECUTOR_MB))
+    properties = " ".join(f"-D{name}={value}" for name, value in limits.items())
+    options = (_LOCALE, properties, "" if _NAMED_COLLECTOR.search(theirs) else _COLLECTOR, theirs)
     return {
         # The driver serves them over its own port: no file system is shared.
         "spark.jars": ",".join(filter(None, (conf.get("spark.jars", ""), *map(str, jars)))),

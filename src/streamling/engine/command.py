@@ -33,6 +33,11 @@ _OPENED = (
     *("sun.security.action", "sun.util.calendar"),
 )
 
+#: one text or array of an Avro message may take this part of the heap: 32 MiB by default
+_AVRO_SHARE = 16
+_REFERENCE_BYTES = 4
+_LONGEST = 2**31 - 9  # of an array in Java
+
 _MIB = {"b": 1 / 2**20, "k": 1 / 2**10, "m": 1, "g": 2**10, "t": 2**20}
 
 
@@ -75,6 +80,7 @@ def jvm_command(
         "jdk.reflect.useDirectMethodHandle": "false",
         "io.netty.tryReflectionSetAccessible": "true",
         "io.netty.allocator.type": "pooled",
+        **avro_limits(heap_mb(conf)),
     }
     # Spark walks SQL by recursion: a sum of 1 000 terms and a chain of 400 nodes need more than the usual 1 MiB. Only
     # what a thread really uses becomes memory.
@@ -91,12 +97,20 @@ def jvm_command(
     return JvmCommand(java, class_path, _flags(java), tuple(tuning))
 
 
-def heap_mb(conf: Mapping[str, str]) -> int:
-    """The heap in MiB from ``spark.driver.memory``, written as Spark writes sizes (a bare number is MiB)."""
-    text = conf.get("spark.driver.memory", f"{DEFAULT_HEAP_MB}m")
+def avro_limits(heap_mb: int) -> dict[str, str]:
+    """System properties that bound what Avro's decoder believes. It allocates the length that a message claims before
+    it looks for the content: a damaged message of ten bytes would use up the heap, and with it the JVM."""
+    share = heap_mb * 2**20 // _AVRO_SHARE
+    limits = {"bytes": share, "string": share, "collectionItems": share // _REFERENCE_BYTES}
+    return {f"org.apache.avro.limits.{what}.maxLength": str(min(most, _LONGEST)) for what, most in limits.items()}
+
+
+def heap_mb(conf: Mapping[str, str], setting: str = "spark.driver.memory", default_mb: int = DEFAULT_HEAP_MB) -> int:
+    """The heap in MiB from a setting, written as Spark writes sizes (a bare number is MiB)."""
+    text = conf.get(setting, f"{default_mb}m")
     size = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)b?\s*", text.lower())
     if not size or int(int(size[1]) * _MIB[size[2] or "m"]) < 1:
-        raise StreamlingError.user(f"spark.driver.memory is {text!r}, expected a size such as 512m or 2g")
+        raise StreamlingError.user(f"{setting} is {text!r}, expected a size such as 512m or 2g")
     return int(int(size[1]) * _MIB[size[2] or "m"])
 
 

@@ -28,7 +28,8 @@ from streamling.sources._kafka_failures import (
 from streamling.sources._kafka_keys import decoded_key, plain_key
 from streamling.spark.sql_text import literal, quoted, type_sql
 from streamling.types.avro import MISFIT, AvroColumn, AvroRecord, primary_key_of, record_of
-from streamling.types.wide import is_wide
+from streamling.types.wide import contains_wide, is_wide
+from streamling.types.wide_sql import has_misfit
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -175,21 +176,15 @@ class AvroFormat:
     def _misfits(self, places: Mapping[str, str]) -> list[Complaint]:
         if self._skips_resolution:
             return [
-                Complaint(bad, AVRO_RANGE, literal(column.field.name))
+                complaint
                 for id, writer in sorted(self._writers.items())
                 for column in AvroRecord.of(writer.schema).columns
-                if (bad := _is_bad(column, f"payload{id}.{quoted(column.field.name)}"))
+                for complaint in _complaints(column, f"payload{id}.{quoted(column.field.name)}")
             ]
-        ranges = [
-            Complaint(bad, AVRO_RANGE, literal(column.field.name))
+        return [
+            complaint
             for column in self.record.columns
-            if (bad := _is_bad(column, f"payload.{quoted(column.field.name)}"))
-        ]
-        return ranges + [
-            Complaint(f"{place} IS NOT NULL AND {places[name]} IS NULL", AVRO_VALUE, _bytes_of(column, place))
-            for column in self.record.columns
-            if is_wide(column.field.type)
-            for name, place in ((column.field.name, f"payload.{quoted(column.field.name)}"),)
+            for complaint in _complaints(column, f"payload.{quoted(column.field.name)}", places.get(column.field.name))
         ]
 
     def is_decoded(self) -> Column:
@@ -282,13 +277,9 @@ class AvroFormat:
         )
 
     def _converted(self, column: AvroColumn, place: str) -> str:
-        name = column.field.name
         if column.value is None:
             return place
-        if is_wide(column.field.type):
-            misfit = self._instead(AVRO_VALUE, _bytes_of(column, place))
-        else:  # inside of a struct or list, where a null would be taken for one
-            misfit = raising(self._node, AVRO_VALUE, literal(f"in '{name}'"))
+        misfit = self._instead(AVRO_VALUE, _misfit_detail(column, place))
         return column.value.replace("{0}", place).replace(MISFIT, misfit)
 
 
@@ -297,8 +288,23 @@ def _is_bad(column: AvroColumn, place: str) -> str | None:
     return None if column.bad is None else f"coalesce({column.bad.replace('{0}', place)}, false)"
 
 
-def _bytes_of(column: AvroColumn, place: str) -> str:
-    return f"concat({literal(f'{column.field.name} is {column.field.type} and has the bytes 0x')}, hex({place}))"
+def _complaints(column: AvroColumn, place: str, value: str | None = None) -> list[Complaint]:
+    """What makes a decoded value bad; ``value`` is where the finished one is."""
+    complaints = []
+    if bad := _is_bad(column, place):
+        complaints.append(Complaint(bad, AVRO_RANGE, literal(column.field.name)))
+    if contains_wide(column.field.type):
+        known = is_wide(column.field.type) and value is not None
+        misfit = f"{place} IS NOT NULL AND {value} IS NULL" if known else has_misfit(place, column.field.type)
+        complaints.append(Complaint(misfit, AVRO_VALUE, _misfit_detail(column, place)))
+    return complaints
+
+
+def _misfit_detail(column: AvroColumn, place: str) -> str:
+    name, type_ = column.field.name, column.field.type
+    if not is_wide(type_):  # inside of a struct, list or map
+        return literal(f"in '{name}'")
+    return f"concat({literal(f'{name} is {type_} and has the bytes 0x')}, hex({place}))"
 
 
 def _id_of(value: str) -> str:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.sources._kafka_failures import MESSAGE, TOMBSTONE, TOMBSTONE_KEY, Complaint, Instead
-from streamling.spark.sql_text import literal, type_sql
+from streamling.spark.json_decoder import decoded_key as decoded_key_text
+from streamling.spark.json_decoder import field_name
 from streamling.sql.library.wide import PARSE
 from streamling.sql.wide_calls import call, checked
-from streamling.types.spark import to_spark_type
 from streamling.types.wide import SPARK_DIGITS, layout_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: the key of a tombstone, as text; null for every other message
 KEY = "__tombstone_key"
+#: a struct of the columns in it
+KEY_COLUMNS = "__tombstone_columns"
 
 
 def tombstone_key(instead: Instead, key_text: Column) -> Column:
@@ -97,36 +99,34 @@ def without_tombstones(payload: Column, instead: Instead) -> Column:
     return f.when(f.expr("value IS NULL"), f.expr(instead(TOMBSTONE))).otherwise(payload)
 
 
-def key_value(instead: Instead, field: pa.Field, primary_key: tuple[str, ...]) -> str:
-    """Spark SQL for a key column of a tombstone, over `KEY`: from a JSON object (plain or in the envelope of Kafka
-    Connect), from the text itself, or from texts joined by colons as the Kafka sink writes them. Bytes are written in
-    hex digits."""
-    name, count = literal(f"$['{field.name}']"), len(primary_key)
-    enveloped = literal(f"$['payload']['{field.name}']")
-    in_json = f"coalesce(get_json_object({KEY}, {name}), get_json_object({KEY}, {enveloped}))"
-    plain = KEY
-    if count > 1:
-        parts = f"split({KEY}, ':')"
-        plain = f"IF(size({parts}) = {count}, {parts}[{primary_key.index(field.name)}], NULL)"
-    text = f"IF({KEY} LIKE '{{%', {in_json}, {plain})"
+def key_columns(schema: pa.Schema, primary_key: tuple[str, ...]) -> Column:
+    """The column `KEY_COLUMNS`, over `KEY`: the values that the key of a tombstone has for the primary key. They come
+    from a JSON object (plain or in the envelope of Kafka Connect), from the text itself, or from texts joined by colons
+    as the Kafka sink writes them. Bytes are written in hex digits."""
+    from pyspark.sql import functions as f
+
+    return decoded_key_text(f.col(KEY), _key_fields(schema, primary_key)).alias(KEY_COLUMNS)
+
+
+def _key_fields(schema: pa.Schema, primary_key: tuple[str, ...]) -> list[pa.Field]:
+    """A column that the schema lacks still has its part in the key."""
+    return [schema.field(name) if name in schema.names else pa.field(name, pa.string()) for name in primary_key]
+
+
+def _key_value(instead: Instead, field: pa.Field, number: int) -> str:
+    """Spark SQL for a key column of a tombstone, over `KEY` and `KEY_COLUMNS`."""
+    place = f"{KEY_COLUMNS}.{field_name(number)}"
     bad = instead(TOMBSTONE_KEY, KEY)
     if layout := layout_of(field.type):
-        parsed = call(PARSE, text, types=[field.type])
-        return f"coalesce({checked(parsed, layout, 'NULL')}, {bad})"
-    kind = type_sql(to_spark_type(field.type))
-    value = f"unhex(replace({text}, '-', ''))" if _is_binary(field.type) else text
-    return f"coalesce(try_cast({value} AS {kind}), {bad})"
-
-
-def _is_binary(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(type_) or pa.types.is_fixed_size_binary(type_))
+        place = checked(call(PARSE, place, types=[field.type]), layout, "NULL")
+    return f"coalesce({place}, {bad})"
 
 
 def with_tombstones(value: str, instead: Instead, field: pa.Field, primary_key: tuple[str, ...]) -> str:
     """The value of a column, taken from the key where the message is a tombstone."""
     if field.name not in primary_key:
         return value
-    return f"IF({KEY} IS NULL, {value}, {key_value(instead, field, primary_key)})"
+    return f"IF({KEY} IS NULL, {value}, {_key_value(instead, field, primary_key.index(field.name))})"
 
 
 def tombstone_complaints(primary_key: tuple[str, ...], places: Mapping[str, str]) -> list[Complaint]:

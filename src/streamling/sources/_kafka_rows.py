@@ -16,7 +16,14 @@ from streamling.sources._kafka_failures import (
     passing,
     stopping,
 )
-from streamling.sources._kafka_keys import KEY, tombstone_complaints, tombstone_key, with_tombstones, without_tombstones
+from streamling.sources._kafka_keys import (
+    KEY,
+    key_columns,
+    tombstone_complaints,
+    tombstone_key,
+    with_tombstones,
+    without_tombstones,
+)
 from streamling.sources._kafka_sieve import ERROR, message, reject, verdict
 from streamling.spark.sql_text import literal, quoted
 from streamling.sql.kernels.registration import register
@@ -74,7 +81,7 @@ def decoded_rows(
 ) -> DataFrame:
     """Rows with the columns of ``schema``; a message that is none stops the plan."""
     rows = _Rows(format, schema, stopping(node), primary_key)
-    frame = _checked(messages.select(*rows.lower()), format)
+    frame = _checked(rows.with_key(messages.select(*rows.lower())), format)
     values = rows.values()
     register(messages.sparkSession, values.values())
     return _finished(frame, schema, values)
@@ -88,7 +95,7 @@ def sifted_rows(
     from pyspark.sql import functions as f
 
     rows = _Rows(format, schema, passing, primary_key)
-    frame = _checked(messages.select(*rows.lower(), message(messages.columns)), format)
+    frame = _checked(rows.with_key(messages.select(*rows.lower(), message(messages.columns))), format)
     values = rows.values()
     places = {name: f"__value{number}" for number, name in enumerate(values)}
     register(messages.sparkSession, values.values())
@@ -108,6 +115,7 @@ class _Rows:
 
     def __init__(self, format: Format, schema: pa.Schema, instead: Instead, primary_key: tuple[str, ...]) -> None:
         self._format = format
+        self._schema = schema
         self._wanted = {field.name for field in schema}
         self._instead = instead
         self._primary_key = primary_key
@@ -126,6 +134,10 @@ class _Rows:
             lower.append(f.expr(_OPERATION).alias(_HEADER))
         lower += [f.expr(value).alias(name) for name, value in _METADATA_VALUES.items() if name in self._wanted]
         return lower
+
+    def with_key(self, frame: DataFrame) -> DataFrame:
+        """The lower projection with the columns that are in the keys of tombstones."""
+        return frame.select("*", key_columns(self._schema, self._primary_key)) if self._primary_key else frame
 
     def values(self) -> dict[str, str]:
         """Spark SQL of the columns that do not come as they are."""

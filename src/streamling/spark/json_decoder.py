@@ -1,6 +1,6 @@
-"""JSON messages as columns, decoded in the JVM by the class ``streamling.JsonDecoder`` (``spark/java``).
+"""JSON messages as columns, decoded in the JVM by classes of our own (``spark/java``).
 
-The class is called from the code that Spark generates, with the bytes of a message, and returns a row of Spark's own:
+They are called from the code that Spark generates, with the bytes of a message, and return a row of Spark's own:
 nothing is converted on the way. A Java UDF would turn each value into an object of another kind and back.
 """
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 PROBLEM: Final = "problem"
 DETAIL: Final = "detail"
 
-_CLASS: Final = "streamling.JsonDecoder"
 #: digits of a second by unit
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 6}
 
@@ -28,6 +27,16 @@ _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 6}
 def decoded(value: Column, fields: Sequence[pa.Field]) -> Column:
     """A struct of `PROBLEM`, `DETAIL` and a field for each column (`field_name`) over the bytes of a message; null for
     null. Numbers that are wider than Spark's come as text."""
+    return _call("streamling.JsonDecoder", value, fields)
+
+
+def decoded_key(text: Column, fields: Sequence[pa.Field]) -> Column:
+    """The same over the text of a message key, whose columns are those of the primary key, in its order. What the key
+    does not hold is null."""
+    return _call("streamling.KeyDecoder", text, fields)
+
+
+def _call(decoder_class: str, argument: Column, fields: Sequence[pa.Field]) -> Column:
     from py4j.java_gateway import JavaClass
     from pyspark.sql import Column
     from pyspark.sql.utils import get_active_spark_context
@@ -38,7 +47,7 @@ def decoded(value: Column, fields: Sequence[pa.Field]) -> Column:
         return JavaClass(name, client)
 
     expressions = "org.apache.spark.sql.catalyst.expressions"
-    decoder = java(_CLASS)([field.name for field in fields], [_type_name(field.type) for field in fields])
+    decoder = java(decoder_class)([field.name for field in fields], [_type_name(field.type) for field in fields])
     utils = java("org.apache.spark.sql.classic.ExpressionUtils")
     seq = java("org.apache.spark.api.python.PythonUtils").toSeq
     target = java(f"{expressions}.Literal").create(
@@ -48,7 +57,7 @@ def decoded(value: Column, fields: Sequence[pa.Field]) -> Column:
     # NULL gives NULL, and nothing else does. Not deterministic, or Spark would copy the call into the filters above it
     # and decode each message twice.
     call = java(f"{expressions}.objects.Invoke")(
-        target, "decode", row_type, seq([utils.expression(value._jc)]), seq([]), True, False, False
+        target, "decode", row_type, seq([utils.expression(argument._jc)]), seq([]), True, False, False
     )
     return Column(utils.column(call))
 
@@ -72,8 +81,10 @@ def _row_type(fields: Sequence[pa.Field]) -> Any:
 
 def _type_name(type_: pa.DataType) -> str:
     """The type as `JsonColumn.java` names it."""
-    if layout_of(type_) or pa.types.is_string(type_):
+    if layout_of(type_):
         return "string"
+    if pa.types.is_fixed_size_binary(type_):
+        return f"binary {type_.byte_width}"
     if pa.types.is_decimal(type_):
         return f"decimal {type_.precision} {type_.scale}"
     if pa.types.is_boolean(type_):

@@ -28,7 +28,15 @@ def _flipped(hexadecimal: str) -> str:
 
 
 def from_twos_complement(place: str, layout: Layout, misfit: str) -> str:
-    """Of big-endian bytes of any length, as Avro writes decimals."""
+    """Of big-endian bytes of any length, as Avro writes decimals. Decimals end before what their bytes could hold."""
+    if layout.low in (0, -layout.bias):
+        return _of_width(place, layout, misfit)
+    held = _of_width(place, layout, "NULL")
+    low, high = literal(layout.low, layout), literal(layout.high, layout)
+    return f"CASE WHEN {place} IS NULL THEN NULL WHEN {held} BETWEEN {low} AND {high} THEN {held} ELSE {misfit} END"
+
+
+def _of_width(place: str, layout: Layout, misfit: str) -> str:
     width = layout.width
     last = f"substring({place}, length({place}) - {width - 1})"
     if layout.low == 0:
@@ -44,6 +52,22 @@ def from_twos_complement(place: str, layout: Layout, misfit: str) -> str:
         f" WHEN hex({place}) RLIKE '^((00)*[0-7]|(FF)*[89A-F]).{{{rest}}}$' THEN unhex({_flipped(f'hex({last})')})"
         f" ELSE {misfit} END"
     )
+
+
+def has_misfit(place: str, type_: pa.DataType, depth: int = 0) -> str:
+    """Whether a value of ``type_``, in which wide numbers are such bytes, has one that is none of its type. Never
+    null."""
+    layout = layout_of(type_)
+    if layout is not None:
+        return f"({place} IS NOT NULL AND {from_twos_complement(place, layout, 'NULL')} IS NULL)"
+    if pa.types.is_struct(type_):
+        members = (has_misfit(f"{place}.{quoted(field.name)}", field.type, depth) for field in type_)
+        return f"({' OR '.join(members)})"
+    if not contains_wide(type_):
+        return "false"
+    item = f"_misfit{depth}"
+    items, kind = (f"map_values({place})", type_.item_type) if pa.types.is_map(type_) else (place, type_.value_type)
+    return f"coalesce(exists({items}, {item} -> {has_misfit(item, kind, depth + 1)}), false)"
 
 
 def from_twos_complements(place: str, type_: pa.DataType, misfit: Callable[[str, Layout], str], depth: int = 0) -> str:

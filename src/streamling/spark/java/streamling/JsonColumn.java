@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonToken;
 import java.io.Serializable;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.util.List;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -11,24 +12,44 @@ import org.apache.spark.unsafe.types.UTF8String;
  * A column and how its values are made of the text of JSON values: exactly, or not at all.
  *
  * <p>Types are int8 to int64, uint8 to uint64, float16 to float64, decimal PRECISION SCALE, boolean, string, binary,
- * date, time DIGITS, timestamp DIGITS (of a second) and null.
+ * binary BYTES, date, time DIGITS, timestamp DIGITS (of a second) and null. In keys every value may be written as a
+ * text: true, NaN, Infinity, and bytes with hyphens, as in a UUID.
  */
 final class JsonColumn implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private static final float LARGEST_HALF = 65504;
+  private static final String NUMBER = "+-0123456789.eE";
 
   final String name;
   private final String type;
   private final int first;
   private final int second;
+  private final boolean ofKey;
 
-  JsonColumn(String name, String type) {
+  static JsonColumn[] of(List names, List types) {
+    return of(names, types, false);
+  }
+
+  static JsonColumn[] ofKey(List names, List types) {
+    return of(names, types, true);
+  }
+
+  private static JsonColumn[] of(List names, List types, boolean ofKey) {
+    JsonColumn[] columns = new JsonColumn[names.size()];
+    for (int position = 0; position < columns.length; position++) {
+      columns[position] = new JsonColumn((String) names.get(position), (String) types.get(position), ofKey);
+    }
+    return columns;
+  }
+
+  private JsonColumn(String name, String type, boolean ofKey) {
     String[] words = type.split(" ");
     this.name = name;
     this.type = words[0];
     this.first = words.length > 1 ? Integer.parseInt(words[1]) : 0;
     this.second = words.length > 2 ? Integer.parseInt(words[2]) : 0;
+    this.ofKey = ofKey;
   }
 
   /** The value as Spark holds it, or null if it does not fit; of a string, `text` is its content. */
@@ -37,7 +58,8 @@ final class JsonColumn implements Serializable {
       return UTF8String.fromString(text);
     }
     if (type.equals("boolean")) {
-      return token.isBoolean() ? Boolean.valueOf(token == JsonToken.VALUE_TRUE) : null;
+      boolean isBoolean = token.isBoolean() || (ofKey && (text.equals("true") || text.equals("false")));
+      return isBoolean ? Boolean.valueOf(text) : null;
     }
     if (token.isBoolean() || token.isStructStart()) {
       return null;
@@ -60,7 +82,8 @@ final class JsonColumn implements Serializable {
   private Object parsed(String text) {
     switch (type) {
       case "binary":
-        return JsonTexts.bytes(text);
+        byte[] bytes = JsonTexts.bytes(ofKey ? text.replace("-", "") : text);
+        return first == 0 || bytes.length == first ? bytes : null;
       case "date":
         return JsonTexts.date(text);
       case "time":
@@ -93,8 +116,7 @@ final class JsonColumn implements Serializable {
       case "float32":
         return real32(text, Float.MAX_VALUE);
       case "float64":
-        double value = Double.parseDouble(only("+-0123456789.eE", text));
-        return Double.isInfinite(value) ? null : Double.valueOf(value);
+        return real64(text);
       case "decimal":
         return decimal(text);
       default:
@@ -116,9 +138,18 @@ final class JsonColumn implements Serializable {
     return Decimal.apply(new BigDecimal(new BigInteger(Long.toUnsignedString(value))), 20, 0);
   }
 
-  private static Float real32(String text, float most) {
-    float value = Float.parseFloat(only("+-0123456789.eE", text));
-    return Math.abs(value) <= most ? Float.valueOf(value) : null;
+  private Double real64(String text) {
+    double value = isWord(text) ? Double.parseDouble(text) : Double.parseDouble(only(NUMBER, text));
+    return Double.isInfinite(value) && !isWord(text) ? null : Double.valueOf(value);
+  }
+
+  private Float real32(String text, float most) {
+    float value = isWord(text) ? Float.parseFloat(text) : Float.parseFloat(only(NUMBER, text));
+    return Math.abs(value) > most && !isWord(text) ? null : Float.valueOf(value);
+  }
+
+  private boolean isWord(String text) {
+    return ofKey && (text.equals("NaN") || text.equals("Infinity") || text.equals("-Infinity"));
   }
 
   /** Java's parsers also accept digits of other scripts, suffixes, hexadecimal numbers and words. */

@@ -3,6 +3,7 @@ package streamling;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonFactoryBuilder;
 import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.core.JsonParseException;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.JsonToken;
@@ -33,7 +34,7 @@ public final class JsonDecoder implements Serializable {
   private static final UTF8String MISFIT = UTF8String.fromString("json value");
 
   /** Fields of a row before its columns. */
-  private static final int HEAD = 2;
+  static final int HEAD = 2;
 
   /** Characters of a message or value that an error shows. */
   private static final int SHOWN = 200;
@@ -52,15 +53,23 @@ public final class JsonDecoder implements Serializable {
 
   /** The columns of a row by name and type; `JsonColumn` lists the types. */
   public JsonDecoder(List names, List types) {
-    columns = new JsonColumn[names.size()];
+    this(JsonColumn.of(names, types));
+  }
+
+  JsonDecoder(JsonColumn[] columns) {
+    this.columns = columns;
     for (int position = 0; position < columns.length; position++) {
-      columns[position] = new JsonColumn((String) names.get(position), (String) types.get(position));
       positions.put(columns[position].name, Integer.valueOf(position));
     }
   }
 
   /** The row of a message. The code that Spark generates calls it. */
   public InternalRow decode(byte[] message) {
+    return new GenericInternalRow(fields(message));
+  }
+
+  /** The fields of the row of a message. */
+  Object[] fields(byte[] message) {
     Object[] row = new Object[HEAD + columns.length];
     String reason = unreadable(message);
     if (reason != null) {
@@ -68,7 +77,7 @@ public final class JsonDecoder implements Serializable {
     }
     try {
       String misfit = decode(FACTORY.createParser(message), row);
-      return misfit == null ? new GenericInternalRow(row) : rejected(MISFIT, misfit);
+      return misfit == null ? row : rejected(MISFIT, misfit);
     } catch (JsonProcessingException error) {
       return rejected(NOT_ONE_OBJECT, about(message, firstLine(error.getOriginalMessage())));
     } catch (IOException error) {
@@ -95,9 +104,8 @@ public final class JsonDecoder implements Serializable {
         }
       }
     }
-    parser.nextToken(); // only spaces may follow: anything that begins another value is an error of Jackson's or ours
-    if (parser.currentToken() != null) {
-      throw new com.fasterxml.jackson.core.JsonParseException(parser, "another value follows the object");
+    if (parser.nextToken() != null) {
+      throw new JsonParseException(parser, "another value follows the object");
     }
     return misfit;
   }
@@ -172,11 +180,11 @@ public final class JsonDecoder implements Serializable {
     return unit;
   }
 
-  private InternalRow rejected(UTF8String kind, String detail) {
+  private Object[] rejected(UTF8String kind, String detail) {
     Object[] row = new Object[HEAD + columns.length];
     row[0] = kind;
     row[1] = UTF8String.fromString(detail);
-    return new GenericInternalRow(row);
+    return row;
   }
 
   private static String about(byte[] message, String reason) {
