@@ -15,7 +15,7 @@ from streamling.pipeline.options import (
     SourceOptions,
     TransformOptions,
 )
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import Connection, OutsidePosition
 from streamling.plugins.context import Metrics, NodeContext, NodeState
 from streamling.plugins.functions import SqlFunction
 from streamling.plugins.loader import plugin
@@ -57,6 +57,7 @@ __all__ = [
     "Metrics",
     "NodeContext",
     "NodeState",
+    "OutsidePosition",
     "Parallel",
     "Partitions",
     "Position",
