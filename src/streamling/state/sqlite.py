@@ -49,6 +49,8 @@ class SqliteState(StateBackend):
         self._path = path
         self._table = checked_identifier(table, "state_backend.sqlite.state_table_name")
         self._lock = threading.Lock()
+        if path.is_dir():
+            raise StreamlingError.user(f"the state file {path} is a folder", remedy=_ELSEWHERE)
         with self._errors("cannot be opened"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = self._open()
