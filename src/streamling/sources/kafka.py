@@ -23,6 +23,7 @@ from streamling.pipeline.typenames import TypeName
 from streamling.plugins.connections import Connection, OutsidePosition
 from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
 from streamling.plugins.rejects import REJECT
+from streamling.retry import retried_at_start
 from streamling.sources._kafka_avro import AvroFormat
 from streamling.sources._kafka_failures import (
     UNKNOWN_KEY_SCHEMA,
@@ -232,7 +233,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     # ── before Spark ────────────────────────────────────────────────────────────────────────────────────────
 
     def schema(self) -> pa.Schema:
-        self.context.retry(self._format.load)
+        timeout = self.context.config.startup_timeout_sec
+        retried_at_start(self._format.load, timeout=timeout, log=self.context.log)
         schema = self._schema()
         self._filter = compiled_filter(self.options.filter, schema)
         return schema
