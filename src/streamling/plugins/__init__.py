@@ -4,7 +4,7 @@
 class Numbers(Source[NumbersOptions]): ...
 """
 
-from streamling.errors import BadRow, StreamlingError
+from streamling.errors import BadRow, StreamlingError, Unreachable
 from streamling.pipeline.options import (
     Downstream,
     FreeForm,
@@ -78,6 +78,7 @@ __all__ = [
     "StreamlingError",
     "Transform",
     "TransformOptions",
+    "Unreachable",
     "Wait",
     "plugin",
 ]
