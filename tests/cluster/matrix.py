@@ -115,6 +115,8 @@ class Run:
             "STREAMLING__PLUGIN__PATH": str(PLUGINS),
             "STREAMLING__SPARK__MASTER": self.master,
             "STREAMLING__CHECKPOINT_INTERVAL_SEC": "2",
+            # a consumer group of its own: all of them read the same topics
+            "STREAMLING__APPLICATION_ID": self.place,
         }
         line = [sys.executable, "-m", "streamling", "run", "pipeline.yaml", "--metrics-file", "metrics.prom"]
         return subprocess.Popen(line, cwd=self.folder, env=env, text=True, stdout=output, stderr=errors)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from tests.engine.harness import Bench, eventually, finish
+from tests.sinks.test_postgres_recovery import Worker
 from tests.tcp_front import TcpFront
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -72,6 +75,27 @@ def test_what_cannot_be_reached_at_the_start_ends_the_run_with_the_setting_to_ch
         bench.run(pipeline(source, sink), startup_timeout_sec=0, **settings)
     assert says in str(raised.value)
     assert raised.value.remedy == remedy
+
+
+class Unavailable(BaseHTTPRequestHandler):
+    """A registry that never gets ready."""
+
+    def do_GET(self) -> None:
+        self.send_error(503)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nobody reads it."""
+
+
+def test_a_registry_that_never_gets_ready_ends_the_start(spark) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Unavailable) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        settings = {"schema_registry_url": f"http://127.0.0.1:{server.server_port}"}
+        text = pipeline({"type": "kafka", "topic": "t"}, {"type": "memory"})
+        started = Worker(lambda: Bench(spark).prepare(text, startup_timeout_sec=0.5, kafka_source=settings))
+        with pytest.raises(StreamlingError, match="answered 503"):
+            started.finish()
+        server.shutdown()
 
 
 def test_a_sink_that_stays_away_ends_the_run_with_its_last_error(spark, postgres: LocalPostgres) -> None:

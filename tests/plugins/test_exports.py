@@ -15,6 +15,7 @@ def test_the_public_names():
         "ByColumns",
         "ByPrimaryKey",
         "Calls",
+        "Connection",
         "Downstream",
         "End",
         "FrameSink",
@@ -24,6 +25,7 @@ def test_the_public_names():
         "Metrics",
         "NodeContext",
         "NodeState",
+        "OutsidePosition",
         "Parallel",
         "Partitions",
         "Position",
@@ -44,6 +46,7 @@ def test_the_public_names():
         "StreamlingError",
         "Transform",
         "TransformOptions",
+        "Unreachable",
         "Wait",
         "plugin",
     ]

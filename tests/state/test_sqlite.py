@@ -81,8 +81,9 @@ def test_a_file_that_is_no_database_is_named(path: Path) -> None:
 
 
 def test_a_path_that_is_a_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StreamlingError, match="cannot be opened"):
+    with pytest.raises(StreamlingError, match=f"the state file {tmp_path} is a folder") as raised:
         SqliteState("app", tmp_path)
+    assert "state_backend.sqlite.database_path" in str(raised.value.remedy)
 
 
 def test_another_writer_is_waited_for_and_then_reported_as_temporary(

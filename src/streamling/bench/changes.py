@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from streamling.bench import records
 from streamling.bench.plugins import ChangesSource, SlowSink
@@ -51,7 +52,9 @@ class ChangePipelines:
         registry.register(NodeKind.SINK, "bench.slow", SlowSink)
         columns = ", ".join(records.COLUMNS)
         text = _PIPELINE.format(topic=topic, records=count, columns=columns, condition=condition, sink=sink)
-        spent = run_to_its_end(text, session=self._session, config=self._config, registry=registry, state=MemoryState())
+        # a consumer group of its own: that of the run before has read everything
+        config = self._config.model_copy(update={"application_id": f"bench_{uuid4().hex[:8]}"})
+        spent = run_to_its_end(text, session=self._session, config=config, registry=registry, state=MemoryState())
         return spent.answer()
 
 

@@ -72,7 +72,7 @@ def show(pipeline_file: str | None, config_name: str | None, node: str | None, a
       streamling state show
       streamling state show pipeline.yaml --node orders
     """
-    with _opened(pipeline_file, config_name, node) as remembered:
+    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as remembered:
         if as_json:
             rows = [{"node": e.node, "key": e.key, "value": e.value} for e in remembered.entries]
             echo_json(rows)
@@ -94,7 +94,7 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
     Example:
       streamling state export > backup.json
     """
-    with _opened(pipeline_file, config_name, node) as remembered:
+    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as remembered:
         entries = {entry.key: entry.value for entry in remembered.entries}
         saved = {"application_id": remembered.app.config.application_id, "entries": entries}
         write_data(json.dumps(saved, indent=2, ensure_ascii=False))  # a backup holds what is there, and nothing else
@@ -106,34 +106,36 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
 @config_option
 @env_file_option
 @_node_option
+@click.option("--state-only", is_flag=True, help="Leave the offsets of Kafka consumer groups as they are.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @debug_option
-def reset(pipeline_file: str | None, config_name: str | None, node: str | None, yes: bool, debug: bool) -> int:
+def reset(
+    pipeline_file: str | None, config_name: str | None, node: str | None, state_only: bool, yes: bool, debug: bool
+) -> int:
     """Forget the state, of one node or all: the next run reads from the start, and rows come again.
 
-    Stop the pipeline first: a running one stores its position again at the next checkpoint. Asks before it deletes.
+    The offsets that Kafka sources have committed to their consumer groups are forgotten too: without a stored position
+    they would say where to go on. This needs the brokers and starts a JVM; --state-only does without.
+
+    Stop the pipeline first. Asks before it deletes. A state file that is damaged, or is not a SQLite database, is moved
+    aside.
 
     \b
     Examples:
       streamling state reset
       streamling state reset --node orders --yes
     """
-    with _opened(pipeline_file, config_name, node) as remembered:
-        if not remembered.entries:
-            _show(remembered)
-            return ExitCode.OK
-        count = _counted(remembered.entries)
-        if not yes:
-            if not sys.stdin.isatty():
-                raise click.UsageError("there is nobody to ask whether to forget the state; add --yes")
-            if not click.confirm(f"Forget {count} {remembered.whose}?", err=True):
-                click.echo("nothing was forgotten", err=True)
-                return ExitCode.FAILED
-        assert remembered.backend is not None
-        with remembered.app.owned_state():
-            remembered.backend.put_many({entry.key: None for entry in remembered.entries})
-        click.echo(f"forgot {count} {remembered.whose}", err=True)
-    return ExitCode.OK
+    from streamling.cli._state_reset import move_aside, reset_positions
+    from streamling.state.sqlite import DamagedStateError
+
+    app, file = _located(pipeline_file, config_name)
+    try:
+        with _opened(app, file, pipeline_file, node) as remembered:
+            return reset_positions(remembered, None if state_only else file.path, yes=yes, debug=debug)
+    except DamagedStateError as error:
+        if node is not None:
+            raise
+        return move_aside(app.config, error, yes=yes)
 
 
 @state.command("import", epilog=EXIT_CODES)
@@ -160,19 +162,18 @@ def import_(
     from streamling.state import open_state
 
     entries = _backup_entries(backup, node)
-    with _opened(pipeline_file, config_name, None) as remembered:
+    with _opened(*_located(pipeline_file, config_name), pipeline_file, None) as remembered:
         replaced = [entry for entry in remembered.entries if entry.key in entries]
         app = remembered.app
     if replaced and not yes:
         if not sys.stdin.isatty() or backup.name == "<stdin>":
             raise click.UsageError("there is nobody to ask whether to replace entries; add --yes")
-        if not click.confirm(f"Replace {_counted(tuple(replaced))} {remembered.whose}?", err=True):
+        if not click.confirm(f"Replace {_counted(len(replaced))} {remembered.whose}?", err=True):
             click.echo("nothing was stored", err=True)
             return ExitCode.FAILED
     with app.owned_state(), open_state(app.config) as backend:
         backend.put_many(entries)
-    count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
-    click.echo(f"stored {count} {remembered.whose}", err=True)
+    click.echo(f"stored {_counted(len(entries))} {remembered.whose}", err=True)
     return ExitCode.OK
 
 
@@ -197,7 +198,7 @@ def _backup_entries(backup: TextIO, node: str | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
     node: str
     key: str
     value: Any
@@ -206,12 +207,16 @@ class _Entry:
 
 
 @dataclass(frozen=True)
-class _Remembered:
+class Remembered:
     app: App
     #: None when there is none yet; looking must not create one
     backend: StateBackend | None
     node: str | None
-    entries: tuple[_Entry, ...]
+    entries: tuple[Entry, ...]
+
+    @property
+    def counted(self) -> str:
+        return _counted(len(self.entries))
 
     @property
     def whose(self) -> str:
@@ -219,8 +224,8 @@ class _Remembered:
         return f"of {application}" if self.node is None else f"of node '{self.node}' of {application}"
 
 
-@contextmanager
-def _opened(pipeline_file: str | None, config_name: str | None, node: str | None) -> Iterator[_Remembered]:
+def _located(pipeline_file: str | None, config_name: str | None) -> tuple[App, _File]:
+    """The configuration, and what the pipeline file says about its state."""
     from streamling.app import App
     from streamling.pipeline.model import Pipeline
     from streamling.telemetry.logging import configure_logging
@@ -228,17 +233,21 @@ def _opened(pipeline_file: str | None, config_name: str | None, node: str | None
     configure_logging("text", "warn")
     app = App.load(config_name)
     file = _read_file(pipeline_file, app.config)
-    app = app.named_after(Pipeline((), file.path, file.name))
+    return app.named_after(Pipeline((), file.path, file.name)), file
+
+
+@contextmanager
+def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) -> Iterator[Remembered]:
     names = None if pipeline_file is None else file.names
     found = _find(app, file.names)
     if found is None:
-        yield _Remembered(app, None, node, ())
+        yield Remembered(app, None, node, ())
         return
     with found as backend:
         entries = tuple(_entries(backend.items(), names))
         if node is not None:
             entries = _of_node(node, entries, names)
-        yield _Remembered(app, backend, node, entries)
+        yield Remembered(app, backend, node, entries)
 
 
 def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
@@ -291,15 +300,15 @@ def _read_file(pipeline_file: str | None, config: AppConfig) -> _File:
     return _File(path, document.name, frozenset(nodes | attached))
 
 
-def _entries(items: Mapping[str, Any], names: frozenset[str] | None) -> Iterator[_Entry]:
+def _entries(items: Mapping[str, Any], names: frozenset[str] | None) -> Iterator[Entry]:
     from streamling.state.keys import owner
 
     for key, value in items.items():
         node = owner(key, names or frozenset())
-        yield _Entry(node, key, value, known=names is None or node in names)
+        yield Entry(node, key, value, known=names is None or node in names)
 
 
-def _of_node(node: str, entries: tuple[_Entry, ...], names: frozenset[str] | None) -> tuple[_Entry, ...]:
+def _of_node(node: str, entries: tuple[Entry, ...], names: frozenset[str] | None) -> tuple[Entry, ...]:
     found = tuple(entry for entry in entries if entry.node == node)
     known = {entry.node for entry in entries} | (names or frozenset())
     if not found and node not in known and known:
@@ -309,7 +318,7 @@ def _of_node(node: str, entries: tuple[_Entry, ...], names: frozenset[str] | Non
     return found
 
 
-def _show(remembered: _Remembered) -> None:
+def _show(remembered: Remembered) -> None:
     from streamling.engine.description import state_place
 
     config = remembered.app.config
@@ -320,7 +329,7 @@ def _show(remembered: _Remembered) -> None:
     if not remembered.entries:
         click.echo(f"nothing is remembered {remembered.whose} ({place})", err=True)
         return
-    click.echo(f"{_counted(remembered.entries)} {remembered.whose} ({place})", err=True)
+    click.echo(f"{remembered.counted} {remembered.whose} ({place})", err=True)
     canvas = canvas_of_stdout()
     rows = [
         (entry.node if entry.known else f"{entry.node} (not in the file)", entry.key, _short(entry.value))
@@ -330,8 +339,8 @@ def _show(remembered: _Remembered) -> None:
         click.echo(line, color=True)
 
 
-def _counted(entries: tuple[_Entry, ...]) -> str:
-    return "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+def _counted(entries: int) -> str:
+    return "1 entry" if entries == 1 else f"{entries} entries"
 
 
 def _short(value: Any) -> str:

@@ -35,6 +35,7 @@ from streamling.engine.status import RunStatus, sum_known
 from streamling.errors import StreamlingError, told_as
 from streamling.pipeline.configured import configured
 from streamling.pipeline.model import Node, Pipeline
+from streamling.plugins.connections import OutsidePosition
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Operator, Position, Progress
 from streamling.plugins.registry import Registry
@@ -117,6 +118,14 @@ class PipelineRun:
             with told_as(str(node)):
                 named = kind.connections(self.context(node, pa.schema([]), 0, 1), spark)
                 found += [NodeConnection(node.name, connection) for connection in named]
+        return found
+
+    def outside_positions(self, spark: Callable[[], SparkSession], only: str | None) -> list[OutsidePosition]:
+        """What the nodes, or ``only`` one, keep outside of the state backend on where to go on."""
+        found: list[OutsidePosition] = []
+        for node, kind in self._kinds():
+            if only in (None, node.name):
+                found += kind.outside_positions(self.context(node, pa.schema([]), 0, 1), spark)
         return found
 
     @property

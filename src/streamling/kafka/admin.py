@@ -18,6 +18,7 @@ _SECONDS = 15
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
 _TOPIC_EXISTS = "TopicExistsException"
+_UNKNOWN_GROUP = "GroupIdNotFoundException"
 #: Java exceptions that will not go away → the sentence
 _REFUSED = {
     "SaslAuthenticationException": "the brokers at {brokers} refused the credentials",
@@ -25,6 +26,8 @@ _REFUSED = {
     "TopicAuthorizationException": "no right to use the topic '{topic}'",
     "GroupAuthorizationException": "no right to use the consumer group",
     "ClusterAuthorizationException": "no right to do this on the brokers at {brokers}",
+    "GroupSubscribedToTopicException": "the consumer group still has members that read the topic '{topic}': stop them, "
+    "or wait until those that were killed time out",
     "InconsistentGroupProtocolException": "another program is in the consumer group and divides topics otherwise",
     "UnsupportedSaslMechanismException": "the brokers at {brokers} do not know this SASL mechanism",
     "ConfigException": "the Kafka settings are not usable: {said}",
@@ -43,6 +46,16 @@ class Member:
     host: str
     #: its partitions of the topic that was asked about
     partitions: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Committed:
+    """An offset that a consumer group has stored for a partition."""
+
+    #: of the next message
+    offset: int
+    #: what whoever committed it wrote beside it
+    note: str
 
 
 @dataclass(frozen=True)
@@ -130,12 +143,42 @@ class KafkaAdmin:
         missing = [partition for partition in wanted if found[partition] < 0]
         return found | self.latest(topic, missing, committed=committed)
 
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Store ``offsets`` (of the next message) for a consumer group."""
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int], note: str = "") -> None:
+        """Store ``offsets`` (of the next message) for a consumer group, each with a ``note``."""
         places = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
-            places.put(self._place(topic, partition), self._clients.consumer.OffsetAndMetadata(offset))
+            places.put(self._place(topic, partition), self._clients.consumer.OffsetAndMetadata(offset, note))
         self.told(topic, lambda: self._got(self._admin.alterConsumerGroupOffsets(group, places).all()))
+
+    def committed(self, group: str, topic: str) -> dict[int, Committed]:
+        """What a consumer group has stored for ``topic``; nothing when there is no such group."""
+
+        def ask() -> dict[int, Committed]:
+            found = self._got(self._admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata())
+            return {
+                entry.getKey().partition(): Committed(entry.getValue().offset(), str(entry.getValue().metadata()))
+                for entry in found.entrySet()
+                if entry.getKey().topic() == topic and entry.getValue() is not None
+            }
+
+        try:
+            return self.told(topic, ask)
+        except _UnknownGroupError:
+            return {}
+
+    def uncommit(self, group: str, topic: str) -> bool:
+        """Delete what a consumer group has stored for ``topic``; False when that is nothing."""
+        partitions = self.committed(group, topic)
+        if not partitions:
+            return False
+        places = self._jvm.java.util.HashSet()
+        for partition in partitions:
+            places.add(self._place(topic, partition))
+        try:
+            self.told(topic, lambda: self._got(self._admin.deleteConsumerGroupOffsets(group, places).all()))
+        except _UnknownGroupError:
+            return False
+        return True
 
     def members(self, group: str, topic: str) -> list[Member]:
         """Who takes part in a consumer group, and what each has of ``topic``."""
@@ -199,6 +242,8 @@ class KafkaAdmin:
             ).about("topic")
         if name == _TOPIC_EXISTS:
             return _TopicExistsError.user(f"there is a topic '{topic}' already")
+        if name == _UNKNOWN_GROUP:
+            return _UnknownGroupError.user(f"there is no such consumer group at {self._brokers}")
         if name in _REFUSED:
             refused = StreamlingError.user(_REFUSED[name].format(brokers=self._brokers, topic=topic, said=said))
             return refused.about("topic") if "{topic}" in _REFUSED[name] else refused
@@ -210,6 +255,10 @@ class KafkaAdmin:
 
 class _UnknownTopicError(StreamlingError):
     """The brokers do not know the topic they were asked about."""
+
+
+class _UnknownGroupError(StreamlingError):
+    """The brokers do not know the consumer group they were asked about."""
 
 
 class _TopicExistsError(StreamlingError):

@@ -43,7 +43,9 @@ class GroupConsumer:
         session_timeout: float,
         rebalance_timeout: float,
         partitions: Partitions,
+        note: Callable[[], str] = str,
     ) -> None:
+        """``note`` is written beside the offsets that are committed."""
         from pyspark.java_gateway import ensure_callback_server_started
 
         jvm: Any = spark._jvm
@@ -51,6 +53,7 @@ class GroupConsumer:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         self._jvm = jvm
         self._topic = topic
+        self._note = note
         properties = jvm.java.util.HashMap()
         for name, value in {**settings, **_settings(group, session_timeout, rebalance_timeout)}.items():
             properties.put(name, value)
@@ -85,7 +88,7 @@ class GroupConsumer:
         places = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
             place = self._jvm.org.apache.kafka.common.TopicPartition(self._topic, partition)
-            places.put(place, self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset))
+            places.put(place, self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, self._note()))
         return places
 
 

@@ -107,12 +107,11 @@ class Membership(Partitions):
             return None if self._held is None or self._handing_over else dict(self._held)
 
     def commit(self, offsets: Mapping[int, int]) -> bool:
-        """Tell the group offsets of next messages, soon; False when we are no member (yet)."""
+        """Tell the group offsets of next messages, as soon as we are a member with these partitions; False when that
+        is not so yet."""
         with self._lock:
-            if self._consumer is None:
-                return False
             self._uncommitted.update(offsets)
-            return True
+            return self._held is not None
 
     def close(self) -> None:
         """Leave the group, at once and without handing over: everything is stored, or is not to be."""
@@ -208,8 +207,10 @@ class Membership(Partitions):
     def _to_commit(self) -> dict[int, int]:
         """What is to be committed now: for partitions of others, they do it."""
         with self._lock:
+            if self._held is None:
+                return {}
             offsets, self._uncommitted = self._uncommitted, {}
-            return {partition: offset for partition, offset in offsets.items() if partition in (self._held or {})}
+            return {partition: offset for partition, offset in offsets.items() if partition in self._held}
 
     def _look(self) -> None:
         """After each change in the group: a rival that stays longer than a dead member would is real."""

@@ -4,7 +4,7 @@
 class Numbers(Source[NumbersOptions]): ...
 """
 
-from streamling.errors import BadRow, StreamlingError
+from streamling.errors import BadRow, StreamlingError, Unreachable
 from streamling.pipeline.options import (
     Downstream,
     FreeForm,
@@ -15,7 +15,7 @@ from streamling.pipeline.options import (
     SourceOptions,
     TransformOptions,
 )
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import Connection, OutsidePosition
 from streamling.plugins.context import Metrics, NodeContext, NodeState
 from streamling.plugins.functions import SqlFunction
 from streamling.plugins.loader import plugin
@@ -57,6 +57,7 @@ __all__ = [
     "Metrics",
     "NodeContext",
     "NodeState",
+    "OutsidePosition",
     "Parallel",
     "Partitions",
     "Position",
@@ -77,6 +78,7 @@ __all__ = [
     "StreamlingError",
     "Transform",
     "TransformOptions",
+    "Unreachable",
     "Wait",
     "plugin",
 ]

@@ -7,6 +7,17 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class OutsidePosition:
+    """A position that a node also keeps outside of the state backend, such as the offsets of a consumer group."""
+
+    #: what it is, as the object of a sentence
+    what: str
+    #: Forgets it; False when there was none. Called by `state reset`, while the pipeline does not run. Raises a
+    #: `StreamlingError` when that is not possible.
+    forget: Callable[[], bool]
+
+
+@dataclass(frozen=True)
 class Connection:
     """A service that a node talks to, or a folder that it reads."""
 

@@ -37,7 +37,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import NodeOptions
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import Connection, OutsidePosition
 from streamling.plugins.partitions import Partitions
 from streamling.types.row_kind import OP_COLUMN as OP_COLUMN
 
@@ -87,6 +87,15 @@ class Operator(ABC, Generic[OptionsT]):
         """What a node with these options connects to, for `validate --connect` and `doctor`. No instance is made, and
         nothing is connected before `Connection.check` is called. ``spark`` gives the session, which starts a JVM: only
         for a ``check`` that cannot do without."""
+        return ()
+
+    @classmethod
+    def outside_positions(
+        cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]
+    ) -> Sequence[OutsidePosition]:
+        """Where a node with these options goes on from when the state backend knows nothing, for `state reset`. No
+        instance is made, and nothing is connected before `OutsidePosition.forget` is called; ``spark`` gives the
+        session."""
         return ()
 
     def open(self) -> None:

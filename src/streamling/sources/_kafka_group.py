@@ -4,20 +4,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamling.errors import StreamlingError
+from streamling.kafka.admin import KafkaAdmin
 from streamling.kafka.consumer import GroupConsumer, Partitions
 from streamling.kafka.instances import Instance
 from streamling.kafka.membership import Group, Membership, Stream, listed
+from streamling.kafka.reachable import check_reachable
+from streamling.kafka.settings import client_settings
+from streamling.plugins.connections import OutsidePosition
 from streamling.plugins.operators import Position
 from streamling.sources._kafka_offsets import Offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
-    from streamling.kafka.admin import KafkaAdmin
+    from streamling.kafka.admin import Committed
     from streamling.plugins.context import NodeContext
     from streamling.sources.kafka import KafkaSourceOptions
+
+
+#: the part of the configuration that leads to the brokers
+SECTION = "kafka_source"
+
+
+def group_name(context: NodeContext[KafkaSourceOptions]) -> str:
+    """The consumer group of a node."""
+    return f"{context.config.kafka_source.consumer_group_id or context.config.application_id}-{context.name}"
+
+
+def group_position(context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]) -> OutsidePosition:
+    """The offsets of the consumer group, for `Operator.outside_positions`."""
+    group, topic, config = group_name(context), context.options.topic, context.config.kafka_source
+
+    def forget() -> bool:
+        check_reachable(config.brokers, SECTION)
+        admin = KafkaAdmin(spark(), client_settings(config, SECTION))
+        try:
+            return admin.uncommit(group, topic)
+        finally:
+            admin.close()
+
+    return OutsidePosition(f"the offsets of the consumer group '{group}' for the topic '{topic}'", forget)
 
 
 class SourceGroup:
@@ -40,14 +69,15 @@ class SourceGroup:
         self._admin = admin
         self._offsets = offsets
         self.shares = context.state.shared
-        self.name = f"{config.consumer_group_id or context.config.application_id}-{context.name}"
-        self._tells = self.shares or config.consumer_group_id is not None
+        self.name = group_name(context)
         #: when we got the partitions that the stream reads, see `Membership.held`
         self._read: dict[int, int] = {}
         #: whether the group has told which partitions are ours
         self.is_assigned = not self.shares
         self._told: frozenset[int] | None = None
         self._committed: dict[int, int] = {}
+        #: what could not be committed before we are a member
+        self._owed: dict[int, int] = {}
         session_timeout = config.session_timeout_ms / 1000
         group = Group(self.name, session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout))
         me = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
@@ -61,6 +91,7 @@ class SourceGroup:
                 session_timeout=group.session_timeout,
                 rebalance_timeout=group.rebalance_timeout,
                 partitions=partitions,
+                note=offsets.note,
             )
 
         stream = Stream(context.restart_stream, context.checkpoint)
@@ -105,15 +136,35 @@ class SourceGroup:
     def close(self) -> None:
         """Leave the group."""
         self._membership.close()
+        if self._owed:
+            self._admin.commit(self.name, self._offsets.topic, self._owed, self._offsets.note())
+
+    def committed(self) -> dict[int, Committed]:
+        """What the group remembers: where to go on when the state does not know."""
+        try:
+            return self._admin.committed(self.name, self._offsets.topic)
+        except StreamlingError as error:
+            if error.retriable:
+                raise
+            self._context.log.warning("the offsets of the group '%s' are not known: %s", self.name, error)
+            return {}
 
     def _commit(self, offsets: Mapping[int, int]) -> None:
-        """The state is the truth; the group is for people and tools that look at it."""
+        """The state is the truth. The group has the same offsets for tools that look at it, and for the day when the
+        state is lost."""
         moved = {partition: offset for partition, offset in offsets.items() if self._committed.get(partition) != offset}
-        if not self._tells or not moved:
+        if not moved:
             return
-        if not self._membership.commit(moved):
-            self._admin.commit(self.name, self._offsets.topic, moved)
         self._committed |= moved
+        if not self._membership.commit(moved):
+            try:
+                self._admin.commit(self.name, self._offsets.topic, moved, self._offsets.note())
+            except StreamlingError as error:
+                # the group still has a dead member, or is about to have us as one: we commit as a member, or at the end
+                self._context.log.debug("the offsets are committed to the group '%s' later: %s", self.name, error)
+                self._owed |= moved
+                return
+        self._owed = {}
 
     def _tell(self, held: frozenset[int]) -> None:
         if held == self._told:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from streamling.errors import StreamlingError
-from streamling.kafka.admin import KafkaAdmin, TopicInfo
+from streamling.kafka.admin import Committed, KafkaAdmin, TopicInfo
 from streamling.plugins.operators import Position
 
 _REMEDY = "clear the stored position with 'streamling state reset' to read what there is"
 #: brokers that have just started may not know their topics yet: how often to look for one, and how long between
 _LOOKS, _BETWEEN_LOOKS = 4, 0.5
+#: begins the note beside a committed offset; the id of the topic follows
+_NOTE = "topic_id="
+_COMMITTED_REASON = "the offset committed to the consumer group, as no position is stored"
+
+#: asks what a consumer group has committed, by partition
+AskGroup = Callable[[], Mapping[int, Committed]]
 
 
 class Offsets:
@@ -23,13 +30,16 @@ class Offsets:
     its offsets mean other messages. Positions of earlier versions have no id; it is added when they are stored next.
     """
 
-    def __init__(self, node: str, topic: str, *, committed: bool) -> None:
+    def __init__(self, node: str, topic: str, *, committed: bool, log: logging.Logger) -> None:
         """``committed``: messages of open and aborted transactions are not read."""
+        self._log = log
         self.topic = topic
         self.prefix = f"{node}:{topic}:"
         self._committed = committed
         #: id of the topic that is being read
         self._topic_id: str | None = None
+        #: why each partition starts where it does
+        self.reasons: dict[int, str] = {}
 
     def key(self, partition: int) -> str:
         """The state key of a partition."""
@@ -66,21 +76,65 @@ class Offsets:
         """Offsets as Spark reads them."""
         return json.dumps({self.topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
 
-    def ends(self, admin: KafkaAdmin) -> Position:
-        """The position at the end of the topic."""
+    def note(self) -> str:
+        """What is written beside offsets that are committed to a group: of which topic they are."""
+        return f"{_NOTE}{self._topic_id}" if self._topic_id else ""
+
+    def ends(self, admin: KafkaAdmin, ask_group: AskGroup) -> Position:
+        """Where a first start with `latest` begins: what was committed to the group, else the end of the topic."""
         topic = self._describe(admin)
         self._topic_id = topic.id
-        return self.position(self.latest(admin, topic.partitions), {})
+        first = admin.earliest(self.topic, topic.partitions)
+        end = self.latest(admin, topic.partitions)
+        last = admin.latest(self.topic, topic.partitions)
+        found = self._usable(ask_group, topic, topic.partitions, first, last)
+        self.reasons |= dict.fromkeys(topic.partitions, "the end of the topic (starting_offsets: latest)")
+        self.reasons |= dict.fromkeys(found, _COMMITTED_REASON)
+        return self.position({**end, **found}, {})
+
+    def _usable(
+        self,
+        ask_group: AskGroup,
+        topic: TopicInfo,
+        partitions: Collection[int],
+        first: Mapping[int, int],
+        end: Mapping[int, int],
+    ) -> dict[int, int]:
+        """Offsets that were committed to the group for the topic as it is now. Messages that are gone are an error here
+        too."""
+        found = {}
+        for partition, entry in ask_group().items():
+            if partition not in partitions:
+                continue
+            id = entry.note.removeprefix(_NOTE)
+            is_other = entry.note.startswith(_NOTE) and topic.id is not None and id != topic.id
+            if is_other or entry.offset > end[partition]:
+                self._log.warning(
+                    "offset %d, which was committed for partition %d of the topic '%s', belongs to a topic that has "
+                    "been deleted since: it is ignored",
+                    entry.offset,
+                    partition,
+                    self.topic,
+                )
+                continue
+            self._check(partition, entry.offset, first, end)
+            found[partition] = entry.offset
+        return found
 
     def latest(self, admin: KafkaAdmin, partitions: Iterable[int]) -> dict[int, int]:
         """The end of each partition, as far as it is read."""
         return admin.latest(self.topic, partitions, committed=self._committed)
 
     def start(
-        self, admin: KafkaAdmin, position: Position, starting: str, only: Iterable[int] | None = None
+        self,
+        admin: KafkaAdmin,
+        position: Position,
+        starting: str,
+        ask_group: AskGroup,
+        only: Iterable[int] | None = None,
     ) -> dict[int, int]:
-        """Where to start each partition, or ``only`` some: the stored offset, else as configured. Messages that are
-        gone are an error, not a gap."""
+        """Where to start each partition, or ``only`` some: the stored offset, else what was committed to the group,
+        else as configured. Messages that are gone are an error, not a gap. `reasons` has why."""
         topic = self._describe(admin)
         self._check_topic(topic, position)
         self._topic_id = topic.id
@@ -89,13 +143,19 @@ class Offsets:
         stored = self.of(position)
         for partition, offset in sorted(stored.items()):
             self._check(partition, offset, first, end)
-        self._check_stable(admin, stored)
+        for partition in stored:
+            self.reasons.setdefault(partition, "the stored position")
         new = [partition for partition in partitions if partition not in stored]
+        known = self._usable(ask_group, topic, new, first, end) if new else {}
+        self.reasons |= dict.fromkeys(known, _COMMITTED_REASON)
+        self._check_stable(admin, stored | known)
+        new = [partition for partition in new if partition not in known]
         # latest is a stored position from the first start on: what is not there was added since, and nobody has read it
         fresh = first
+        self.reasons |= dict.fromkeys(new, f"starting_offsets ({'earliest' if starting == 'latest' else starting})")
         if starting not in ("earliest", "latest"):
             fresh = admin.at_time(self.topic, new, int(starting), committed=self._committed)
-        return stored | {partition: fresh[partition] for partition in new}
+        return stored | known | {partition: fresh[partition] for partition in new}
 
     def is_recreated(self, admin: KafkaAdmin) -> bool:
         """Whether the topic is not the one that is being read."""

@@ -20,9 +20,10 @@ from streamling.kafka.settings import client_settings, spark_options
 from streamling.pipeline.options import Options, Parallel, Rejecting, SourceOptions
 from streamling.pipeline.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.pipeline.typenames import TypeName
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import Connection, OutsidePosition
 from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
 from streamling.plugins.rejects import REJECT
+from streamling.retry import retried_at_start
 from streamling.sources._kafka_avro import AvroFormat
 from streamling.sources._kafka_failures import (
     UNKNOWN_KEY_SCHEMA,
@@ -32,12 +33,13 @@ from streamling.sources._kafka_failures import (
     message_place,
 )
 from streamling.sources._kafka_filter import compiled_filter, filtered
-from streamling.sources._kafka_group import SourceGroup
+from streamling.sources._kafka_group import SECTION, SourceGroup, group_position
 from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
 from streamling.sources._kafka_offsets import Offsets
 from streamling.sources._kafka_pace import pace
 from streamling.sources._kafka_rows import METADATA, decoded_rows, sifted_rows
+from streamling.sources._kafka_start import StartLog
 from streamling.sources._kafka_trouble import broker_trouble, first_undecodable, is_undecodable
 from streamling.types.row_kind import OP_COLUMN
 
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 
     from streamling.plugins.context import NodeContext
 
-_SECTION = "kafka_source"
 _U32 = 2**32 - 1
 _COMMITTED = "read_committed"
 SchemaId = Annotated[int, Field(ge=0, le=_U32)]
@@ -174,8 +175,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         super().__init__(context)
         self._topic = context.options.topic
         self._config = context.config.kafka_source
-        self._settings = client_settings(self._config, _SECTION)
-        self._offsets = Offsets(context.name, self._topic, committed=context.options.isolation_level == _COMMITTED)
+        self._settings = client_settings(self._config, SECTION)
+        self._offsets = Offsets(
+            context.name, self._topic, committed=context.options.isolation_level == _COMMITTED, log=context.log
+        )
         self._format = self._make_format()
         self._filter: str | None = None
         self._admin: KafkaAdmin | None = None
@@ -184,6 +187,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         #: offsets that the running query began at
         self._started_at: Mapping[int, int] = {}
         self._spark: SparkSession | None = None
+        self._start_log = StartLog(self._topic, context.log)
         #: where the running query stands
         self._position: Position = {}
         #: where the topic ended at the start; known when somebody asks
@@ -195,7 +199,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         name, options = self.context.name, self.options
         if options.schema_ is not None:
             return JsonFormat(name, options.schema_, sifting=self._sifting)
-        registry = SchemaRegistry.of(self._config, _SECTION)
+        registry = SchemaRegistry.of(self._config, SECTION)
         return AvroFormat(name, self._topic, options, registry, sifting=self._sifting)
 
     @property
@@ -212,10 +216,16 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[Connection]:
         config, topic = context.config.kafka_source, context.options.topic
-        brokers = topic_connection(config, _SECTION, topic, spark)
+        brokers = topic_connection(config, SECTION, topic, spark)
         if context.options.data_format == "json":
             return (brokers,)
-        return (brokers, registry_connection(config, _SECTION, f"{topic}-value"))
+        return (brokers, registry_connection(config, SECTION, f"{topic}-value"))
+
+    @classmethod
+    def outside_positions(
+        cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[OutsidePosition]:
+        return (group_position(context, spark),)
 
     def labels(self) -> Mapping[str, str]:
         return {"topic": self._topic}
@@ -223,7 +233,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     # ── before Spark ────────────────────────────────────────────────────────────────────────────────────────
 
     def schema(self) -> pa.Schema:
-        self.context.retry(self._format.load)
+        timeout = self.context.config.startup_timeout_sec
+        retried_at_start(self._format.load, timeout=timeout, log=self.context.log)
         schema = self._schema()
         self._filter = compiled_filter(self.options.filter, schema)
         return schema
@@ -249,15 +260,21 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def open(self) -> None:
         """Waits a moment for brokers that cannot be reached; later outages are waited out by the flow."""
-        self.context.retry(partial(check_reachable, self._config.brokers, _SECTION))
+        self.context.retry(partial(check_reachable, self._config.brokers, SECTION))
 
     def close(self) -> None:
         if self._group is not None:
-            self._group.close()
+            self._leave(self._group)
         if self._lag is not None:
             self._lag.stop()
         if self._admin is not None:
             self._admin.close()
+
+    def _leave(self, group: SourceGroup) -> None:
+        try:
+            group.close()
+        except StreamlingError as error:
+            self.context.log.warning("the offsets were not committed to the group '%s': %s", group.name, error)
 
     def stream(self, spark: SparkSession, position: Position) -> DataFrame | StreamFrom | None:
         self._spark = spark
@@ -267,11 +284,14 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             self._admin = KafkaAdmin(spark, self._settings)
         if self._group is None:
             self._group = SourceGroup(spark, self._admin, self._settings, self.context, self._offsets)
-        mine = self._group.position(position or self._pinned(self._admin))
+        group = self._group
+        mine = group.position(position or self._pinned(self._admin, group))
         if mine is None:
             self._report_lag(self._admin, {})
             return None
-        offsets = self._offsets.start(self._admin, mine, self.options.starting_offsets, self._group.partitions)
+        starting = self.options.starting_offsets
+        offsets = self._offsets.start(self._admin, mine, starting, group.committed, group.partitions)
+        self._start_log.report(offsets, self._offsets.reasons)
         self._position = self._offsets.position(offsets, mine)
         self._report_lag(self._admin, offsets)
         reader = spark.readStream.format("kafka").options(**self._reader_options(spark, offsets))
@@ -279,15 +299,14 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         if self.options.parallelism is not None:
             messages = messages.coalesce(self.options.parallelism)
         rows = self._rows(messages)
-        return StreamFrom(rows, self._position) if self._group.shares else rows
+        return StreamFrom(rows, self._position) if group.shares else rows
 
-    def _pinned(self, admin: KafkaAdmin) -> Position:
-        """The end of the topic as of the first start with `latest`: else a restart before the first batch would begin
-        later."""
+    def _pinned(self, admin: KafkaAdmin, group: SourceGroup) -> Position:
+        """Where a first start with `latest` begins: else a restart before the first batch would begin later."""
         if self.options.starting_offsets != "latest":
             return {}
         if not self._offsets.of(self.context.state.get_prefix(self._offsets.prefix)):
-            self.context.state.put_new(self._offsets.ends(admin))
+            self.context.state.put_new(self._offsets.ends(admin, group.committed))
         return self.restore()
 
     def position_after(self, offset: str, previous: Position) -> Position:

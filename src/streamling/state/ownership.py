@@ -56,10 +56,12 @@ def _opened(path: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
+        is_below_file = isinstance(error, FileExistsError | NotADirectoryError)
+        reason = f"{path.parent} is not a folder" if is_below_file else f"{path}: {error.strerror}"
         raise StreamlingError.user(
-            f"the state cannot be locked: {path}: {error.strerror}",
+            f"the state cannot be locked: {reason}",
             remedy="make the folder of state_backend.sqlite.database_path writable, or choose another one",
-        ) from error
+        ) from None
 
 
 def _is_at(path: Path, file: int) -> bool:

@@ -21,6 +21,26 @@ _CLOSE_SECONDS: Final = 0.5
 _TRANSIENT: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
+_NOT_WRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+_ELSEWHERE: Final = "set state_backend.sqlite.database_path to another file"
+
+
+class DamagedStateError(StreamlingError):
+    """The state file is not a SQLite database, or is damaged."""
+
+
+def _remedy(error: Exception, code: int) -> str | None:
+    """What to do about an error of SQLite or of the file system."""
+    if code in _DAMAGED:
+        return f"restore the file from a backup, move it aside with 'streamling state reset', or {_ELSEWHERE}"
+    if code in _NOT_WRITABLE or isinstance(error, OSError):
+        return f"allow this user to write the file and its folder, or {_ELSEWHERE}"
+    if code == sqlite3.SQLITE_FULL:
+        return f"make room on the disk, or {_ELSEWHERE}"
+    return None
+
+
 class SqliteState(StateBackend):
     """Entries of one namespace in a table of a SQLite file. File, folder and table are made when missing."""
 
@@ -29,6 +49,8 @@ class SqliteState(StateBackend):
         self._path = path
         self._table = checked_identifier(table, "state_backend.sqlite.state_table_name")
         self._lock = threading.Lock()
+        if path.is_dir():
+            raise StreamlingError.user(f"the state file {path} is a folder", remedy=_ELSEWHERE)
         with self._errors("cannot be opened"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = self._open()
@@ -45,10 +67,17 @@ class SqliteState(StateBackend):
                 f"CREATE TABLE IF NOT EXISTS {self._table} (namespace TEXT, key TEXT, data TEXT NOT NULL, "
                 "created_at DATETIME DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (namespace, key))"
             )
+            # a file that can only be read is found now, and not at the first checkpoint
+            connection.execute(f"DELETE FROM {self._table} WHERE false")
         except BaseException:
             connection.close()
             raise
         return connection
+
+    @staticmethod
+    def files(path: Path) -> list[Path]:
+        """The files of the database at ``path`` that are there."""
+        return [file for ending in ("", "-wal", "-shm") if (file := path.with_name(path.name + ending)).exists()]
 
     def get(self, key: str) -> Any | None:
         query = f"SELECT data FROM {self._table} WHERE namespace = ? AND key = ?"
@@ -140,6 +169,9 @@ class SqliteState(StateBackend):
             yield
         except (sqlite3.Error, OSError) as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
-            raise StreamlingError(
-                f"the state file {self._path} {what}: {error}", retriable=code in _TRANSIENT, cause=error
-            ) from error
+            kind = DamagedStateError if code in _DAMAGED else StreamlingError
+            raise kind(
+                f"the state file {self._path} {what}: {getattr(error, 'strerror', None) or error}",
+                retriable=code in _TRANSIENT,
+                remedy=_remedy(error, code),
+            ) from None  # the sentence has all that it says

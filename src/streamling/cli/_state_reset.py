@@ -1,0 +1,117 @@
+"""Forgetting where a pipeline is: entries of the state, offsets of consumer groups, a state file that is damaged."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamling.cli.connections import QuickSpark
+from streamling.cli.errors import ExitCode
+from streamling.errors import InvalidPipeline, StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.app import App
+    from streamling.cli.state import Remembered
+    from streamling.config import AppConfig
+    from streamling.plugins.connections import OutsidePosition
+
+
+def reset_positions(remembered: Remembered, file: str | None, *, yes: bool, debug: bool) -> int:
+    """Forget the entries and, with a pipeline ``file``, what its nodes keep outside of the state."""
+    with _outside_positions(remembered.app, file, remembered.node, debug=debug) as outside:
+        entries = [f"{remembered.counted} {remembered.whose}"] if remembered.entries else []
+        if not entries and not outside:
+            click.echo(f"nothing is remembered {remembered.whose}", err=True)
+            return ExitCode.OK
+        if not _agreed(f"Forget {_joined([*entries, *(position.what for position in outside)])}?", yes=yes):
+            return ExitCode.FAILED
+        with remembered.app.owned_state():
+            # first what may fail: then nothing has been forgotten
+            forgotten = [position.what for position in outside if _forget(position)]
+            if remembered.backend is not None:
+                remembered.backend.put_many({entry.key: None for entry in remembered.entries})
+    what = _joined([*entries, *forgotten])
+    click.echo(f"forgot {what}" if what else f"nothing is remembered {remembered.whose}", err=True)
+    return ExitCode.OK
+
+
+def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
+    """Put a state file that cannot be used out of the way, so that the next run begins with an empty one."""
+    from streamling.state.ownership import owned
+    from streamling.state.sqlite import SqliteState
+
+    assert config.state_backend.sqlite is not None
+    path = config.state_backend.sqlite.database_path
+    click.echo(f"{error}", err=True)
+    suffix = time.strftime("damaged-%Y%m%d-%H%M%S")
+    aside = path.with_name(f"{path.name}.{suffix}")
+    if not _agreed(f"Move it to {aside}? It may hold the state of other pipelines too.", yes=yes):
+        return ExitCode.FAILED
+    with owned(path, config.application_id):
+        for file in SqliteState.files(path):
+            _move(file, file.with_name(f"{file.name}.{suffix}"))
+    click.echo(f"moved {path} to {aside}; the next run begins with an empty state", err=True)
+    return ExitCode.OK
+
+
+def _move(file: Path, target: Path) -> None:
+    try:
+        file.rename(target)
+    except OSError as error:
+        raise StreamlingError.user(
+            f"{file} cannot be moved to {target}: {error.strerror}", remedy="allow this user to write the folder"
+        ) from None
+
+
+@contextmanager
+def _outside_positions(app: App, file: str | None, node: str | None, *, debug: bool) -> Iterator[list[OutsidePosition]]:
+    """What the nodes of ``file`` keep outside of the state; Spark is there for those who need it."""
+    from streamling.state.memory import MemoryState
+
+    if file is None or not Path(file).exists():
+        yield []
+        return
+    try:
+        pipeline = app.pipeline(file)
+    except InvalidPipeline as error:
+        click.echo(
+            f"offsets in consumer groups are not looked for, as {file} is not valid: {error.problems[0]}", err=True
+        )
+        yield []
+        return
+    run = app.run(pipeline, MemoryState())
+    spark = QuickSpark(app, run.connectors, debug)
+    try:
+        yield run.outside_positions(spark.session, node)
+    finally:
+        spark.stop()
+
+
+def _forget(position: OutsidePosition) -> bool:
+    try:
+        return position.forget()
+    except StreamlingError as error:
+        remedy = f"{error.remedy}; " if error.remedy else ""
+        error.remedy = f"{remedy}or forget the state alone with --state-only: the next run goes on where the group is"
+        raise error.context(f"{position.what} cannot be forgotten, and nothing else was") from None
+
+
+def _agreed(question: str, *, yes: bool) -> bool:
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise click.UsageError("there is nobody to ask whether to forget the state; add --yes")
+    if click.confirm(question, err=True):
+        return True
+    click.echo("nothing was forgotten", err=True)
+    return False
+
+
+def _joined(parts: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
