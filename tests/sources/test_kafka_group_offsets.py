@@ -51,7 +51,10 @@ def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
     lose_state(bench)
     topic.write(ORDERS, {"id": 3}, partition=0)
     assert ids(bench, topic, 1) == [3]
-    assert f"of the topic '{topic.name}' from the offset committed to the consumer group, as" in caplog.text
+    assert (
+        f"of the topic '{topic.name}' from the offset committed to the consumer group 'local_app_v1-rows', as"
+        in caplog.text
+    )
     assert "no position is stored (offset 3, 3)" in caplog.text
 
     lose_state(bench)

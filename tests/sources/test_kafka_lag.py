@@ -26,7 +26,10 @@ def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry, caplog) -> No
     topic = KafkaBench(spark, kafka, registry).topic(partitions=2)
     topic.write(ORDERS, *({"id": n} for n in range(5)), partition=1)
     admin, gauges = KafkaAdmin(spark, {"bootstrap.servers": kafka.brokers}), _Gauges()
-    offsets, log = Offsets("rows", topic.name, committed=True, log=logging.getLogger("test")), logging.getLogger("test")
+    offsets, log = (
+        Offsets("rows", topic.name, committed=True, group="g", log=logging.getLogger("test")),
+        logging.getLogger("test"),
+    )
     reporter = LagReporter(admin, offsets, gauges, 0.05, log, lambda: None)  # type: ignore[arg-type]
     assert reporter.behind is None
     reporter.reading({0: 0, 1: 0})

@@ -17,7 +17,6 @@ _REMEDY = "clear the stored position with 'streamling state reset' to read what 
 _LOOKS, _BETWEEN_LOOKS = 4, 0.5
 #: begins the note beside a committed offset; the id of the topic follows
 _NOTE = "topic_id="
-_COMMITTED_REASON = "the offset committed to the consumer group, as no position is stored"
 
 #: asks what a consumer group has committed, by partition
 AskGroup = Callable[[], Mapping[int, Committed]]
@@ -30,9 +29,10 @@ class Offsets:
     its offsets mean other messages. Positions of earlier versions have no id; it is added when they are stored next.
     """
 
-    def __init__(self, node: str, topic: str, *, committed: bool, log: logging.Logger) -> None:
-        """``committed``: messages of open and aborted transactions are not read."""
+    def __init__(self, node: str, topic: str, *, committed: bool, group: str, log: logging.Logger) -> None:
+        """``committed``: messages of open and aborted transactions are not read. ``group`` is the consumer group."""
         self._log = log
+        self._committed_reason = f"the offset committed to the consumer group '{group}', as no position is stored"
         self.topic = topic
         self.prefix = f"{node}:{topic}:"
         self._committed = committed
@@ -89,7 +89,7 @@ class Offsets:
         last = admin.latest(self.topic, topic.partitions)
         found = self._usable(ask_group, topic, topic.partitions, first, last)
         self.reasons |= dict.fromkeys(topic.partitions, "the end of the topic (starting_offsets: latest)")
-        self.reasons |= dict.fromkeys(found, _COMMITTED_REASON)
+        self.reasons |= dict.fromkeys(found, self._committed_reason)
         return self.position({**end, **found}, {})
 
     def _usable(
@@ -147,7 +147,7 @@ class Offsets:
             self.reasons.setdefault(partition, "the stored position")
         new = [partition for partition in partitions if partition not in stored]
         known = self._usable(ask_group, topic, new, first, end) if new else {}
-        self.reasons |= dict.fromkeys(known, _COMMITTED_REASON)
+        self.reasons |= dict.fromkeys(known, self._committed_reason)
         self._check_stable(admin, stored | known)
         new = [partition for partition in new if partition not in known]
         # latest is a stored position from the first start on: what is not there was added since, and nobody has read it

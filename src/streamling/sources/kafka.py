@@ -33,7 +33,7 @@ from streamling.sources._kafka_failures import (
     message_place,
 )
 from streamling.sources._kafka_filter import compiled_filter, filtered
-from streamling.sources._kafka_group import SECTION, SourceGroup, group_position
+from streamling.sources._kafka_group import SECTION, SourceGroup, group_name, group_position
 from streamling.sources._kafka_json import JsonFormat
 from streamling.sources._kafka_lag import LagReporter
 from streamling.sources._kafka_offsets import Offsets
@@ -177,7 +177,11 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._config = context.config.kafka_source
         self._settings = client_settings(self._config, SECTION)
         self._offsets = Offsets(
-            context.name, self._topic, committed=context.options.isolation_level == _COMMITTED, log=context.log
+            context.name,
+            self._topic,
+            committed=context.options.isolation_level == _COMMITTED,
+            group=group_name(context),
+            log=context.log,
         )
         self._format = self._make_format()
         self._filter: str | None = None
