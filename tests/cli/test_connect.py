@@ -177,7 +177,7 @@ def test_what_fails_is_listed_with_the_remedy_and_exit_code_1(
     assert {one["node"] for one in connections if one["ok"]} == {"events"}
     expected = {
         ("(state)", "SQLite file"): ("cannot be created", "state_backend.sqlite.database_path"),
-        ("lines", "files"): ("there is no csv file in", "the path"),
+        ("lines", "files"): ("/empty': the folder does not exist", "correct the path"),
         ("events", "Kafka"): ("there is no topic 'connect-bad'", "create it"),
         ("asked", "HTTP"): ("the host cannot be resolved", "correct `url`"),
         ("known", "Postgres"): ("Connection refused", "correct dynamic_table_backend.postgres.host"),

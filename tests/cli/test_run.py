@@ -124,7 +124,7 @@ def test_a_failure_while_running_is_one_block_with_exit_code_1_and_no_position(t
     result = project.command("pipeline.yaml")
     assert result.code == 1
     block = result.err[result.err.index("error:") :]
-    assert block.startswith("error: sql transform 'large'")
+    assert block.startswith("error: pipeline.yaml:12:27: sql transform 'large': division by zero")
     assert "zero" in block
     assert "Traceback" not in result.err
     assert "\tat " not in result.err

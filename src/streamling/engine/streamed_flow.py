@@ -21,7 +21,7 @@ from streamling.engine.query_counts import QueryCounts
 from streamling.engine.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import StreamAgain, StreamedSource, StreamFrom
+from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
 from streamling.retry import pause_after
 from streamling.spark.scratch import Scratch
 
@@ -198,12 +198,7 @@ class StreamedFlow(Flow):
             try:
                 deliver()
                 counts.tell()
-                before, self._position = (
-                    self._position,
-                    self._source.position_after(_end_offset(scratch, number), self._position),
-                )
-                if (rows := self._source.rows_between(before, self._position)) is not None:
-                    self._delivered(rows)
+                self._move_to(self._source.position_after(_end_offset(scratch, number), self._position))
                 self._went_on()
                 Flow._act(self)
                 if self._request_checkpoint is not None:
@@ -213,6 +208,12 @@ class StreamedFlow(Flow):
                 self._wake.set()
             except (Exception, SystemExit) as error:
                 self._fail(error)
+
+    def _move_to(self, position: Position) -> None:
+        rows = self._source.rows_between(self._position, position)
+        if rows is not None:
+            self._delivered(rows)
+        self._position = position
 
     def _went_on(self) -> None:
         if self._attempts:
