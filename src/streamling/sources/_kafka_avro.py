@@ -28,7 +28,7 @@ from streamling.sources._kafka_failures import (
 from streamling.sources._kafka_keys import decoded_key, plain_key
 from streamling.spark.sql_text import literal, quoted, type_sql
 from streamling.types.avro import MISFIT, AvroColumn, AvroRecord, primary_key_of, record_of
-from streamling.types.wide import contains_wide, is_wide
+from streamling.types.wide import is_wide
 from streamling.types.wide_sql import has_misfit
 
 if TYPE_CHECKING:
@@ -293,8 +293,8 @@ def _complaints(column: AvroColumn, place: str, value: str | None = None) -> lis
     complaints = []
     if bad := _is_bad(column, place):
         complaints.append(Complaint(bad, AVRO_RANGE, literal(column.field.name)))
-    if contains_wide(column.field.type):
-        known = is_wide(column.field.type) and value is not None
+    if column.value is not None and MISFIT in column.value:
+        known = not pa.types.is_nested(column.field.type) and value is not None
         misfit = f"{place} IS NOT NULL AND {value} IS NULL" if known else has_misfit(place, column.field.type)
         complaints.append(Complaint(misfit, AVRO_VALUE, _misfit_detail(column, place)))
     return complaints
@@ -302,8 +302,10 @@ def _complaints(column: AvroColumn, place: str, value: str | None = None) -> lis
 
 def _misfit_detail(column: AvroColumn, place: str) -> str:
     name, type_ = column.field.name, column.field.type
-    if not is_wide(type_):  # inside of a struct, list or map
+    if pa.types.is_nested(type_):
         return literal(f"in '{name}'")
+    if not is_wide(type_):
+        return f"concat({literal(f'{name} is {type_}, not ')}, CAST({place} AS STRING))"
     return f"concat({literal(f'{name} is {type_} and has the bytes 0x')}, hex({place}))"
 
 

@@ -13,6 +13,7 @@ from streamling.spark.json_decoder import decoded_key as decoded_key_text
 from streamling.spark.json_decoder import field_name
 from streamling.sql.library.wide import PARSE
 from streamling.sql.wide_calls import call, checked
+from streamling.types.avro import bytes_of_decimal, is_decimal, with_all_digits
 from streamling.types.wide import SPARK_DIGITS, layout_of
 
 if TYPE_CHECKING:
@@ -67,14 +68,16 @@ def _scale(avro: Any) -> int:
 
 
 def _readable(avro: Any) -> Any:
-    """A schema in which decimals that Spark does not have are bytes."""
+    """A schema that Spark reads exactly: decimals that it does not have are bytes."""
     if isinstance(avro, list):
         return [_readable(branch) for branch in avro]
     if not isinstance(avro, dict):
         return avro
     if avro["type"] == "record":
         return {**avro, "fields": [{**field, "type": _readable(field["type"])} for field in avro["fields"]]}
-    return {key: part for key, part in avro.items() if key != "logicalType"} if _is_wide(avro) else avro
+    if is_decimal(avro):
+        return bytes_of_decimal(avro) if _is_wide(avro) else with_all_digits(avro)
+    return avro
 
 
 def _is_wide(avro: Any) -> bool:

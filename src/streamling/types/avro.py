@@ -19,12 +19,15 @@ from streamling.errors import StreamlingError
 from streamling.spark.sql_text import literal, quoted
 from streamling.types.spark import LOGICAL
 from streamling.types.wide import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
-from streamling.types.wide_sql import from_twos_complement
+from streamling.types.wide_sql import beyond, from_twos_complement
 
 #: stands in the SQL of a value for what happens where a number is none of its type
 MISFIT = "{misfit}"
 #: digits of whole numbers that are unsigned ones of 256 bits, unless the schema says otherwise
 _U256_DIGITS = (77, 78)
+#: the fewest digits that Spark does not read into eight bytes
+_EXACT_DIGITS = 19
+_LONG_BYTES = 8
 _DECIMAL_KEYS = ("logicalType", "precision", "scale", LOGICAL)
 _WIDE_NAMES = {str(type_): type_ for type_ in (U256, I256)}
 
@@ -329,12 +332,29 @@ def bytes_of_decimal(schema: Mapping[str, Any]) -> Any:
     return plain if schema["type"] == "fixed" else "bytes"
 
 
+def with_all_digits(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a decimal with so many digits that Spark reads all of its bytes. Up to 18 digits it takes the last
+    eight bytes for the number, whatever stands before them."""
+    if schema["precision"] >= _EXACT_DIGITS or schema.get("size", _LONG_BYTES + 1) <= _LONG_BYTES:
+        return schema
+    return {**schema, "precision": _EXACT_DIGITS}
+
+
+def _narrow(schema: dict[str, Any], arrow: pa.DataType) -> tuple[Any, pa.DataType, str | None]:
+    """A decimal that Spark has: schema, type and value."""
+    wider = with_all_digits(schema)
+    if wider is schema:
+        return schema, arrow, None
+    kind = f"DECIMAL({arrow.precision}, {arrow.scale})"
+    return wider, arrow, f"IF({beyond('{0}', arrow)}, {MISFIT}, CAST({{0}} AS {kind}))"
+
+
 def _decimal(schema: dict[str, Any]) -> _Type:
     """Those that Spark does not have are decoded as bytes."""
     arrow = decimal_of(schema)
     layout = layout_of(arrow)
     if layout is None:
-        return _Type(schema, arrow)
+        return _Type(*_narrow(schema, arrow))
     return _Type(bytes_of_decimal(schema), arrow, from_twos_complement("{0}", layout, MISFIT))
 
 

@@ -54,16 +54,24 @@ def _of_width(place: str, layout: Layout, misfit: str) -> str:
     )
 
 
+def beyond(place: str, type_: pa.DataType) -> str:
+    """Whether a decimal with the scale of ``type_`` has more digits than that."""
+    most = f"CAST('{'9' * type_.precision}e-{type_.scale}' AS DECIMAL({type_.precision}, {type_.scale}))"
+    return f"{place} NOT BETWEEN -{most} AND {most}"
+
+
 def has_misfit(place: str, type_: pa.DataType, depth: int = 0) -> str:
-    """Whether a value of ``type_``, in which wide numbers are such bytes, has one that is none of its type. Never
-    null."""
+    """Whether a value of ``type_``, in which wide numbers are such bytes and other decimals may be too long, has one
+    that is none of its type. Never null."""
     layout = layout_of(type_)
     if layout is not None:
         return f"({place} IS NOT NULL AND {from_twos_complement(place, layout, 'NULL')} IS NULL)"
     if pa.types.is_struct(type_):
         members = (has_misfit(f"{place}.{quoted(field.name)}", field.type, depth) for field in type_)
         return f"({' OR '.join(members)})"
-    if not contains_wide(type_):
+    if pa.types.is_decimal(type_):
+        return f"coalesce({beyond(place, type_)}, false)"
+    if not pa.types.is_nested(type_):
         return "false"
     item = f"_misfit{depth}"
     items, kind = (f"map_values({place})", type_.item_type) if pa.types.is_map(type_) else (place, type_.value_type)
