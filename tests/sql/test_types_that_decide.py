@@ -100,6 +100,8 @@ reverse(utf8)
 left(utf8, 1)
 right(utf8, -1)
 concat(s, utf8)
+encode(digest(s, 'sha512'), 'base64')
+decode(encode(repeat(s, 30), 'base64'), 'base64')
 concat(bytes, utf8)
 bytes || utf8
 utf8 || s

@@ -25,6 +25,8 @@ _ALWAYS = {
     # default is to round digits after the point away.
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "true",
+    # base64 without a line break after every 76 characters
+    "spark.sql.chunkBase64String.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
     # ICU builds a table of all characters at the first `upper`, half a second of a start; Java's own case mappings are
     # as complete, and quicker for ASCII.
