@@ -221,8 +221,9 @@ def test_ctrl_c_while_starting_exits_130(folder: Project) -> None:
 
 def test_sighup_drains_and_a_program_may_send_its_signal_twice(folder: Project) -> None:
     sink = SINK.format("type: blackhole, from: orders")
+    enough = {"STREAMLING__SHUTDOWN_BUDGET_SECS": "20"}  # the first batch of a cold JVM may be under way
     for signals in ([signal.SIGHUP], [signal.SIGTERM, signal.SIGTERM]):
-        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
+        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **enough) as run:
             run.wait_for(lambda: "is running" in run.said)
             assert run.end(*signals) == 0, run.said
         assert f"finished: {signals[0].name}" in run.said
