@@ -93,9 +93,9 @@ def test_producer_settings_of_the_kafka_sink():
 
     plain = producer()
     for options, setting, value in (
-        ({"batch_size": 50}, "kafka.batch.size", "5000"),
-        ({"batch_flush_interval": "3s"}, "kafka.linger.ms", "3000"),
-        ({"compression": "gzip"}, "kafka.compression.type", "gzip"),
+        ({"batch_size": 50}, "batch.size", "5000"),
+        ({"batch_flush_interval": "3s"}, "linger.ms", "3000"),
+        ({"compression": "gzip"}, "compression.type", "gzip"),
     ):
         assert plain[setting] != producer(**options)[setting] == value
 
