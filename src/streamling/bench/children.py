@@ -134,6 +134,10 @@ class Worker:
     def pid(self) -> int:
         return self._process.pid
 
+    def check(self) -> None:
+        """`StreamlingError` with its last words when it has ended."""
+        self._process.check()
+
     def do(self, **job: Any) -> Any:
         """What the job returned, once it is done."""
         self._process.tell(json.dumps(job))

@@ -1,8 +1,15 @@
-"""The same files on a cluster of one and of two executors: does throughput grow with workers?"""
+"""The same files on a cluster of one and of two executors: does throughput grow with workers?
+
+Each executor and its Python workers have one processor core to themselves. Without that, one executor of one task
+already uses two: its JVM works on rows while its Python worker makes the next ones.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +17,9 @@ from streamling.bench import data
 from streamling.bench.children import Worker, worker
 from streamling.bench.figures import Figure, Goal, Unit
 from streamling.bench.sizes import Sizes
+from streamling.bench.usage import family
 from streamling.bench.workbench import Scenario
+from streamling.errors import StreamlingError
 
 #: executors of one core each, by what the figures call them
 _EXECUTORS = {"one": 1, "two": 2}
@@ -19,6 +28,8 @@ _JOBS = {"csv → SQL → blackhole": "files_to_nowhere", "csv → script → bl
 _SHARE = {"files_to_nowhere": 1, "files_through_script": 10}
 #: driver and executors share this machine, and reading the files is part of it
 _GOAL = Goal(ratio=1.3)
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+_START_SECONDS = 60.0
 
 
 class Cluster(Scenario):
@@ -36,9 +47,12 @@ class Cluster(Scenario):
             sides = {name: stack.enter_context(self._driver(name, count)) for name, count in _EXECUTORS.items()}
             return [self._figure(name, job, sides) for name, job in _JOBS.items()]
 
-    def _driver(self, name: str, executors: int) -> AbstractContextManager[Worker]:
+    @contextmanager
+    def _driver(self, name: str, executors: int) -> Iterator[Worker]:
         env = {**self._bench.env, "STREAMLING__SPARK__MASTER": f"local-cluster[{executors},1,1024]"}
-        return worker("ours", cwd=self._bench.place(f"cluster-{name}"), env=env)
+        with worker("ours", cwd=self._bench.place(f"cluster-{name}"), env=env) as driver:
+            _give_each_a_core(driver, executors)
+            yield driver
 
     def _figure(self, name: str, job: str, sides: dict[str, Worker]) -> Figure:
         count = max(1, self._bench.sizes.rows // _SHARE[job])
@@ -57,3 +71,24 @@ class Cluster(Scenario):
         """Million rows read per second."""
         self._bench.step(f"cluster: {doing}")
         return rows / float(process.do(side="ours", job=job, folder=str(folder), format="csv")) / 1e6
+
+
+def _give_each_a_core(driver: Worker, executors: int) -> None:
+    """Processes that an executor starts later inherit its core."""
+    deadline = time.monotonic() + _START_SECONDS
+    while len(found := [pid for pid in sorted(family(driver.pid)) if _is_executor(pid)]) < executors:
+        driver.check()
+        if time.monotonic() > deadline:
+            raise StreamlingError(f"{executors} executors did not start within {_START_SECONDS:g} s")
+        time.sleep(0.1)
+    cores = sorted(os.sched_getaffinity(0))
+    for number, pid in enumerate(found):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), {cores[number % len(cores)]})
+
+
+def _is_executor(pid: int) -> bool:
+    try:
+        return _EXECUTOR.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False  # it has ended meanwhile

@@ -27,9 +27,9 @@ class Usage:
 def usage(pid: int) -> Usage:
     """What ``pid`` and its descendants have used so far and hold now."""
     stats = _stats()
-    family = _family(pid, {child: int(fields[1]) for child, fields in stats.items()})
-    ticks = sum(int(stats[one][11]) + int(stats[one][12]) for one in family)
-    held = {one: int(stats[one][21]) * os.sysconf("SC_PAGE_SIZE") / 1e6 for one in family}
+    counted = _family(pid, stats)
+    ticks = sum(int(stats[one][11]) + int(stats[one][12]) for one in counted)
+    held = {one: int(stats[one][21]) * os.sysconf("SC_PAGE_SIZE") / 1e6 for one in counted}
     return Usage(ticks / os.sysconf("SC_CLK_TCK"), sum(held.values()), held.get(pid, 0.0))
 
 
@@ -45,8 +45,14 @@ def _stats() -> dict[int, list[str]]:
     return found
 
 
-def _family(pid: int, parents: dict[int, int]) -> set[int]:
-    family = {pid}
-    while found := {child for child, parent in parents.items() if parent in family} - family:
-        family |= found
-    return family & parents.keys()
+def family(pid: int) -> set[int]:
+    """``pid`` and its descendants."""
+    return _family(pid, _stats())
+
+
+def _family(pid: int, stats: dict[int, list[str]]) -> set[int]:
+    parents = {child: int(fields[1]) for child, fields in stats.items()}
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found & parents.keys()

@@ -5,9 +5,8 @@ The driver's staging folder is out of their reach, and Spark's own clients are n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
@@ -44,20 +43,20 @@ class ExecutorReading:
 
     def frame(self, spark: SparkSession, files: Sequence[File]) -> DataFrame:
         """All rows of the files; in the order given when ``parallelism`` is 1."""
-        entries = [(json.dumps(asdict(file)),) for file in files]
-        paths = spark.createDataFrame(entries, "file string")
         tasks = min(self.parallelism or spark.sparkContext.defaultParallelism, len(files))
-        paths = paths.coalesce(1) if tasks == 1 else paths.repartition(tasks)
-        raw = map_in_arrow(paths, self._reading(), to_spark_schema(self.schema.columns))
+        # one row for each task: a shuffle of few paths would give some tasks several and others none
+        numbers = spark.range(0, tasks, 1, tasks)
+        raw = map_in_arrow(numbers, self._reading(divided(files, tasks)), to_spark_schema(self.schema.columns))
         return raw.select(*self._columns())
 
-    def _reading(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        def read(paths: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in paths:
-                for row in batch.to_pylist():
-                    entry = json.loads(row["file"])
-                    partitions = tuple((name, value) for name, value in entry.pop("partitions"))
-                    yield from self._read_file(File(**entry, partitions=partitions))
+    def _reading(
+        self, shares: Sequence[Sequence[File]]
+    ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in numbers:
+                for number in batch.column(0).to_pylist():
+                    for file in shares[number]:
+                        yield from self._read_file(file)
 
         return read
 
@@ -97,6 +96,17 @@ class ExecutorReading:
 
     def _columns(self) -> list[Column]:
         return [output_column(field, quoted_column(field.name)) for field in to_spark_schema(self.schema.columns)]
+
+
+def divided(files: Sequence[File], shares: int) -> list[list[File]]:
+    """Files in as many shares of about the same size, each in the order given."""
+    sizes = [0] * shares
+    owners: dict[File, int] = {}
+    for file in sorted(files, key=lambda file: -file.size):
+        smallest = sizes.index(min(sizes))
+        owners[file] = smallest
+        sizes[smallest] += file.size
+    return [[file for file in files if owners[file] == share] for share in range(shares)]
 
 
 def _held(value: Any, wide: pa.DataType, path: str, column: str) -> Any:

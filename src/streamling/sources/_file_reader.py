@@ -70,7 +70,8 @@ class FileReader:
         self._log = log
         # Spark divides these by itself, and where it keeps the rows nothing else has to
         self._cuts = collected or format in _TEXT
-        self.batch_bytes = BATCH_BYTES[format] if collected or format in _TEXT else _UNCOLLECTED_BYTES
+        is_here = collected or (format in _TEXT and staging is not None)
+        self.batch_bytes = BATCH_BYTES[format] if is_here else _UNCOLLECTED_BYTES
         self._cores = parallelism or os.cpu_count() or 1
         #: files of the batch under way
         self._current: Sequence[Staged] = ()
