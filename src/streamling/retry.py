@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from streamling.errors import StreamlingError, Unreachable
 from streamling.plugins.context import Stopping, retry_unreported
+from streamling.plugins.nothing import NeverStopping
 
 ResultT = TypeVar("ResultT")
 
@@ -65,11 +66,12 @@ def retried(
     stopping: Stopping,
     log: logging.Logger,
     startup_timeout: float = float("inf"),
+    limited: type[StreamlingError] = Unreachable,
     report: ReportRetry = retry_unreported,
     randomly: Callable[[], float] = random.random,
 ) -> ResultT:
     """The result of ``work``, called again as long as it raises a retriable error and the pipeline is not to stop. What
-    has never been reachable is given up after ``startup_timeout`` seconds.
+    is ``limited``, usually what has never been reachable, is given up after ``startup_timeout`` seconds.
 
     The pauses double from 100 ms to 30 s, each with up to half as much again by chance, so that the instances of a
     pipeline do not all come back at once.
@@ -83,7 +85,7 @@ def retried(
             if gives_up(error, attempt, stopping):
                 raise
             pause = pause_after(attempt, randomly())
-            if isinstance(error, Unreachable):
+            if isinstance(error, limited):
                 pause = min(pause, LONGEST_PAUSE_AT_START)
                 if time.monotonic() - started + pause > startup_timeout:
                     raise
@@ -100,21 +102,7 @@ def retried(
 
 def retried_at_start(work: Callable[[], ResultT], *, timeout: float, log: logging.Logger) -> ResultT:
     """The result of ``work``, called again for up to ``timeout`` seconds as long as it raises a retriable error."""
-    started, attempt, trouble = time.monotonic(), 0, Trouble(log)
-    while True:
-        try:
-            result = work()
-        except StreamlingError as error:
-            attempt += 1
-            pause = min(pause_after(attempt, random.random()), LONGEST_PAUSE_AT_START)
-            if not error.retriable or time.monotonic() - started + pause > timeout:
-                raise
-            trouble.failed(error, attempt, pause)
-            time.sleep(pause)
-            continue
-        if attempt:
-            trouble.over(attempt, time.monotonic() - started)
-        return result
+    return retried(work, stopping=NeverStopping(), log=log, startup_timeout=timeout, limited=StreamlingError)
 
 
 def pause_after(attempt: int, chance: float) -> float:

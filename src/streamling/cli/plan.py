@@ -87,25 +87,17 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
 
 def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: bool) -> PlanDescription:
     """``plan`` with Spark's plans, and with the columns that only Spark can tell."""
+    from streamling.cli.connections import QuickSpark
     from streamling.engine.analysis import Described
     from streamling.engine.description import describe_plan, spark_plans
-    from streamling.engine.session import SparkRuntime
 
     config = app.config
-    runtime = SparkRuntime.start(
-        master="local[1]",
-        conf=config.spark.conf,
-        variables=config.spark.environment,
-        cache_dir=config.cache_dir,
-        connectors=run.connectors,
-        quick=True,
-        debug=debug,
-    )
+    spark = QuickSpark(app, run.connectors, debug)
     try:
-        analysis = run.analyse(runtime.session())
+        analysis = run.analyse(spark.session())
         plans = spark_plans(analysis, plan.segments, config.spark.master)
     finally:
-        runtime.stop()
+        spark.stop()
     described = Described(analysis.pipeline, analysis.built)
     schemas = {name: built.schema for name, built in analysis.built.items()}
     complete = describe_plan(described, config=config, registry=app.registry, schemas=schemas)

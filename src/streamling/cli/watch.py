@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from streamling.repeating import repeated
 from streamling.status_line import StatusLine, can_show_status, status_line
 from streamling.streams import terminal_of
 from streamling.telemetry.logging import logs_are_json
@@ -32,28 +32,11 @@ _BAR_WIDTH = 10
 def watched(run: PipelineRun, summary_seconds: float = _SUMMARY_SECONDS) -> Iterator[None]:
     """Shows how ``run`` is doing while the block runs."""
     if can_show_status(sys.stderr) and not logs_are_json():
-        with status_line(terminal_of(sys.stderr)) as line, _repeated(_Drawing(run, line), _DRAW_SECONDS):
+        with status_line(terminal_of(sys.stderr)) as line, repeated(_Drawing(run, line), _DRAW_SECONDS, name="status"):
             yield
     else:
-        with _repeated(_Summing(run), summary_seconds):
+        with repeated(_Summing(run), summary_seconds, name="status"):
             yield
-
-
-@contextmanager
-def _repeated(action: Callable[[], None], seconds: float) -> Iterator[None]:
-    done = threading.Event()
-
-    def repeat() -> None:
-        while not done.wait(seconds):
-            action()
-
-    thread = threading.Thread(target=repeat, name="status", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 class _Drawing:

@@ -6,7 +6,6 @@ import json
 import os
 import tarfile
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from streamling.config.model import default_cache_dir
 from streamling.engine.ivy import Artifact, Progress, download
 from streamling.engine.java import Java, find_java
+from streamling.repeating import repeated
 
 _LOCK = Path(__file__).parent / "services.lock.json"
 _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
@@ -83,21 +83,14 @@ def _keep(file: Path, folder: Path) -> None:
 @contextmanager
 def _watched(folder: Path, service: str, size: int, progress: Progress) -> Iterator[None]:
     """Tell how much of ``size`` bytes has come to ``folder``: Ivy itself only tells when a file is complete."""
-    done = threading.Event()
 
     def watch() -> None:
-        while not done.wait(_WATCH_SECONDS):
-            share = min(1.0, _bytes_below(folder) / size)
-            # steps of ten: where there is no terminal, each text becomes a line
-            progress(f"fetching {service}: {int(share * 10) * 10} % of {size / 1e6:.0f} MB", share)
+        share = min(1.0, _bytes_below(folder) / size)
+        # steps of ten: where there is no terminal, each text becomes a line
+        progress(f"fetching {service}: {int(share * 10) * 10} % of {size / 1e6:.0f} MB", share)
 
-    thread = threading.Thread(target=watch, name=f"fetch-{service}", daemon=True)
-    thread.start()
-    try:
+    with repeated(watch, _WATCH_SECONDS, name=f"fetch-{service}"):
         yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def _bytes_below(folder: Path) -> int:

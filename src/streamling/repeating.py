@@ -1,0 +1,25 @@
+"""Something done every so often on a thread of its own, while other work goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def repeated(action: Callable[[], None], seconds: float, *, name: str) -> Iterator[None]:
+    """Call ``action`` every ``seconds`` while the block runs; the first call comes after a pause."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            action()
+
+    thread = threading.Thread(target=repeat, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
