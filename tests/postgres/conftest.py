@@ -15,15 +15,19 @@ ROLE, PASSWORD = "needs_password", "open-sesame-5"
 
 @pytest.fixture(scope="session")
 def guarded(postgres: LocalPostgres) -> Iterator[LocalPostgres]:
-    """The server, which asks `ROLE` for its `PASSWORD` and lets `not_let_in` not in at all."""
+    """The server, which asks `ROLE` for its `PASSWORD` and rejects `not_let_in` whatever it offers."""
     with psycopg.connect(postgres.dsn, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
         connection.execute("CREATE ROLE not_let_in LOGIN")
         ((hba,),) = connection.execute("SHOW hba_file").fetchall()
-        before = Path(hba).read_text()
-        rules = f"host all {ROLE} all scram-sha-256\nhost all not_let_in all reject\n"
-        Path(hba).write_text(rules + before)
-        connection.execute("SELECT pg_reload_conf()")
-        yield postgres
-        Path(hba).write_text(before)
+    before = Path(hba).read_text()
+    _replace_access_rules(postgres, hba, f"host all {ROLE} all scram-sha-256\nhost all not_let_in all reject\n{before}")
+    yield postgres
+    _replace_access_rules(postgres, hba, before)
+
+
+def _replace_access_rules(postgres: LocalPostgres, hba: str, rules: str) -> None:
+    """On a connection of its own: between the two calls other tests kill the server and start it again."""
+    Path(hba).write_text(rules)
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
         connection.execute("SELECT pg_reload_conf()")
