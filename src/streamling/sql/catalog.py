@@ -115,6 +115,12 @@ FORBIDDEN = _names(
 #: arguments are before it
 BEFORE_OPTIONS = {"from_avro": 2, "schema_of_avro": 1, "from_xml": 2, "schema_of_xml": 1}
 
+#: functions that take a schema as text → which argument. Spark also reads schemas as JSON, whose `EXISTS_DEFAULT` is an
+#: expression that it evaluates.
+SCHEMA_ARGUMENTS = {"from_json": 1, "from_csv": 1, "from_xml": 1, "variant_get": 2, "try_variant_get": 2}
+#: functions that make such a text
+SCHEMA_MAKERS = _names("schema_of_csv schema_of_json schema_of_variant schema_of_xml")
+
 #: give something else when they are asked again
 VOLATILE = _names(
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -25,6 +27,8 @@ _SYNTAX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 }
 _FOLDS = ("aggregate", "reduce")
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+#: how a type or a list of columns begins; one in JSON begins with a brace or a quote
+_PLAIN_SCHEMA = re.compile(r"\s*[\w`]")
 
 
 def as_call(node: exp.Expr) -> exp.Anonymous | None:
@@ -92,7 +96,21 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
         return text.problem(node, f"{name}() is not allowed: it reaches outside of the rows")
     if len(node.expressions) > catalog.BEFORE_OPTIONS.get(name, len(node.expressions)):
         return text.problem(node, f"{name}() takes no options here: they may name files", "leave them out")
+    if not _has_plain_schema(name, node.expressions):
+        message = f"the schema of {name}() has to be written out, as columns with types"
+        return text.problem(node, message, "write it like 'a INT, b STRING'")
     if name in catalog.SCALARS:
         return None
     close = difflib.get_close_matches(name, [*text.functions, *catalog.SCALARS, *registry.names(), FUNCTION], 1)
     return text.problem(node, f"there is no function {name}()", f"did you mean {close[0]}()?" if close else None)
+
+
+def _has_plain_schema(name: str, args: Sequence[exp.Expr]) -> bool:
+    """Whether the schema that a call takes, if it takes one, is nothing but names and types."""
+    place = catalog.SCHEMA_ARGUMENTS.get(name)
+    if place is None or place >= len(args):
+        return True
+    schema = args[place]
+    if isinstance(schema, exp.Literal) and schema.is_string:
+        return _PLAIN_SCHEMA.match(schema.name) is not None
+    return isinstance(schema, exp.Anonymous) and schema.name.lower() in catalog.SCHEMA_MAKERS
