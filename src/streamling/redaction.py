@@ -92,6 +92,13 @@ add_secrets = _process.add
 redact = _process.redact
 
 
+def excerpt(text: str, most: int) -> str:
+    """The beginning of what somebody else said, on one line. Secrets are covered first: of one that is cut, or whose
+    spaces are others, nothing would be found later."""
+    line = " ".join(redact(text).split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
 def _parts(secret: str) -> Iterable[str]:
     """What has to be covered for ``secret``: itself, and what peers cut out of it."""
     candidates = {secret, secret.strip()}

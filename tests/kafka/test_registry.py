@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from streamling.config.sections import Kafka
 from streamling.errors import StreamlingError
 from streamling.kafka.registry import SchemaRegistry
+from streamling.redaction import add_secrets
+from tests.fuzz.encodings import ENCODINGS
 from tests.http.raw import MOST_BYTES, raw_server
 from tests.http.test_corpus import CASES as HOSTILE
 
@@ -102,6 +104,23 @@ def test_credentials_are_sent_and_never_told(scripted: _Scripted) -> None:
         client.latest("x")
     assert scripted.asked[0][1] == "Basic " + base64.b64encode(b"alice:secret-1").decode()
     assert "secret-1" not in str(caught.value)
+
+
+@pytest.mark.parametrize("encode", ENCODINGS.values(), ids=list(ENCODINGS))
+@pytest.mark.parametrize("as_json", [True, False])
+def test_no_part_of_a_secret_is_shown_where_an_answer_is_cut(
+    scripted: _Scripted, encode: Callable[[str], str], as_json: bool
+) -> None:
+    secret = "cut/here &never  shown-1234567890"
+    add_secrets([secret])
+    said = encode(secret)
+    for before in (496, 490, 196, 190):
+        text = "x" * before + said
+        scripted.status = 422
+        scripted.body = (json.dumps({"message": text}) if as_json else text).encode()
+        with pytest.raises(StreamlingError, match="answered 422") as caught:
+            SchemaRegistry(scripted.url).latest("x")
+        assert f"x{said[:4]}" not in str(caught.value)
 
 
 def test_credentials_may_stand_in_the_address(scripted: _Scripted) -> None:

@@ -14,6 +14,7 @@ import pytest
 from streamling.cli.errors import render
 from streamling.engine.rows import Rows
 from streamling.errors import StreamlingError
+from streamling.redaction import add_secrets
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.errors import spark_error, spark_failure
 
@@ -31,6 +32,12 @@ def fails(spark: Any, action: Callable[[], object]) -> str:
     with pytest.raises(StreamlingError) as caught:
         Rows(spark).run(action, "sink 'out': writing")
     return told(caught.value)
+
+
+def test_no_part_of_a_secret_is_shown_where_a_message_is_cut() -> None:
+    add_secrets(["s3cret of spark"])
+    shown = str(spark_failure(RuntimeError("x" * 495 + "s3cret of spark")))
+    assert "s3c" not in shown
 
 
 # ── in workers ───────────────────────────────────────────────────────────────────────────────────────────────

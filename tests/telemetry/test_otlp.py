@@ -18,6 +18,7 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.redaction import add_secrets
 from streamling.telemetry.metrics import BUCKETS, MetricStore
 from streamling.telemetry.otlp import Push, pushing
 from streamling.telemetry.otlp_endpoint import Endpoint
@@ -223,6 +224,7 @@ def test_a_receiver_that_does_not_answer_is_not_awaited(receiver: Receiver) -> N
         ("application/json", b'{"message": "no"}', ': {"message": "no"}'),
         ("text/plain", b"unknown key hunter2", ""),
         ("text/plain", b"unknown token hunter3", ""),
+        ("text/plain", b"x" * 190 + b" otlp%2Fhunter%204", f": {'x' * 190} *********…"),
         ("text/html", b"<html>", ""),
         ("text/plain", b"", ""),
     ],
@@ -231,6 +233,7 @@ def test_a_refusal_is_told_in_the_words_of_the_receiver_but_no_secret_is(
     kind: str, text: bytes, told: str, receiver: Receiver
 ) -> None:
     assert receiver.endpoint is not None
+    add_secrets(["otlp/hunter 4"])
     receiver.endpoint.answer = lambda request: Reply(400, text, {"Content-Type": kind})
     receiver.url += "?token=hunter3"
     with (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -18,11 +18,13 @@ from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.plugins.testing import Bench, TransformContract
 from streamling.plugins.testing.bench import NoSpark, eventually, wait_for_end
 from streamling.plugins.testing.contract import sample_rows
+from streamling.redaction import add_secrets
 from streamling.transforms.handler import HandlerTransform
 from streamling.types.spark import LOGICAL
 from streamling.types.wide import WideInteger, from_integers, layout_of
 from tests.endpoint import Endpoint, Reply, Request, echo, endpoint
 from tests.engine.harness import Bench as PipelineBench
+from tests.fuzz.encodings import ENCODINGS
 
 
 def updated(request: Request) -> Reply:
@@ -568,6 +570,17 @@ def test_secrets_are_in_no_message():
         text = repr(made.failure(batches(1)))
     for secret in ("hunter2", "pa55word", "t0ken"):
         assert secret not in text
+
+
+@pytest.mark.parametrize("encode", ENCODINGS.values(), ids=list(ENCODINGS))
+def test_no_part_of_a_secret_is_shown_where_an_answer_is_cut(encode: Callable[[str], str]) -> None:
+    secret = "cut/here &never  shown-1234567890"
+    add_secrets([secret])
+    said = encode(secret)
+    with endpoint(lambda request: Reply(400, ("x" * 195 + said).encode())) as server:
+        text = str(bench(server).failure(batches(1)))
+    assert "x" * 195 in text
+    assert f"x{said[:4]}" not in text
 
 
 # ── rows that the endpoint refuses ───────────────────────────────────────────────────────────────────────────

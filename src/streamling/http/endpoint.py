@@ -19,6 +19,7 @@ from streamling.http.senders import Senders
 from streamling.pipeline.http import HttpCall, resolve_secret
 from streamling.pipeline.scalars import REDACTED
 from streamling.plugins.context import NodeContext
+from streamling.redaction import excerpt
 from streamling.retry import LONGEST_PAUSE_AT_START, Trouble, gives_up, pause_after
 
 #: answers that may be others later; so may all of 500 and above
@@ -164,11 +165,10 @@ class Endpoint:
 
     def _excerpt(self, body: bytes) -> str:
         """The beginning of an error's text on one line; an endpoint may repeat the key that it was sent."""
-        text = " ".join(body[: 20 * _SHOWN].decode("utf-8", "replace").split())
+        text = body[: 20 * _SHOWN].decode("utf-8", "replace")
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
-        text = "".join(char for char in text if char.isprintable())
-        return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+        return "".join(char for char in excerpt(text, _SHOWN) if char.isprintable())
 
     async def _pause(self, error: StreamlingError, attempt: int, started: float, at_least: float = 0.0) -> None:
         """Wait before the next attempt, or raise ``error`` when there is none."""

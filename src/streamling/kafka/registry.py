@@ -14,6 +14,7 @@ from streamling.config.sections import Kafka
 from streamling.errors import StreamlingError, Unreachable
 from streamling.http.blocking import HttpReply, ask, reason_of
 from streamling.http.failures import TooLong
+from streamling.redaction import excerpt
 
 #: for a whole answer
 _SECONDS = 10.0
@@ -227,6 +228,6 @@ def _is_deep(schema: Any) -> bool:
 def _said(reply: HttpReply) -> str:
     text = reply.body[:2000].decode(errors="replace")
     try:
-        return str(json.loads(text)["message"])[:500]
+        return excerpt(str(json.loads(text)["message"]), 500)
     except (ValueError, KeyError, TypeError, RecursionError):
-        return text.strip()[:200]
+        return excerpt(text, 200)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamling.errors import StreamlingError
+from streamling.redaction import redact
 
 _MEMORY = "raise spark.driver.memory (on a cluster spark.executor.memory), or lower batch_size of the source"
 _JARS = "add its jar to spark.jars in spark.conf; streamling doctor --fix fetches the connectors"
@@ -148,7 +149,7 @@ def _last_of_trace(message: str) -> str:
 
 
 def _first_line(message: str) -> str:
-    line = message.strip().partition("\n")[0].rstrip(". ")
+    line = redact(message).strip().partition("\n")[0].rstrip(". ")
     return line if len(line) <= 500 else f"{line[:499]}…"
 
 

@@ -18,6 +18,7 @@ from streamling import __version__
 from streamling.errors import StreamlingError
 from streamling.http.blocking import HttpReply, ask, reason_of
 from streamling.http.failures import TooLong
+from streamling.redaction import excerpt
 from streamling.telemetry.otlp_endpoint import Endpoint
 
 _MOST_BYTES = 64 * 1024
@@ -81,10 +82,11 @@ class _Http:
         """Why a receiver refuses, in its own words, unless it repeats what only it should know."""
         if reply.content_type not in ("text/plain", "application/json"):
             return ""
-        text = " ".join(reply.body.decode(errors="replace").split())
-        if text and not any(secret in text for secret in self._endpoint.secrets):
-            return f": {text[:_MOST_SHOWN]}"
-        return ""
+        text = reply.body.decode(errors="replace")
+        if any(secret in text for secret in self._endpoint.secrets):
+            return ""
+        said = excerpt(text, _MOST_SHOWN)
+        return f": {said}" if said else ""
 
     def _answer(self, text: bytes) -> ExportMetricsServiceResponse:
         """Not every gateway answers with the message that the protocol asks for."""
