@@ -28,6 +28,20 @@ _PRINTABLE: frozenset[type[exp.Expr]] = frozenset(
 )  # fmt: skip
 
 
+#: Spark takes none of these as an operand of another one, or of a comparison, without brackets
+_PREDICATES = (
+    *(exp.Between, exp.Escape, exp.ILike, exp.In, exp.Is, exp.Like, exp.Not, exp.NullSafeEQ, exp.NullSafeNEQ),
+    exp.RegexpLike,
+)
+
+
+def _needs_brackets(node: str | exp.Expr | None) -> bool:
+    if not isinstance(node, _PREDICATES) or not isinstance(node.parent, exp.Between | exp.Binary | exp.In):
+        return False
+    is_pattern = isinstance(node.parent, exp.Escape) and node.arg_key == "this"  # x LIKE y, before ESCAPE z
+    return not isinstance(node.parent, exp.Connector) and not is_pattern
+
+
 class Unprintable(Exception):
     """A node that no rule turned into Spark SQL."""
 
@@ -43,7 +57,8 @@ class _Emitted(Spark):
         def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
             if isinstance(expression, exp.Expr) and key is None and type(expression) not in _PRINTABLE:
                 raise Unprintable(expression)
-            return str(super().sql(expression, key, comment))
+            text = str(super().sql(expression, key, comment))
+            return f"({text})" if key is None and _needs_brackets(expression) else text
 
         def literal_sql(self, expression: exp.Literal) -> str:
             return literal(expression.name) if expression.is_string else str(expression.this)
