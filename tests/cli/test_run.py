@@ -195,3 +195,18 @@ def test_the_written_project_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = sorted(map(json.loads, done.stdout.splitlines()), key=lambda row: row["reading_id"])
     assert [row["fahrenheit"] for row in rows] == [71.1, 79.5, 75.0, 68.4]
+
+
+# ── the end of Spark ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_heap_that_is_too_small_is_reported_with_node_reason_and_help(tmp_path):
+    project = Project(tmp_path)
+    project.write("pipeline.yaml", PIPELINE.replace("price * 2 AS", "repeat(repeat(item, 1000000), 300) AS"))
+    result = project.command("pipeline.yaml")
+    assert result.code == 1
+    block = result.err[result.err.index("error:") :].splitlines()
+    where = "file source 'orders', sql transform 'large'"
+    assert block[0] == f"error: {where}: Spark stopped: the JVM ran out of heap"
+    assert "java.lang.OutOfMemoryError" in block[1]
+    assert "help: raise spark.driver.memory" in block[2]

@@ -50,6 +50,14 @@ def _problem(spark, text: str):
     return problem
 
 
+def test_what_only_spark_finds_is_marked_in_the_text(spark):
+    node = "type: sql\n    primary_key: id\n    sql: SELECT id, 1e999 AS x FROM numbers"
+    problem = _problem(spark, f"{HEAD}transforms:\n  t:\n    {node}{TAIL}")
+    assert problem.message == "sql transform 't': the number 1e999 does not fit into double"
+    assert problem.excerpt == "  SELECT id, 1e999 AS x FROM numbers\n             ^^^^^"
+    assert (problem.line, problem.column) == (7, 21)
+
+
 def test_an_unknown_table_is_where_it_is_read_from(spark):
     """Not at a column, a comment or a longer name before it."""
     sql = "SELECT id, numbres_total, -- numbres\n        'numbres' AS n\n      FROM numbres"

@@ -267,11 +267,13 @@ def _blamed_on(runtime: SparkRuntime) -> Iterator[None]:
     """When the JVM has died, its last words say more than the calls that failed because of it."""
     try:
         yield
-    except StreamlingError:
+    except StreamlingError as error:
         death = runtime.failure()
-        if death is not None:
-            raise death from None
-        raise
+        if death is None:
+            raise
+        if error.contexts:  # the node that noticed
+            death.context(error.contexts[-1])
+        raise death from death.__cause__
 
 
 @contextmanager

@@ -34,5 +34,5 @@ def problem_of(error: StreamlingError, node: Node) -> Problem:
     if error.spot is not None and error.spot.note:
         message = message.replace(error.spot.note, "", 1)
     place = place_of(error, node)
-    excerpt = getattr(error, "excerpt", "")
-    return Problem(message, place.file, place.line, place.column, error.remedy, excerpt)
+    message, _, below = message.partition("\n")
+    return Problem(message, place.file, place.line, place.column, error.remedy, getattr(error, "excerpt", "") or below)

@@ -172,8 +172,9 @@ class Rows:
         if (lost := worker_failure(error)) is not None:
             return lost if doing is None else lost.context(doing)
         nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))
-        what = ": ".join(filter(None, (doing or nodes, "Spark could not run the plan")))
-        return spark_error(error, what) if is_from_spark(error) else StreamlingError.wrap(error, what)
+        what, where = "Spark could not run the plan", doing or nodes
+        failure = spark_error(error, what) if is_from_spark(error) else StreamlingError.wrap(error, what)
+        return failure.context(where) if where else failure
 
 
 def check_columns(found: pa.Schema, declared: pa.Schema) -> None:

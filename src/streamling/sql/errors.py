@@ -35,6 +35,11 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
     "NUMERIC_VALUE_OUT_OF_RANGE": ("{value} does not fit into DECIMAL({precision}, {scale})", _WIDE),
     "NUMERIC_OUT_OF_SUPPORTED_RANGE": ("{value} has more than 38 digits", _WIDE),
     "INVALID_ARRAY_INDEX": ("there is no element {indexValue} in a list of {arraySize}", None),
+    "INVALID_ARRAY_INDEX_IN_ELEMENT_AT": (
+        "there is no element {indexValue} in a list of {arraySize}",
+        "try_element_at gives NULL instead",
+    ),
+    "INVALID_NUMERIC_LITERAL_RANGE": ("the number {rawStrippedQualifier} does not fit into {typeName}", None),
     "INVALID_INDEX_OF_ZERO": ("there is no element 0: lists count from 1, or from the end with -1", None),
     "DATETIME_FIELD_OUT_OF_BOUNDS": ("there is no such date: {rangeMessage}", None),
     "INVALID_TYPED_LITERAL": ("{value} is not a {valueType}", None),
@@ -130,7 +135,8 @@ def _sentence(error: Any) -> tuple[str, str | None]:
     if known is not None:
         sentence, remedy = known
         return sentence.format_map(_Readable(parameters)), remedy
-    return _without_spark(str(error)), None
+    remedy = f"{condition} is explained in Spark's documentation of error conditions"
+    return f"{_without_spark(str(error))} ({condition})", remedy
 
 
 def _known(condition: str | None) -> tuple[str, str | None] | None:
@@ -150,10 +156,10 @@ class _Readable(dict[str, str]):
 
 def _without_spark(message: str) -> str:
     """A message of Spark's that has no sentence here, cut down to what it says about the query."""
-    text = message.partition("\n")[0].partition("SQLSTATE")[0].replace("`", "")
+    text = message.strip().partition("\n")[0].partition("SQLSTATE")[0].replace("`", "")
     text = text.partition("] ")[2] if text.startswith("[") else text
     sentences = [part for part in text.split(". ") if "spark." not in part]
-    return ". ".join(sentences).strip().rstrip(".") or f"Spark could not run the SQL: {message}"
+    return ". ".join(sentences).strip().rstrip(".") or "Spark could not run the SQL"
 
 
 def _problem(sql: str, fragment: str) -> SqlProblem | None:
