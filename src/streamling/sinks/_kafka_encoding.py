@@ -16,7 +16,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.sinks._kafka_scalars import LOGICAL, Fitted, Kind, MisfitError, enum, fixed, plain
 from streamling.spark.sql_text import literal, quoted
-from streamling.types.avro import record_of
+from streamling.types.avro import checked_name, record_of
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import logical_type
 
@@ -42,7 +42,7 @@ def encoding(schema: Any, columns: pa.Schema) -> Encoding:
     record = record_of(schema)
     fit, fields, values = _Fitting(), [], {}
     fit.name(record)
-    known = {field["name"]: field for field in record["fields"]}
+    known = {checked_name(field): field for field in record["fields"]}
     for column in columns:
         if column.name not in known and column.name != OP_COLUMN:
             raise StreamlingError.user(
@@ -172,7 +172,7 @@ class _Fitting:
         if not pa.types.is_struct(kind.held):
             raise MisfitError(kind, schema)
         members = {field.name for field in kind.held}
-        wanted = {field["name"]: field for field in schema["fields"]}
+        wanted = {checked_name(field): field for field in schema["fields"]}
         if members != wanted.keys():
             raise MisfitError(kind, schema)
         fitted = {name: self.type(field["type"], kind.part(_member(name))) for name, field in wanted.items()}

@@ -141,7 +141,7 @@ class AvroRecord:
                 type_ = understood.type(field["type"], _namespace(record, ""))
             except StreamlingError as error:
                 raise error.context(f"field '{field['name']}'") from None
-            arrow = pa.field(_checked_name(field), type_.arrow, type_.nullable)
+            arrow = pa.field(checked_name(field), type_.arrow, type_.nullable)
             columns.append(AvroColumn(arrow, type_.value, type_.bad))
             fields.append({**field, "type": type_.schema})
         return cls({**record, "fields": fields}, tuple(columns))
@@ -228,7 +228,7 @@ class _Understanding:
     def _record(self, schema: dict[str, Any], namespace: str) -> _Type:
         name, inner = _full_name(schema, namespace), _namespace(schema, namespace)
         self._named[name] = None
-        members = [(_checked_name(field), self.type(field["type"], inner)) for field in schema["fields"]]
+        members = [(checked_name(field), self.type(field["type"], inner)) for field in schema["fields"]]
         nullable = [(field, type_, type_.nullable) for field, type_ in members]
         arrow, value = _struct(nullable)
         fields = [{**field, "type": type_.schema} for field, (_, type_) in zip(schema["fields"], members, strict=True)]
@@ -300,7 +300,7 @@ def _member(name: str, type_: _Type) -> str:
     return f"{literal(name)}, {(type_.value or '{0}').replace('{0}', place)}"
 
 
-def _checked_name(field: Mapping[str, Any]) -> str:
+def checked_name(field: Mapping[str, Any]) -> str:
     """Avro's own rule for names. They become part of Spark SQL, and a registry may answer anything."""
     name = str(field["name"])
     if re.fullmatch(r"[^\W\d]\w*", name):
