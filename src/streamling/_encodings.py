@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 # Repetitions are bounded: a peer decides what is in a text, and unbounded ones would take the square of its length.
 _ESCAPE = re.compile(
-    r"\\{1,16}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([abfnrtv0]))"
+    r"\\{1,16}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|([abfnrtv0]))"
     r"|(\\{1,16})"
     r"|%(?:25){0,4}([0-9a-fA-F]{2})"
     r"|&(?:amp;){0,4}(?:\#([0-9]{1,8});|\#[xX]([0-9a-fA-F]{1,8});|([A-Za-z][A-Za-z0-9]{1,30};))"
 )
-_HEX_GROUPS, _LETTER, _BACKSLASHES, _DECIMAL, _NAME = (1, 2, 3, 6, 8), 4, 5, 7, 9
+_OCTAL, _LETTER, _BACKSLASHES, _DECIMAL, _NAME = 4, 5, 6, 8, 10
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
 _AMPERSAND = "&amp;"
 #: escapes inside escapes inside escapes
@@ -91,7 +91,7 @@ def _meaning(match: re.Match[str]) -> str | None:
     if kind == _NAME:
         meant = html.unescape(f"&{found}")
         return None if meant.startswith("&") and len(meant) > 1 else meant
-    code = int(found, 16 if kind in _HEX_GROUPS else 10)
+    code = int(found, {_OCTAL: 8, _DECIMAL: 10}.get(kind, 16))
     return chr(code) if code < 0x110000 else None
 
 
@@ -103,7 +103,14 @@ def spellings(text: str) -> Iterator[str]:
     if len(units := text.encode("utf-16-le", "surrogatepass")) > 2 * len(text):  # \ud83d\ude00
         yield "".join(chr(int.from_bytes(units[at : at + 2], "little")) for at in range(0, len(units), 2))
     yield from _base64_pieces(raw)
-    yield from (raw.hex(), raw.hex().upper())
+    yield from in_hex(text)
+
+
+def in_hex(text: str) -> tuple[str, str]:
+    """``text`` in hexadecimal digits, small and capital. Postgres writes them behind one ``\\x``, which the canonical form
+    takes for the escape of a single character."""
+    digits = text.encode("utf-8", "surrogatepass").hex()
+    return digits, digits.upper()
 
 
 def _base64_pieces(raw: bytes) -> Iterator[str]:

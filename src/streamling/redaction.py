@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 
-from streamling._encodings import canonical, spellings
+from streamling._encodings import canonical, in_hex, spellings
 
 MASK = "**********"
 
@@ -63,6 +63,7 @@ class Redactor:
     def __init__(self) -> None:
         #: what to look for in a text as it is, and in its canonical form
         self._plain: tuple[str, ...] = ()
+        self._hex: tuple[str, ...] = ()
         self._spelled: tuple[str, ...] = ()
         self._lock = threading.Lock()
 
@@ -70,17 +71,19 @@ class Redactor:
         """Cover ``secrets`` from now on."""
         with self._lock:
             new = {part for secret in secrets for part in _parts(secret)}.difference(self._plain)
+            self._hex += tuple(sorted(digits for secret in new for digits in in_hex(secret)))
             spelled = {canonical(spelling).text for secret in new for spelling in spellings(secret)}
             self._plain += tuple(sorted(new))
             self._spelled += tuple(sorted(text for text in spelled if len(text) >= SHORTEST))
 
     def redact(self, text: str) -> str:
         """``text`` without credentials."""
-        spans = [span for secret in self._plain if secret in text for span in _found(secret, text)]
+        there = (secret for secret in (*self._plain, *self._hex) if secret in text)
+        spans = [span for secret in there for span in _found(secret, text)]
         if self._spelled:
             form = canonical(text)
-            there = (spelled for spelled in self._spelled if spelled in form.text)
-            spans += [form.span(*span) for spelled in there for span in _found(spelled, form.text)]
+            spelled = (spelling for spelling in self._spelled if spelling in form.text)
+            spans += [form.span(*span) for spelling in spelled for span in _found(spelling, form.text)]
         text = _covered(text, spans) if spans else text
         for pattern, kept in _FORMS:
             text = pattern.sub(kept, text)

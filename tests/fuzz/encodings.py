@@ -31,6 +31,10 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "in XML": escape,
     "in an attribute of XML": lambda text: quoteattr(text)[1:-1],
     "in HTML": html.escape,
+    "in octal": lambda text: "".join(
+        chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\{byte:03o}" for byte in text.encode()
+    ),
+    "in hex, as Postgres writes bytes": lambda text: f"\\x{text.encode().hex()}",
     "in hex": lambda text: text.encode().hex(),
     "read as Latin-1": lambda text: text.encode().decode("latin-1"),
 }
