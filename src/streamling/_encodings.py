@@ -107,8 +107,8 @@ def spellings(text: str) -> Iterator[str]:
 
 
 def in_hex(text: str) -> tuple[str, str]:
-    """``text`` in hexadecimal digits, small and capital. Postgres writes them behind one ``\\x``, which the canonical form
-    takes for the escape of a single character."""
+    """``text`` in hexadecimal digits, small and capital. Postgres writes them behind one ``\\x``, which the canonical
+    form takes for the escape of a single character."""
     digits = text.encode("utf-8", "surrogatepass").hex()
     return digits, digits.upper()
 
