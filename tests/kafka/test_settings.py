@@ -8,6 +8,7 @@ from pydantic import SecretStr
 from streamling.config.sections import Kafka
 from streamling.errors import StreamlingError
 from streamling.kafka.settings import client_settings, spark_options
+from streamling.redaction import redact
 
 
 def _settings(**config: object) -> dict[str, str]:
@@ -53,6 +54,16 @@ def test_certificates_travel_as_text(tmp_path: Path) -> None:
     assert settings["ssl.truststore.certificates"] == "the authority"
     assert settings["ssl.keystore.key"] == key
     assert settings["ssl.keystore.certificate.chain"] == certificate
+
+
+def test_a_private_key_is_masked_in_all_output(tmp_path: Path) -> None:
+    file = tmp_path / "client.pem"
+    lines = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqh", "kiG9w0BAQEFAASCx7", "-----END PRIVATE KEY-----"]
+    file.write_text("\n".join([*lines, "-----BEGIN CERTIFICATE-----", "c", "-----END CERTIFICATE-----"]))
+    settings = _settings(security_protocol="ssl", ssl_certificate_location=file, ssl_key_location=file)
+    shown = redact(f"invalid {settings}")
+    assert [line for line in lines[1:3] if line in shown] == []
+    assert "-----BEGIN CERTIFICATE-----" in shown
 
 
 def test_a_key_without_a_certificate_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from streamling.config.sections import Kafka
 from streamling.errors import StreamlingError
+from streamling.redaction import add_secrets
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -77,10 +78,11 @@ def _ssl(config: Kafka, section: str) -> dict[str, str]:
         )
     if certificate is not None and key is not None:
         chain = _read(certificate, f"{section}.ssl_certificate_location")
-        private = _read(key, f"{section}.ssl_key_location")
+        private = _parts(_read(key, f"{section}.ssl_key_location"), "PRIVATE KEY")
+        add_secrets(_material(private))
         settings["ssl.keystore.type"] = "PEM"
         settings["ssl.keystore.certificate.chain"] = _parts(chain, "CERTIFICATE")
-        settings["ssl.keystore.key"] = _parts(private, "PRIVATE KEY")
+        settings["ssl.keystore.key"] = private
     return settings
 
 
@@ -95,6 +97,11 @@ def _parts(pem: str, kind: str) -> str:
     """Those parts of a PEM text whose label ends in ``kind``: one file may hold key and certificates."""
     found = re.finditer(r"-----BEGIN ([A-Z ]+)-----.*?-----END \1-----", pem, re.DOTALL)
     return "\n".join(part[0] for part in found if part[1].endswith(kind))
+
+
+def _material(pem: str) -> list[str]:
+    """The lines of a PEM text that nobody may see; what stands around them is the same in all of them."""
+    return [line for line in pem.splitlines() if not line.startswith("-----")]
 
 
 def _quoted(text: str) -> str:
