@@ -122,6 +122,17 @@ def test_a_file_may_say_what_it_is_called(remembered):
     assert remembered.call("state", "show", "moved.yaml").err.startswith("1 entry of another (")
 
 
+def test_the_name_of_a_file_may_come_from_the_environment(remembered, monkeypatch):
+    remembered.write("moved.yaml", "name: ${NAME}\n" + (remembered.folder / "pipeline.yaml").read_text())
+    monkeypatch.setenv("NAME", "another")
+    assert remembered.call("state", "show", "moved.yaml").err.startswith("1 entry of another (")
+    monkeypatch.delenv("NAME")
+    assert (
+        "moved.yaml:1:7: the environment variable 'NAME' is not set"
+        in remembered.call("state", "show", "moved.yaml").err
+    )
+
+
 def test_the_configuration_may_say_what_a_pipeline_is_called(remembered, monkeypatch):
     monkeypatch.setenv("STREAMLING__APPLICATION_ID", "another")
     assert remembered.call("state", "show", "pipeline.yaml").err.startswith("1 entry of another (")

@@ -28,7 +28,6 @@ from streamling.streams import write_data
 
 if TYPE_CHECKING:
     from streamling.app import App
-    from streamling.config import AppConfig
     from streamling.state import StateBackend
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -232,7 +231,7 @@ def _located(pipeline_file: str | None, config_name: str | None) -> tuple[App, _
 
     configure_logging("text", "warn")
     app = App.load(config_name)
-    file = _read_file(pipeline_file, app.config)
+    file = _read_file(pipeline_file, app)
     return app.named_after(Pipeline((), file.path, file.name)), file
 
 
@@ -275,15 +274,17 @@ class _File:
     names: frozenset[str] | None = None
 
 
-def _read_file(pipeline_file: str | None, config: AppConfig) -> _File:
+def _read_file(pipeline_file: str | None, app: App) -> _File:
     """The file, without importing the plugins that check or rewrite it. One that was not asked for may be missing."""
     from streamling.errors import InvalidPipeline, Problem
     from streamling.pipeline.model import NodeKind
+    from streamling.pipeline.variables import Variables, expand_name
     from streamling.pipeline.yaml import load_yaml
 
+    config = app.config
     path = pipeline_file or str(config.pipeline_definition_location)
     try:
-        document = load_yaml(Path(path).read_bytes(), path)
+        document = expand_name(load_yaml(Path(path).read_bytes(), path), Variables(app.env, config.secrets))
     except OSError as error:
         if pipeline_file is None:
             return _File(path)
