@@ -57,6 +57,16 @@ def test_an_empty_state_is_told(project):
     assert "nothing is remembered of pipeline" in project.call("state", "show").err
 
 
+@pytest.mark.parametrize("command", [("show",), ("export",), ("reset", "--yes")])
+def test_without_a_pipeline_file_one_must_be_named(remembered, command):
+    (remembered.folder / "pipeline.yaml").rename(remembered.folder / "orders.yaml")
+    with SqliteState("pipeline", remembered.folder / "state.db") as state:
+        state.clear()
+    result = remembered.call("state", *command)
+    assert result.code == 2
+    assert "pipeline.yaml; name the file whose state you mean" in result.err
+
+
 def test_there_is_nothing_to_see_in_memory(project, monkeypatch):
     monkeypatch.setenv("STREAMLING__STATE_BACKEND__BACKEND_TYPE", "InMemory")
     result = project.call("state", "show")

@@ -240,13 +240,22 @@ def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) 
     names = None if pipeline_file is None else file.names
     found = _find(app, file.names)
     if found is None:
+        _check_whose(app, file, pipeline_file)
         yield Remembered(app, None, node, ())
         return
     with found as backend:
         entries = tuple(_entries(backend.items(), names))
+        if not entries:
+            _check_whose(app, file, pipeline_file)
         if node is not None:
             entries = _of_node(node, entries, names)
         yield Remembered(app, backend, node, entries)
+
+
+def _check_whose(app: App, file: _File, pipeline_file: str | None) -> None:
+    """ "Nothing is remembered" of a pipeline that nobody named and that does not exist would mislead."""
+    if pipeline_file is None and app.is_named_after_file and not Path(file.path).exists():
+        raise click.UsageError(f"there is no pipeline file {file.path}; name the file whose state you mean")
 
 
 def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
