@@ -219,14 +219,32 @@ def test_ctrl_c_while_starting_exits_130(folder: Project) -> None:
     assert "SIGINT while starting: nothing was read" in run.said
 
 
+#: for the drain of a pipeline: the first batch of a cold JVM may be under way
+ENOUGH = {"STREAMLING__SHUTDOWN_BUDGET_SECS": "20"}
+
+
 def test_sighup_drains_and_a_program_may_send_its_signal_twice(folder: Project) -> None:
     sink = SINK.format("type: blackhole, from: orders")
-    enough = {"STREAMLING__SHUTDOWN_BUDGET_SECS": "20"}  # the first batch of a cold JVM may be under way
     for signals in ([signal.SIGHUP], [signal.SIGTERM, signal.SIGTERM]):
-        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **enough) as run:
+        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **ENOUGH) as run:
             run.wait_for(lambda: "is running" in run.said)
             assert run.end(*signals) == 0, run.said
         assert f"finished: {signals[0].name}" in run.said
+
+
+def test_nohup_keeps_a_pipeline_running_without_its_terminal(folder: Project) -> None:
+    sink = SINK.format("type: blackhole, from: orders")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits it, as that of nohup
+    try:
+        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **ENOUGH) as run:
+            run.wait_for(lambda: "is running" in run.said)
+            run.process.send_signal(signal.SIGHUP)
+            time.sleep(1)
+            assert run.process.poll() is None, run.said
+            assert run.end() == 0, run.said
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert "finished: SIGTERM" in run.said
 
 
 def test_a_second_ctrl_c_exits_immediately(folder: Project, silent_server: tuple[str, list[socket.socket]]) -> None:

@@ -111,7 +111,9 @@ def shutdown_by_signals(budget: float) -> Iterator[Shutdown]:
     os.set_blocking(writing, False)
     watcher = threading.Thread(target=_read, args=(reading, shutdown), name="signals", daemon=True)
     watcher.start()
-    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    # `nohup` starts a process with SIGHUP ignored: it goes on when its terminal is closed
+    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS if number not in ignored}
     wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield shutdown
