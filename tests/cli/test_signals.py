@@ -219,6 +219,13 @@ def test_ctrl_c_while_starting_exits_130(folder: Project) -> None:
     assert "SIGINT while starting: nothing was read" in run.said
 
 
+def test_ctrl_c_while_modules_are_imported_exits_130_without_a_trace(folder: Project) -> None:
+    # a module that the command imports first, and that waits until the signal is there
+    folder.write("slow/click.py", "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
+    result = folder.command("run", "pipeline.yaml", PYTHONPATH=str(folder.folder / "slow"))
+    assert (result.code, result.out, result.err) == (130, "", "")
+
+
 #: for the drain of a pipeline: the first batch of a cold JVM may be under way
 ENOUGH = {"STREAMLING__SHUTDOWN_BUDGET_SECS": "20"}
 
