@@ -107,7 +107,8 @@ def _not_configured(secret: str, missing: list[str]) -> StreamlingError:
     """``missing``: its `header`, its `value`, or both."""
     settings = [f"http_secret_{part}.{secret_key(secret)}" for part in missing]
     variables = [f"STREAMLING__{setting.upper().replace('.', '__')}" for setting in settings]
+    verb = "is" if len(missing) == 1 else "are"
     return StreamlingError.user(
-        f"the {' and the '.join(missing)} of the secret '{secret}' {'is' if len(missing) == 1 else 'are'} not configured",
+        f"the {' and the '.join(missing)} of the secret '{secret}' {verb} not configured",
         remedy=f"set {' and '.join(settings)} (environment: {' and '.join(variables)})",
     ).about("secret_name")

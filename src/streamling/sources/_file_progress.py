@@ -83,7 +83,8 @@ def _coalesced(ranges: list[tuple[str, str]], listing: list[str]) -> list[tuple[
 
 def _common_folder(listing: list[str]) -> str:
     """The innermost folder of all paths of a sorted listing, with a slash at its end."""
-    common = os.path.commonprefix([listing[0], listing[-1]]) if listing else ""
+    # not commonpath: it would change keys of object stores such as a//b
+    common = os.path.commonprefix([listing[0], listing[-1]]) if listing else ""  # noqa: RUF071
     return common[: common.rfind("/") + 1]
 
 
