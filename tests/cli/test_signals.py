@@ -7,6 +7,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -237,6 +238,30 @@ def test_sighup_drains_and_a_program_may_send_its_signal_twice(folder: Project) 
             run.wait_for(lambda: "is running" in run.said)
             assert run.end(*signals) == 0, run.said
         assert f"finished: {signals[0].name}" in run.said
+
+
+AFTER_THE_DRAIN = """
+import os, signal, threading
+from streamling.cli.signals import shutdown_by_signals
+
+class Pipeline:
+    stopped = threading.Event()
+
+    def stop(self, reason):
+        self.stopped.set()
+
+with shutdown_by_signals(20) as shutdown:
+    shutdown.drain(Pipeline())
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert Pipeline.stopped.wait(20)
+os.kill(os.getpid(), signal.SIGTERM)
+print("finished")
+"""
+
+
+def test_the_second_of_two_signals_may_come_after_the_drain() -> None:
+    done = subprocess.run([sys.executable, "-c", AFTER_THE_DRAIN], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "finished\n"), done.stderr
 
 
 def test_nohup_keeps_a_pipeline_running_without_its_terminal(folder: Project) -> None:
