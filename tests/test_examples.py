@@ -48,6 +48,13 @@ def test_an_example_has_a_page_whose_commands_name_files_seen_from_the_root(fold
                 assert (ROOT / path).exists(), f"{path} of: {' '.join(command)}"
 
 
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
+def test_commands_about_the_state_name_the_pipeline_file(folder: Path) -> None:
+    """Without a file it would be the state of ./pipeline.yaml, and there is none in the root of the repository."""
+    for command in re.findall(r"`streamling state ([^`]+)`", (folder / "README.md").read_text()):
+        assert any((ROOT / word).is_file() for word in command.split()), command
+
+
 @pytest.mark.parametrize(
     "file", sorted((ROOT / "examples").glob("**/*.yaml")), ids=lambda path: "/".join(path.parts[-2:])
 )

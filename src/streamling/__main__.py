@@ -1,11 +1,22 @@
+"""The entry point: `streamling` and `python -m streamling`."""
+
 import os
 import sys
 
-# `python -m` puts the working directory first on the path: a file random.py there would run as soon as anything imports
-# `random`. This package has already been found, and its own modules do not need the path.
-if not sys.flags.safe_path and sys.path[:1] == [os.getcwd()]:
-    del sys.path[0]
 
-from streamling.cli import main
+def main() -> int:
+    # the imports take a part of a second, and Ctrl-C is pressed then, too
+    try:
+        from streamling.cli import main as command
 
-raise SystemExit(main())
+        return command()
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    # `python -m` puts the working directory first on the path: a file random.py there would run as soon as anything
+    # imports `random`. This package has already been found, and its own modules do not need the path.
+    if not sys.flags.safe_path and sys.path[:1] == [os.getcwd()]:
+        del sys.path[0]
+    raise SystemExit(main())

@@ -78,7 +78,10 @@ def test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_wh
     assert (result.code, result.out) == (0, "")
     lines = [json.loads(line) for line in result.err.splitlines()]
     assert {line["level"] for line in lines} == {"INFO"}
-    assert any("nothing new; an earlier run has read everything" in line["message"] for line in lines)
+    assert (
+        "file source 'orders': nothing new to read, earlier runs have read everything that is there (files: 1). "
+        f"To read it again: streamling state reset {project.folder}/pipeline.yaml --node orders"
+    ) in [line["message"] for line in lines]
 
 
 def test_a_state_that_was_written_under_the_former_default_is_taken_over(finished):

@@ -7,6 +7,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -219,14 +220,63 @@ def test_ctrl_c_while_starting_exits_130(folder: Project) -> None:
     assert "SIGINT while starting: nothing was read" in run.said
 
 
+def test_ctrl_c_while_modules_are_imported_exits_130_without_a_trace(folder: Project) -> None:
+    # a module that the command imports first, and that waits until the signal is there
+    folder.write("slow/click.py", "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
+    result = folder.command("run", "pipeline.yaml", PYTHONPATH=str(folder.folder / "slow"))
+    assert (result.code, result.out, result.err) == (130, "", "")
+
+
+#: for the drain of a pipeline: the first batch of a cold JVM may be under way
+ENOUGH = {"STREAMLING__SHUTDOWN_BUDGET_SECS": "20"}
+
+
 def test_sighup_drains_and_a_program_may_send_its_signal_twice(folder: Project) -> None:
     sink = SINK.format("type: blackhole, from: orders")
-    enough = {"STREAMLING__SHUTDOWN_BUDGET_SECS": "20"}  # the first batch of a cold JVM may be under way
     for signals in ([signal.SIGHUP], [signal.SIGTERM, signal.SIGTERM]):
-        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **enough) as run:
+        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **ENOUGH) as run:
             run.wait_for(lambda: "is running" in run.said)
             assert run.end(*signals) == 0, run.said
         assert f"finished: {signals[0].name}" in run.said
+
+
+AFTER_THE_DRAIN = """
+import os, signal, threading
+from streamling.cli.signals import shutdown_by_signals
+
+class Pipeline:
+    stopped = threading.Event()
+
+    def stop(self, reason):
+        self.stopped.set()
+
+with shutdown_by_signals(20) as shutdown:
+    shutdown.drain(Pipeline())
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert Pipeline.stopped.wait(20)
+os.kill(os.getpid(), signal.SIGTERM)
+print("finished")
+"""
+
+
+def test_the_second_of_two_signals_may_come_after_the_drain() -> None:
+    done = subprocess.run([sys.executable, "-c", AFTER_THE_DRAIN], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "finished\n"), done.stderr
+
+
+def test_nohup_keeps_a_pipeline_running_without_its_terminal(folder: Project) -> None:
+    sink = SINK.format("type: blackhole, from: orders")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits it, as that of nohup
+    try:
+        with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **ENOUGH) as run:
+            run.wait_for(lambda: "is running" in run.said)
+            run.process.send_signal(signal.SIGHUP)
+            time.sleep(1)
+            assert run.process.poll() is None, run.said
+            assert run.end() == 0, run.said
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert "finished: SIGTERM" in run.said
 
 
 def test_a_second_ctrl_c_exits_immediately(folder: Project, silent_server: tuple[str, list[socket.socket]]) -> None:

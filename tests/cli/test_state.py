@@ -57,6 +57,16 @@ def test_an_empty_state_is_told(project):
     assert "nothing is remembered of pipeline" in project.call("state", "show").err
 
 
+@pytest.mark.parametrize("command", [("show",), ("export",), ("reset", "--yes")])
+def test_without_a_pipeline_file_one_must_be_named(remembered, command):
+    (remembered.folder / "pipeline.yaml").rename(remembered.folder / "orders.yaml")
+    with SqliteState("pipeline", remembered.folder / "state.db") as state:
+        state.clear()
+    result = remembered.call("state", *command)
+    assert result.code == 2
+    assert "pipeline.yaml; name the file whose state you mean" in result.err
+
+
 def test_there_is_nothing_to_see_in_memory(project, monkeypatch):
     monkeypatch.setenv("STREAMLING__STATE_BACKEND__BACKEND_TYPE", "InMemory")
     result = project.call("state", "show")
@@ -120,6 +130,17 @@ def test_each_file_has_a_state_of_its_own(remembered):
 def test_a_file_may_say_what_it_is_called(remembered):
     remembered.write("moved.yaml", "name: another\n" + (remembered.folder / "pipeline.yaml").read_text())
     assert remembered.call("state", "show", "moved.yaml").err.startswith("1 entry of another (")
+
+
+def test_the_name_of_a_file_may_come_from_the_environment(remembered, monkeypatch):
+    remembered.write("moved.yaml", "name: ${NAME}\n" + (remembered.folder / "pipeline.yaml").read_text())
+    monkeypatch.setenv("NAME", "another")
+    assert remembered.call("state", "show", "moved.yaml").err.startswith("1 entry of another (")
+    monkeypatch.delenv("NAME")
+    assert (
+        "moved.yaml:1:7: the environment variable 'NAME' is not set"
+        in remembered.call("state", "show", "moved.yaml").err
+    )
 
 
 def test_the_configuration_may_say_what_a_pipeline_is_called(remembered, monkeypatch):

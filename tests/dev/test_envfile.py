@@ -29,6 +29,17 @@ def test_a_bad_line_is_named_but_not_shown(tmp_path: Path, line: str) -> None:
     assert "secret" not in str(error.value)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidPipeline, match=r"nowhere\.env"):
-        read_env_file(tmp_path / "nowhere.env")
+@pytest.mark.parametrize(
+    ("content", "reason"), [(None, "No such file or directory"), (b"A=\xff\n", "it is not UTF-8 text")]
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    path = tmp_path / "some.env"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidPipeline) as raised:
+        read_env_file(path)
+    (problem,) = raised.value.problems
+    assert problem.message == f"the file of variables cannot be read: {reason}"
+    assert (problem.file, problem.remedy) == (str(path), "check --env-file")

@@ -79,6 +79,7 @@ def check(file: BadFile, problems: list[Problem]) -> None:
     first = f"{problems[0].line}:{problems[0].column}"
     assert file.said("at") in ([first], [] if file.needs_spark else [first]), output
     assert "pydantic" not in output
+    assert "<Token" not in output
     assert "Traceback" not in output
 
 

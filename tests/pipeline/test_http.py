@@ -47,17 +47,32 @@ def test_without_secret_name_there_is_none() -> None:
     assert resolve(webhook(), CONFIGURED) is None
 
 
-def test_missing_header_name_says_which_variable_to_set() -> None:
-    with pytest.raises(StreamlingError, match="the header name of the secret 'other'") as raised:
-        resolve(webhook(secret_name="other"), CONFIGURED)
-    assert raised.value.remedy == "set the environment variable STREAMLING__HTTP_SECRET_HEADER__OTHER"
+@pytest.mark.parametrize(
+    ("config", "message", "remedy"),
+    [
+        (
+            Secrets(),
+            "the header and the value of the secret 'x-y' are not configured",
+            "set http_secret_header.x_y and http_secret_value.x_y "
+            "(environment: STREAMLING__HTTP_SECRET_HEADER__X_Y and STREAMLING__HTTP_SECRET_VALUE__X_Y)",
+        ),
+        (
+            Secrets({"x_y": "X-Api-Key"}),
+            "the value of the secret 'x-y' is not configured",
+            "set http_secret_value.x_y (environment: STREAMLING__HTTP_SECRET_VALUE__X_Y)",
+        ),
+        (
+            Secrets({}, {"x_y": SecretStr("hunter2")}),
+            "the header of the secret 'x-y' is not configured",
+            "set http_secret_header.x_y (environment: STREAMLING__HTTP_SECRET_HEADER__X_Y)",
+        ),
+    ],
+)
+def test_all_that_is_missing_of_a_secret_is_named_with_its_settings(config: Secrets, message: str, remedy: str) -> None:
+    with pytest.raises(StreamlingError, match=message) as raised:
+        resolve(webhook(secret_name="x-y"), config)
+    assert raised.value.remedy == remedy
     assert not raised.value.internal
-
-
-def test_missing_value_says_which_variable_to_set() -> None:
-    with pytest.raises(StreamlingError, match="the value of the secret 'x-y'") as raised:
-        resolve(webhook(secret_name="x-y"), Secrets({"x_y": "X-Api-Key"}))
-    assert raised.value.remedy == "set the environment variable STREAMLING__HTTP_SECRET_VALUE__X_Y"
 
 
 def test_header_given_twice_is_refused_whatever_its_case() -> None:

@@ -101,6 +101,12 @@ def test_the_upstream_may_be_a_variable() -> None:
     assert parse(text)["out"].upstreams == ("s",)
 
 
+def test_the_name_of_the_pipeline_may_hold_variables() -> None:
+    assert parse("name: shop-${TOPIC}-${MISSING:-dev}\n" + filled()).name == "shop-orders-dev"
+    found = problem("name: shop-${MISSING}\n" + filled())
+    assert (found.message, found.line, found.column) == ("the environment variable 'MISSING' is not set", 1, 7)
+
+
 def test_the_type_is_not_a_variable() -> None:
     text = "sources:\n  s: {type: kafka, topic: t, primary_key: id}\nsinks:\n  out: {type: '${KIND}', from: s}\n"
     assert "there is no sink type '${KIND}'" in problem(text).message

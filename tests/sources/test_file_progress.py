@@ -39,6 +39,16 @@ def test_a_path_inside_a_completed_range_is_never_read() -> None:
     assert paths(Ranges(REF, stored).pending([file("/d/a"), file("/d/b"), file("/d/d")])) == ["/d/d"]
 
 
+def test_ranges_of_another_folder_are_not_joined_with_those_of_this_one() -> None:
+    stored = {PROGRESS: {"completed": [{"first": "old/a", "last": "old/b"}]}}
+    ranges = Ranges(REF, stored)
+    listing = [file("/new/m"), file("/new/n")]
+    position = ranges.add(ranges.pending(listing))
+    completed = [{"first": "new/m", "last": "new/n"}, {"first": "old/a", "last": "old/b"}]
+    assert position == {PROGRESS: {"completed": completed}}
+    assert paths(Ranges(REF, position).pending([*listing, file("/new/o")])) == ["/new/o"]
+
+
 def test_the_ledger_finds_new_older_changed_and_grown_files() -> None:
     ledger = Ledger(REF, {})
     ledger.add([file("/a", 100), file("/b", 100)])

@@ -118,7 +118,7 @@ def test_a_secret_that_is_not_configured_names_the_variable_to_set():
     with endpoint(echo) as server:
         error = bench(server, secret_name="My key").failure(batches(1))
     assert "'under_test'" in str(error)
-    assert "set the environment variable STREAMLING__HTTP_SECRET_HEADER__MY_KEY" in str(error)
+    assert "(environment: STREAMLING__HTTP_SECRET_HEADER__MY_KEY" in str(error)
     assert not server.requests
 
 

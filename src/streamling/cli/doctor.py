@@ -97,7 +97,7 @@ def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[
             f"{one.node}: {one.kind}", "ok", f"{one.target}, {one.latency}" + (f", {one.remark}" if one.remark else "")
         )
         if one.ok
-        else Check(f"{one.node}: {one.kind}", "bad", str(one.error), one.remedy)
+        else Check(f"{one.node}: {one.kind}", "bad", f"{one.error}, {one.latency}", one.remedy)
         for one in tried
     ]
 

@@ -55,7 +55,8 @@ Exit codes:
   0   finished or drained
   1   failed while running
   2   wrong usage
-  78  bad pipeline or configuration"""
+  78  bad pipeline or configuration
+  130 interrupted (Ctrl-C) before anything ran"""
 
 
 class Commands(click.Group):

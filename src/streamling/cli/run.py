@@ -98,6 +98,7 @@ def run(
       1   failed while running; with --validate: not valid
       2   wrong usage
       78  bad pipeline or configuration
+      130 interrupted (Ctrl-C) before anything ran
     """
     from streamling.engine.timings import Timings
 

@@ -67,6 +67,10 @@ class Shutdown:
         threading.Thread(target=self._watch, args=(name, run), name="shutdown", daemon=True).start()
         run.stop(name)
 
+    def may_be_repeated(self, number: int) -> bool:
+        """Whether it is the signal that asked the process to end, which a program may send twice."""
+        return self._requested is not None and number == self._requested[1] != signal.SIGINT
+
     def _is_repeated(self, number: int, now: float) -> bool:
         """Whether it is the signal of a moment ago, sent twice by a program."""
         if self._requested is None or number == signal.SIGINT:
@@ -111,14 +115,17 @@ def shutdown_by_signals(budget: float) -> Iterator[Shutdown]:
     os.set_blocking(writing, False)
     watcher = threading.Thread(target=_read, args=(reading, shutdown), name="signals", daemon=True)
     watcher.start()
-    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    # `nohup` starts a process with SIGHUP ignored: it goes on when its terminal is closed
+    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS if number not in ignored}
     wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield shutdown
     finally:
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # the second of two SIGTERMs must not kill a process that the first one has drained within a moment
+            signal.signal(number, signal.SIG_IGN if shutdown.may_be_repeated(number) else handler)
         os.close(writing)  # ends the watcher
         watcher.join()
         os.close(reading)

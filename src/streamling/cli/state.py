@@ -28,7 +28,6 @@ from streamling.streams import write_data
 
 if TYPE_CHECKING:
     from streamling.app import App
-    from streamling.config import AppConfig
     from streamling.state import StateBackend
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -232,7 +231,7 @@ def _located(pipeline_file: str | None, config_name: str | None) -> tuple[App, _
 
     configure_logging("text", "warn")
     app = App.load(config_name)
-    file = _read_file(pipeline_file, app.config)
+    file = _read_file(pipeline_file, app)
     return app.named_after(Pipeline((), file.path, file.name)), file
 
 
@@ -241,13 +240,22 @@ def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) 
     names = None if pipeline_file is None else file.names
     found = _find(app, file.names)
     if found is None:
+        _check_whose(app, file, pipeline_file)
         yield Remembered(app, None, node, ())
         return
     with found as backend:
         entries = tuple(_entries(backend.items(), names))
+        if not entries:
+            _check_whose(app, file, pipeline_file)
         if node is not None:
             entries = _of_node(node, entries, names)
         yield Remembered(app, backend, node, entries)
+
+
+def _check_whose(app: App, file: _File, pipeline_file: str | None) -> None:
+    """ "Nothing is remembered" of a pipeline that nobody named and that does not exist would mislead."""
+    if pipeline_file is None and app.is_named_after_file and not Path(file.path).exists():
+        raise click.UsageError(f"there is no pipeline file {file.path}; name the file whose state you mean")
 
 
 def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
@@ -275,15 +283,17 @@ class _File:
     names: frozenset[str] | None = None
 
 
-def _read_file(pipeline_file: str | None, config: AppConfig) -> _File:
+def _read_file(pipeline_file: str | None, app: App) -> _File:
     """The file, without importing the plugins that check or rewrite it. One that was not asked for may be missing."""
     from streamling.errors import InvalidPipeline, Problem
     from streamling.pipeline.model import NodeKind
+    from streamling.pipeline.variables import Variables, expand_name
     from streamling.pipeline.yaml import load_yaml
 
+    config = app.config
     path = pipeline_file or str(config.pipeline_definition_location)
     try:
-        document = load_yaml(Path(path).read_bytes(), path)
+        document = expand_name(load_yaml(Path(path).read_bytes(), path), Variables(app.env, config.secrets))
     except OSError as error:
         if pipeline_file is None:
             return _File(path)

@@ -25,7 +25,9 @@ def read_env_file(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidPipeline([Problem(f"the file of variables cannot be read: {error}", str(path))]) from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        message = f"the file of variables cannot be read: {reason}"
+        raise InvalidPipeline([Problem(message, str(path), remedy="check --env-file")]) from None
     variables = {}
     for number, line in enumerate(lines, 1):
         text = line.strip().removeprefix("export ").strip()
@@ -38,6 +40,7 @@ def read_env_file(path: Path) -> dict[str, str]:
             words = [""] * 2
         if not equals or not _NAME.fullmatch(name) or len(words) > 1:
             # the value may be a secret: not shown
-            raise InvalidPipeline([Problem("a line is not NAME=value", str(path), number, 1, "quote the value")])
+            remedy = "write one NAME=value per line, and quote values with spaces or quotes in them"
+            raise InvalidPipeline([Problem("a line is not NAME=value", str(path), number, 1, remedy)])
         variables[name] = words[0] if words else ""
     return variables

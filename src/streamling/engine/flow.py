@@ -11,6 +11,7 @@ terminal epoch can run) → ``close``.
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -260,16 +261,22 @@ class PulledFlow(Flow):
             elif isinstance(step, End):
                 self._notice_caught_up(True)
                 if restored and self._position is restored:
-                    log.info(
-                        "%s: nothing new; an earlier run has read everything that is there. 'streamling state reset "
-                        "--node %s' makes it start over",
-                        self.node,
-                        self.node.name,
-                    )
+                    self._report_nothing_new()
                 self._on_end(self.name)
                 break
         while not self._closed.is_set():
             self._idle(None)
+
+    def _report_nothing_new(self) -> None:
+        progress = self._source.progress()
+        log.info(
+            "%s: nothing new to read, earlier runs have read everything that is there%s. To read it again: "
+            "streamling state reset %s --node %s",
+            self.node,
+            f" ({progress.unit}: {progress.total:,})" if progress is not None else "",
+            shlex.quote(self.node.place.file),
+            self.node.name,
+        )
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -79,15 +79,14 @@ def resolve_secret(options: HttpCall, config: HttpSecrets) -> tuple[str, SecretS
         return None
     key = secret_key(options.secret_name)
     header, value = config.http_secret_header.get(key), config.http_secret_value.get(key)
-    if header is None:
-        raise _not_configured(options.secret_name, "header name", "HEADER")
-    if value is None:
-        raise _not_configured(options.secret_name, "value", "VALUE")
+    if header is None or value is None:
+        missing = [part for part, found in (("header", header), ("value", value)) if found is None]
+        raise _not_configured(options.secret_name, missing)
     if header.lower() in (name.lower() for name in options.headers):
         raise StreamlingError.user(
             f"the header '{header}' comes from both 'secret_name' and 'headers'",
             remedy="keep one of the two",
-        )
+        ).about("secret_name")
     with _naming(f"the header name of the secret '{options.secret_name}'"):
         _check_header_name(header)
     with _naming(f"the value of the secret '{options.secret_name}'"):
@@ -101,12 +100,15 @@ def _naming(what: str) -> Iterator[None]:
     try:
         yield
     except BadValueError as error:
-        raise StreamlingError.user(f"{what} {error}", remedy=error.remedy) from None
+        raise StreamlingError.user(f"{what} {error}", remedy=error.remedy).about("secret_name") from None
 
 
-def _not_configured(secret: str, what: str, part: str) -> StreamlingError:
-    variable = f"STREAMLING__HTTP_SECRET_{part}__{secret_key(secret).upper()}"
+def _not_configured(secret: str, missing: list[str]) -> StreamlingError:
+    """``missing``: its `header`, its `value`, or both."""
+    settings = [f"http_secret_{part}.{secret_key(secret)}" for part in missing]
+    variables = [f"STREAMLING__{setting.upper().replace('.', '__')}" for setting in settings]
+    verb = "is" if len(missing) == 1 else "are"
     return StreamlingError.user(
-        f"the {what} of the secret '{secret}' is not configured",
-        remedy=f"set the environment variable {variable}",
-    )
+        f"the {' and the '.join(missing)} of the secret '{secret}' {verb} not configured",
+        remedy=f"set {' and '.join(settings)} (environment: {' and '.join(variables)})",
+    ).about("secret_name")

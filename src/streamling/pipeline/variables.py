@@ -53,7 +53,9 @@ class _Undefined(Exception):
 
 
 def expand_variables(document: Document, registry: Registry, variables: Variables) -> Document:
-    """``document`` with the variables in the fields of its nodes replaced; what has no value is in its problems."""
+    """``document`` with the variables in its name and in the fields of its nodes replaced; what has no value is in its
+    problems."""
+    document = expand_name(document, variables)
     if not isinstance(document.data, dict):
         return document
     expansion = _Expansion(document, variables)
@@ -64,6 +66,15 @@ def expand_variables(document: Document, registry: Registry, variables: Variable
             data[kind.section] = {
                 name: expansion.node(fields, kind, (kind.section, name), registry) for name, fields in nodes.items()
             }
+    return replace(document, data=data, problems=(*document.problems, *expansion.problems))
+
+
+def expand_name(document: Document, variables: Variables) -> Document:
+    """``document`` with the variables in its name replaced, which needs no node types."""
+    if not document.name:
+        return document
+    expansion = _Expansion(document, variables)
+    data = {**document.data, "name": expansion.value(document.name, str, ("name",))}
     return replace(document, data=data, problems=(*document.problems, *expansion.problems))
 
 

@@ -7,6 +7,7 @@ changes.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -63,14 +64,28 @@ class Ranges:
 
 
 def _coalesced(ranges: list[tuple[str, str]], listing: list[str]) -> list[tuple[str, str]]:
-    """Join ranges with no listed path between them."""
+    """Join ranges with no listed path between them. Those of another folder, from before `path` was changed, stay as
+    they are: between them and ours are paths that nobody has listed."""
+    folder = _common_folder(listing)
     joined: list[tuple[str, str]] = []
     for first, last in ranges:
-        if joined and _none_between(joined[-1][1], first, listing):
+        if (
+            joined
+            and joined[-1][1].startswith(folder)
+            and first.startswith(folder)
+            and _none_between(joined[-1][1], first, listing)
+        ):
             joined[-1] = joined[-1][0], max(joined[-1][1], last)
         else:
             joined.append((first, last))
     return joined
+
+
+def _common_folder(listing: list[str]) -> str:
+    """The innermost folder of all paths of a sorted listing, with a slash at its end."""
+    # not commonpath: it would change keys of object stores such as a//b
+    common = os.path.commonprefix([listing[0], listing[-1]]) if listing else ""  # noqa: RUF071
+    return common[: common.rfind("/") + 1]
 
 
 def _none_between(last: str, first: str, listing: list[str]) -> bool:

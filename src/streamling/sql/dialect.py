@@ -168,7 +168,11 @@ def _unreadable(sql: str, error: ParseError | TokenError) -> SqlProblem:
     word = (detail.get("highlight") or "").strip("\n")
     end = _offset(sql, detail["line"], detail["col"])
     span = Span(end - len(word), max(end, end - len(word) + 1))
-    description = str(detail["description"]).rstrip(".")
+    if sql.startswith("${", span.start):
+        message = "SQL is program text: variables such as ${NAME} are not replaced in it"
+        return problem_at(sql, span, message, "write the value itself")
+    # the parser shows a token as Python does
+    description = str(detail["description"]).partition(" but got <Token")[0].rstrip(".")
     if description.startswith("Required keyword"):
         return problem_at(sql, span, f"something is missing after '{word}'")
     if description.startswith("Invalid expression"):
