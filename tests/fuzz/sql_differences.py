@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import Formatter
 
 import yaml
 
@@ -23,6 +24,8 @@ class Rule:
     reason: str
     #: types of which another operand has to be
     beside: tuple[str, ...] = ()
+    #: types of which the result has to be
+    result: tuple[str, ...] = ()
     error: tuple[str, ...] = ("",)
     #: type of an operand → what takes its place in the expression that shows the rule to be the whole reason
     operands: Mapping[str, str] = field(default_factory=dict)
@@ -56,12 +59,19 @@ class Rule:
         kinds = {part.kind, *(arg.kind for arg in part.args)}
         if part.construct not in self.constructs or kinds.isdisjoint(self.types):
             return False
+        if (self.result and part.kind not in self.result) or len(part.args) < self._operands_of(part.construct):
+            return False
         return not self.beside or not kinds.isdisjoint(self.beside)
+
+    def _operands_of(self, construct: str) -> int:
+        """How many operands the form that stands for ``construct`` has."""
+        numbers = [int(name) for _, name, _, _ in Formatter().parse(self.instead.get(construct, "")) if name]
+        return max(numbers, default=-1) + 1
 
 
 def _rules() -> list[Rule]:
     written = yaml.safe_load(FILE.read_text())
-    lists = ("constructs", "types", "beside", "outcome", "error")
+    lists = ("constructs", "types", "beside", "result", "outcome", "error")
     return [Rule(**{key: tuple(value) if key in lists else value for key, value in rule.items()}) for rule in written]
 
 

@@ -49,7 +49,7 @@ class Outcome:
         """``equal``, ``both refuse``, ``only here``, or how it differs: ``refused``, ``stops``, ``differs``."""
         if self.wanted is None:
             return "both refuse" if self.refused or self.stopped else "only here"
-        if len(self.failing) == len(self.wanted):
+        if self.failing and len(self.failing) == len(self.wanted):
             return "both refuse" if self.refused or self.stopped else "only here"
         if self.refused or self.stopped:
             return "refused" if self.refused else "stops"

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,10 +51,18 @@ TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "zoned_ms": (pa.timestamp("ms", "UTC"), [OLD.replace(tzinfo=UTC), NEW.replace(tzinfo=UTC)]),
     "zoned_us": (pa.timestamp("us", "Europe/Berlin"), [NEW.replace(tzinfo=UTC), OLD.replace(tzinfo=UTC)]),
     "zoned_ns": (pa.timestamp("ns", "UTC"), [NEW.replace(tzinfo=UTC), NEW.replace(tzinfo=UTC)]),
+    "span_s": (pa.duration("s"), [timedelta(seconds=-1), timedelta(days=1)]),
+    "span_ms": (pa.duration("ms"), [timedelta(milliseconds=-1500), timedelta(days=1)]),
+    "span_us": (pa.duration("us"), [timedelta(microseconds=-1), timedelta(days=1)]),
+    "span_ns": (pa.duration("ns"), [timedelta(microseconds=-1), timedelta(days=1)]),
+    "uuid": (pa.uuid(), [UUID(int=1).bytes, UUID(int=2**128 - 1).bytes]),
+    "json": (pa.json_(), ['{"a": 1.50}', "[]"]),
     "d9": (pa.decimal128(9, 2), [Decimal("1234567.89"), Decimal("-0.01")]),
     "d38": (pa.decimal128(38, 10), [Decimal("1234567890123456789012345678.0123456789"), Decimal(0)]),
     "nothing": (pa.null(), [None, None]),
 }
+#: those that Arrow reads for Spark
+CONVERTED = ("f16", "time_s", "time_ms", "time_ns", "span_s", "span_ms", "span_ns", "uuid", "nothing")
 #: how a type is put into a column, and its values with it
 SHAPES: dict[str, tuple[Any, Any]] = {
     "plain": (lambda t: t, lambda v: v),
@@ -69,7 +78,9 @@ SHAPES: dict[str, tuple[Any, Any]] = {
 
 def column(kind: pa.DataType, values: list[Any], shape: str) -> pa.Array:
     make_type, make_value = SHAPES[shape]
-    return pa.array([make_value(values[0]), None, make_value(values[1])], make_type(kind))
+    stored = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind  # pyarrow builds no others in lists
+    made = pa.array([make_value(values[0]), None, make_value(values[1])], make_type(stored))
+    return made if stored == kind else made.cast(make_type(kind))
 
 
 def plain(value: Any) -> Any:
@@ -83,8 +94,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):  # pandas' timestamps are datetimes
         moment = value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
         return moment.astimezone(UTC) if moment.tzinfo else moment
-    if isinstance(value, timedelta):
-        return value.total_seconds()
+    if isinstance(value, timedelta):  # in Spark a number
+        return value // timedelta(microseconds=1)
+    if isinstance(value, UUID):
+        return value.bytes
     return value.item() if hasattr(value, "item") else value
 
 
@@ -106,7 +119,7 @@ def test_every_type_comes_out_as_pyarrow_reads_it(spark: Any, tmp_path: Path, sh
     path = tmp_path / "a.parquet"
     pq.write_table(table, path)
     assert read(spark, tmp_path) == stored(path)
-    simple = [name for name in TYPES if name not in ("f16", "time_s", "time_ms", "time_ns", "nothing")]
+    simple = [name for name in TYPES if name not in CONVERTED]
     pq.write_table(table.select(simple), path)
     assert read(spark, tmp_path) == stored(path)
 
@@ -119,9 +132,10 @@ TOGETHER = [
     ["i8", "i16", "i32", "i64"],
     ["u8", "u16", "u32"],
     ["f16", "f32", "f64"],
-    ["text", "large_text", "text_view", "dictionary"],
-    ["bytes", "large_bytes", "fixed"],
+    ["text", "large_text", "text_view", "dictionary", "json"],
+    ["bytes", "large_bytes", "fixed", "uuid"],
     ["date32", "date64"],
+    ["span_s", "span_ms", "span_us", "span_ns"],
 ]
 
 
@@ -172,7 +186,9 @@ def test_large_files_are_cut_with_the_same_values(spark: Any, tmp_path: Path, mo
     monkeypatch.setattr("streamling.sources._file_reader.PIECE_BYTES", 100)
     for name, int96 in (("a", False), ("b", True)):
         shaped = {
-            f"{name} {shape}": column(*TYPES[name], shape) for name in ("time_ms", "at_ns", "f16") for shape in SHAPES
+            f"{name} {shape}": column(*TYPES[name], shape)
+            for name in ("time_ms", "at_ns", "f16", "span_ns", "uuid", "json")
+            for shape in SHAPES
         }
         pq.write_table(
             pa.table({"id": [1, 2, 3], **shaped}), tmp_path / f"{name}.parquet",
@@ -215,3 +231,10 @@ def test_types_that_do_not_go_together_are_named(tmp_path: Path) -> None:
                 pq.write_table(pa.table({"c": column(*TYPES[name], shape)}), tmp_path / f"{number}.parquet")
             with pytest.raises(StreamlingError, match=r"column 'c' is .* in '.*1.parquet' and .* in another file"):
                 make_source(tmp_path, format="parquet").schema()
+
+
+def test_a_number_beside_a_duration_is_named(tmp_path: Path) -> None:
+    for number, name in enumerate(("i64", "span_us")):
+        pq.write_table(pa.table({"c": column(*TYPES[name], "plain")}), tmp_path / f"{number}.parquet")
+    with pytest.raises(StreamlingError, match=r"column 'c' is duration.* in '.*1.parquet' and .* in another file"):
+        make_source(tmp_path, format="parquet").schema()

@@ -14,6 +14,7 @@ import yaml
 from streamling.sql.compiler import compile_sql
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Column
+from streamling.sql.spark_types import SparkTypes
 
 pytestmark = pytest.mark.spark
 
@@ -65,12 +66,16 @@ def _assert_stops(spark: Any, frame: Any, type_: str, text: str) -> None:
         (["[x * 1e20]", "[s]"], [["1.235e22"], ["0123"]]),
         (["CASE WHEN n > 1 THEN s ELSE n END", "n"], ["0123", "123"]),
         (["NULL", "s"], [None, "0123"]),
+        (["[named_struct('b', s)][1]['b']", "n"], ["0123", "123"]),
+        (["n", "[named_struct('b', s)][1]['b']"], ["123", "0123"]),
+        (["elt(1, s)", "year(DATE '2024-01-01')"], ["0123", "2024"]),
     ],
 )
 def test_text_beside_numbers_stays_text_in_a_union(spark: Any, parts: list[str], rows: list[Any]) -> None:
     columns = [Column("s", pa.string()), Column("n", pa.int64()), Column("x", pa.float64())]
-    compiled = compile_sql(" UNION ALL ".join(f"SELECT {part} AS v FROM t" for part in parts), {"t": columns})
     frame = spark.createDataFrame([("0123", 123, 123.5)], "s string, n bigint, x double")
+    sql = " UNION ALL ".join(f"SELECT {part} AS v FROM t" for part in parts)
+    compiled = compile_sql(sql, {"t": columns}, analyse=SparkTypes(spark, {"t": frame}))
     assert [row.v for row in prepare(spark, compiled.plan).run({"t": frame}).collect()] == rows
     assert compiled.columns is not None
     assert compiled.columns[0].type in (pa.string(), pa.list_(pa.string()))

@@ -264,7 +264,16 @@ def test_a_timestamp_becomes_a_time_of_day(spark: Any, frame: Any) -> None:
 
 
 def test_minus_zero_keeps_its_sign(spark: Any, frame: Any) -> None:
-    expressions = ["ceil(x)", "ceil(x * 0)", "floor(x * 0)", "ceil(f)", "trunc(x)", "round(x / 2)"]
+    expressions = [
+        "ceil(x)",
+        "ceil(x * 0)",
+        "floor(x * 0)",
+        "ceil(f)",
+        "trunc(x)",
+        "round(x / 2)",
+        "(f * 0) / 2",
+        "CAST(x * 0 AS FLOAT)",
+    ]
     context = oracle.SessionContext()
     context.from_arrow(ROWS, "t")
     for expression, found in evaluated(spark, frame, expressions).items():

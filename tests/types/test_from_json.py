@@ -34,6 +34,8 @@ DECIMAL = pa.decimal128(38, 9)
         ("1", pa.float64(), 1.0),
         ('"2.5"', pa.float32(), 2.5),
         ("1.5", pa.float16(), 1.5),
+        ("65519", pa.float16(), 65504.0),
+        ("3.4e38", pa.float32(), 3.3999999521443642e38),
         ("true", pa.bool_(), True),
         ('"text"', pa.string(), "text"),
         ("1.10", pa.string(), "1.10"),
@@ -79,6 +81,11 @@ def test_values_that_fit(text, kind, value):
         ("0.0000000001", DECIMAL),
         ("1e30", DECIMAL),
         ("1e999", pa.float64()),
+        ("1e39", pa.float32()),
+        ('"-1e39"', pa.float32()),
+        ("65520", pa.float16()),
+        ("[1, 1e39]", pa.list_(pa.float32())),
+        ('{"a": 1e39}', pa.struct([("a", pa.float32())])),
         ('"NaN"', pa.float64()),
         ("1", pa.bool_()),
         ('"true"', pa.bool_()),
@@ -111,7 +118,10 @@ def test_a_long_value_is_cut_in_the_message():
     assert len(raised.value.shown) < 200
 
 
-@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "{", "", "[" * 100_000, "9" * 10_000])
+@pytest.mark.parametrize(
+    "text",
+    ["NaN", "[Infinity]", "{", "", "[" * 100_000, "9" * 10_000, '{"a": 1, "a": 1}', '[{"b": {"a": 1, "\\u0061": 2}}]'],
+)
 def test_what_is_no_json_is_a_value_error(text):
     with pytest.raises(ValueError):
         parse_json(text)

@@ -14,9 +14,11 @@ from streamling.errors import StreamlingError
 from streamling.sources._file_sample import Sample
 from streamling.types.names import readable
 from streamling.types.spark import carrier
-from streamling.types.wide import ARROW_DIGITS, contains_wide, decimal_type
+from streamling.types.wide import ARROW_DIGITS, contains_wide, decimal_type, is_wide
 
 _INSTANT: Final = pa.timestamp("us", "UTC")
+#: Arrow's type for what Parquet calls a UUID; Spark does not read it
+_UUID: Final = "arrow.uuid"
 #: what pyarrow says of a file that it does not open for that; it does not say which column it is
 _TOO_MANY_DIGITS: Final = re.compile(r"Decimal precision out of range .*: (\d+)")
 
@@ -129,6 +131,8 @@ def storing(name: str, sample: Sample, type_: pa.DataType) -> Storing:
 def _spark_reads(stored: pa.DataType, type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(stored):
         return _spark_reads(stored.value_type, type_)
+    if isinstance(stored, pa.BaseExtensionType):
+        return stored.extension_name != _UUID and _spark_reads(stored.storage_type, type_)
     if pa.types.is_struct(stored):
         # Spark takes a struct for null when the file has none of its fields
         parts = [_spark_reads(part.type, type_.field(part.name).type) for part in stored]
@@ -141,6 +145,8 @@ def _spark_reads(stored: pa.DataType, type_: pa.DataType) -> bool:
         return False
     if pa.types.is_timestamp(stored) or pa.types.is_time64(stored):
         return bool(stored.unit != "ns")
+    if pa.types.is_duration(stored):  # for Parquet a plain number, of which only Arrow's own schema knows the unit
+        return bool(stored.unit == "us")
     if pa.types.is_unsigned_integer(stored):
         return bool(stored == type_)
     return True
@@ -164,8 +170,22 @@ def _with_nulls(footer: Any) -> frozenset[str]:
 def _source_type(field: pa.Field, path: str, is_int96: bool) -> pa.DataType:
     if is_int96 and pa.types.is_timestamp(field.type):
         return _INSTANT
-    check_readable(field, path)
-    return _plain(field.type)
+    plain = _without_extensions(field.type)
+    check_readable(field.with_type(plain), path)
+    return _plain(plain)
+
+
+def _without_extensions(kind: pa.DataType) -> pa.DataType:
+    """``kind`` with what UUIDs and JSON are stored as in place of Arrow's types for them, at any depth."""
+    if isinstance(kind, pa.BaseExtensionType) and not is_wide(kind):
+        return _without_extensions(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_extensions(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_without_extensions(kind.key_type), _without_extensions(kind.item_type))
+    if pa.types.is_nested(kind):
+        return pa.list_(_without_extensions(kind.value_type))
+    return kind
 
 
 def check_readable(field: pa.Field, path: str) -> None:
@@ -190,6 +210,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.list_(_part(kind.value_type))
     if pa.types.is_integer(kind) or pa.types.is_null(kind):
         return kind
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
     return pa.time64("us") if pa.types.is_time(kind) else carrier(kind)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from streamling.sources import _file_text as text
 from streamling.types import kernels
 from streamling.types.spark import to_carriers
-from streamling.types.wide import contains_wide
+from streamling.types.wide import contains_wide, is_wide
 
 #: the dates that Python and most databases know
 FIRST_DAY: Final = date(1, 1, 1)
@@ -70,6 +70,10 @@ def conform(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Values of a Parquet file as ``type_``, which is the type of the column over all files."""
     if pa.types.is_dictionary(values.type):
         values = kernels.cast(values, values.type.value_type)
+    if isinstance(values, pa.ExtensionArray) and not is_wide(values.type):
+        values = values.storage
+    if pa.types.is_duration(values.type):
+        values = _in_microseconds(values)
     if values.type == type_:
         return nested(values, type_, _checked_leaf) if pa.types.is_nested(type_) else _checked_leaf(values, type_)
     if pa.types.is_null(values.type):
@@ -82,6 +86,12 @@ def conform(values: pa.Array, type_: pa.DataType) -> pa.Array:
     elif type_ == pa.time64("us") and values.type == pa.time64("ns"):
         return kernels.unsafe_cast(values, type_)
     return _checked_leaf(kernels.cast(values, type_), type_)
+
+
+def _in_microseconds(values: pa.Array) -> pa.Array:
+    """Durations, cut towards zero; one of seconds that is too long is an error."""
+    cast = kernels.unsafe_cast if values.type.unit == "ns" else kernels.cast
+    return cast(values, pa.duration("us"))
 
 
 def _checked_leaf(values: pa.Array, type_: pa.DataType) -> pa.Array:

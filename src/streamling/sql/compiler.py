@@ -140,7 +140,7 @@ class _Compiler:
         relations = [self.query(branch, ctes) for branch in branches]
         if any(relation.columns is None for relation in relations):
             return Relation(UnionAll(tuple(relation.plan for relation in relations)), None)
-        relations = with_op(relations)
+        relations = [self._typed(relation) for relation in with_op(relations)]
         if len({len(relation.columns or ()) for relation in relations}) == 1:
             relations = aligned(relations)
         first = relations[0].columns or ()
@@ -159,6 +159,19 @@ class _Compiler:
         unseen = relations[0].unseen
         names = tuple(map(quoted, (*(column.name for column in columns), *unseen)))
         return Relation(Project(plan, names, meant=meant) if meant else plan, columns, unseen=unseen)
+
+    def _typed(self, relation: Relation) -> Relation:
+        """With the types that only Spark knows: text beside numbers stays text, whatever it is made of."""
+        analyse, columns = self.text.analyse, relation.columns or ()
+        if analyse is None or all(column.type is not None for column in columns):
+            return relation
+        return replace(
+            relation,
+            columns=tuple(
+                Column(column.name, analyse(relation.plan, [quoted(column.name)])) if column.type is None else column
+                for column in columns
+            ),
+        )
 
     def _same_wide_numbers(self, branches: Sequence[exp.Expr], relations: Sequence[Relation]) -> None:
         """For Spark they are all bytes."""

@@ -177,10 +177,10 @@ def _single(node: exp.Binary) -> exp.Expr:
 
 def as_single(node: exp.Expr, cast: str = "CAST") -> exp.Expr:
     """A cast to FLOAT. Where it becomes a DOUBLE next, Spark's optimizer leaves a cast of an integer or decimal out,
-    and with it the rounding; adding zero keeps it."""
+    and with it the rounding; subtracting zero keeps it, and the sign of -0.0 too."""
     made = cast_node(node, "FLOAT", pa.float32(), cast)
     if type_of(node) not in _ALL_IN_A_SINGLE:
-        made = exp.Paren(this=exp.Add(this=made, expression=exp.Var(this="0F")))
+        made = exp.Paren(this=exp.Sub(this=made, expression=exp.Var(this="0F")))
         made.meta["arrow"] = pa.float32()
     return made
 

@@ -18,7 +18,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -28,7 +27,9 @@ from typing import Any, Final, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamling.types.floats import fits_float
 from streamling.types.json_depth import is_too_deep
+from streamling.types.strict_json import Refused, unique_keys
 from streamling.types.wide import Layout, layout_of
 
 _Converter = Callable[[Any], Any]
@@ -65,7 +66,7 @@ def parse_json(text: bytes | str) -> Any:
         raise ValueError("it is nested too deeply")
     try:
         return _DECODER.decode(text)
-    except (json.JSONDecodeError, UnicodeDecodeError, _NoJson):
+    except (json.JSONDecodeError, UnicodeDecodeError, Refused):
         raise
     except ValueError:
         raise ValueError("it has a number of more than 4300 digits") from None
@@ -143,12 +144,8 @@ def _blame(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -
     raise UnfitValue(0, values[0], kind)  # what fits alone fits together; this line keeps the promise anyway
 
 
-class _NoJson(ValueError):
-    """What Python's parser takes, and JSON does not have."""
-
-
 def _refuse_constant(name: str) -> NoReturn:
-    raise _NoJson(f"JSON knows no {name}")
+    raise Refused(f"JSON knows no {name}")
 
 
 _PLAIN: Final[tuple[tuple[type, Callable[[pa.DataType], bool]], ...]] = (
@@ -158,7 +155,7 @@ _PLAIN: Final[tuple[tuple[type, Callable[[pa.DataType], bool]], ...]] = (
 )
 
 #: made once: a decoder with settings of its own costs more than a short text
-_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=unique_keys)
 
 
 # ── one converter per type: a JSON value that is not null → what Arrow takes ────────────────────────────────
@@ -211,15 +208,18 @@ def _scaled(kind: pa.DataType) -> _Converter:
     return convert
 
 
-def _float(value: Any) -> float:
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
-        raise ValueError("not a number")
-    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
-        raise ValueError("not a number")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError("beyond every float")
-    return number
+def _float(kind: pa.DataType) -> _Converter:
+    def convert(value: Any) -> float:
+        if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+            raise ValueError("not a number")
+        if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+            raise ValueError("not a number")
+        number = float(value)
+        if not fits_float(number, kind):
+            raise ValueError("beyond every float")
+        return number
+
+    return convert
 
 
 def _boolean(value: Any) -> bool:
@@ -337,7 +337,7 @@ def _same(convert: _Converter) -> Callable[[pa.DataType], _Converter]:
 _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], _Converter]], ...]] = (
     (pa.types.is_integer, _same(_integer)),
     (pa.types.is_decimal, _scaled),
-    (pa.types.is_floating, _same(_float)),
+    (pa.types.is_floating, _float),
     (pa.types.is_boolean, _same(_boolean)),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _same(_text)),
     (pa.types.is_string_view, _same(_text)),

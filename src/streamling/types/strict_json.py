@@ -27,24 +27,25 @@ def written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-class _Refused(ValueError):
-    pass
+class Refused(ValueError):
+    """What Python's parser takes, and we do not."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of a key that is there twice nobody knows which value is meant."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _Refused(f"has the key '{next(name for name in names if names.count(name) > 1)}' twice")
+        raise Refused(f"has the key '{next(name for name in names if names.count(name) > 1)}' twice")
     return found
 
 
 def _constant(name: str) -> NoReturn:
-    raise _Refused(f"is not valid JSON: {name} is not a number")
+    raise Refused(f"is not valid JSON: {name} is not a number")
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=Number, parse_float=Number, parse_constant=_constant, object_pairs_hook=_object, strict=True
+    parse_int=Number, parse_float=Number, parse_constant=_constant, object_pairs_hook=unique_keys, strict=True
 )
 
 
@@ -61,7 +62,7 @@ def parse_object(line: bytes) -> dict[str, Any] | str:
         return "is not encoded in UTF-8"
     except UnicodeEncodeError:
         return "has half of a surrogate pair, which is not a character"
-    except _Refused as refused:
+    except Refused as refused:
         return str(refused)
     except ValueError as error:
         return f"is no JSON: {error}"

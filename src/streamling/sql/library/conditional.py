@@ -53,7 +53,7 @@ FUNCTIONS = (
         "nvl(NULL, 2) = 2",
         None,
         "ifnull",
-        differs="times stay times, DataFusion makes text of them",
+        differs="times stay times and decimals keep their digits, DataFusion makes text or doubles of them",
     ),
     Function(
         "nvl2",
