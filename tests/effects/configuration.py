@@ -174,7 +174,7 @@ _SSL = {"security_protocol": "ssl", "ssl_certificate_location": PEM, "ssl_key_lo
 def _kafka(section: str, observe: Any) -> dict[str, Observed | By]:
     sasl = {f"{section}.{name}": value for name, value in _SASL.items()}
     ssl = {f"{section}.{name}": value for name, value in _SSL.items()}
-    secured = By("tests/sources/test_kafka_outages.py::test_secured_listeners")
+    certificates = By("tests/kafka/test_settings.py::test_certificates_travel_as_text")  # the settings of both sections
     return {
         f"{section}.brokers": Observed(observe, "other:9092"),
         f"{section}.security_protocol": Observed(observe, "ssl"),
@@ -182,8 +182,8 @@ def _kafka(section: str, observe: Any) -> dict[str, Observed | By]:
         f"{section}.sasl_username": Observed(observe, "other", sasl),
         f"{section}.sasl_password": Observed(observe, "other", sasl),
         f"{section}.ssl_ca_location": Observed(observe, PEM, ssl),
-        f"{section}.ssl_certificate_location": secured,
-        f"{section}.ssl_key_location": secured,
+        f"{section}.ssl_certificate_location": certificates,
+        f"{section}.ssl_key_location": certificates,
         f"{section}.schema_registry_url": Observed(observe, "http://other:1"),
         f"{section}.schema_registry_username": Observed(observe, "other"),
         f"{section}.schema_registry_password": Observed(observe, "other"),
@@ -217,7 +217,7 @@ PROOFS: dict[str, Observed | By] = {
     "record_batch_size": Observed(kafka_pace, 5000),
     "internal_buffer_size": By("tests/effects/test_knobs.py::test_so_many_batches_wait_in_front_of_a_node"),
     "num_records_before_stop": By("tests/engine/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"),
-    "checkpoint_interval_sec": By("tests/tables/test_waiting.py::test_checkpoints_go_on_during_the_wait"),
+    "checkpoint_interval_sec": By(f"{_KNOBS}::test_positions_are_stored_every_checkpoint_interval_sec"),
     "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
     "startup_timeout_sec": By(
         "tests/postgres/test_diagnosis.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"

@@ -124,7 +124,9 @@ PROOFS: dict[str, By] = {
     "sink kafka parallelism": By(f"{_KNOBS}::test_so_many_tasks_write_to_a_topic"),
     "sink kafka topic": By(f"{_KAFKA_SINK}::test_an_existing_topic_stays_as_it_is"),
     "sink kafka data_format": By(f"{_KAFKA_SINK}::test_header_and_value_carry_the_operation"),
-    "sink kafka topic_partitions": By(f"{_KAFKA_SINK}::test_a_key_of_several_columns_is_joined_by_colons"),
+    "sink kafka topic_partitions": By(
+        f"{_KAFKA_SINK}::test_a_missing_topic_gets_as_many_partitions_as_topic_partitions_says"
+    ),
     "sink kafka batch_size": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka batch_flush_interval": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka message_max_bytes": By(
@@ -151,7 +153,7 @@ PROOFS: dict[str, By] = {
     ),
     "sink postgres on_conflict": By(f"{_POSTGRES}::test_on_conflict_nothing_keeps_the_first_row_that_no_delete_took"),
     "sink postgres update_where": By(f"{_POSTGRES}::test_update_where_compares_new_with_stored"),
-    "sink postgres deduplicate": By(f"{_POSTGRES}::test_any_sequence_in_any_batches_ends_like_rows_one_at_a_time"),
+    "sink postgres deduplicate": By(f"{_POSTGRES}::test_triggers_see_every_change_of_a_key_or_the_last_one_of_a_batch"),
     "sink postgres evolve": By(
         "tests/sinks/test_postgres_table.py::test_add_columns_adds_what_is_missing_and_keeps_the_rest"
     ),
@@ -167,7 +169,7 @@ PROOFS: dict[str, By] = {
     "sink postgres_aggregate schema": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original"),
     "sink postgres_aggregate landing_table": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original", "log"),
     "sink postgres_aggregate agg_table": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original", "totals"),
-    "sink postgres_aggregate group_by": By(f"{_AGGREGATE}::test_one_row_for_everything"),
+    "sink postgres_aggregate group_by": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
     "sink postgres_aggregate group_by.from": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
     "sink postgres_aggregate group_by.type": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
     "sink postgres_aggregate aggregate": By(f"{_AGGREGATE}::test_all_functions_at_once"),
@@ -175,7 +177,7 @@ PROOFS: dict[str, By] = {
     "sink postgres_aggregate aggregate.type": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
     "sink postgres_aggregate aggregate.fn": By(f"{_AGGREGATE}::test_all_functions_at_once"),
     "sink postgres_aggregate deduplicate": By(
-        f"{_AGGREGATE}::test_of_one_key_and_operation_the_first_row_counts_however_they_come"
+        f"{_AGGREGATE}::test_the_landing_table_holds_the_first_row_of_a_batch_or_its_last"
     ),
     "sink print batch_size": _BATCHES,
     "sink print batch_flush_interval": _INTERVAL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,19 @@ def test_so_many_batches_wait_in_front_of_a_node(config, waiting):
     gate.set()
     wait_for_end(run)
     assert ahead == 1 + waiting + 1  # one is being written, one waits to be handed over
+
+
+def test_positions_are_stored_every_checkpoint_interval_sec():
+    stored = {}
+    for seconds in (0.1, 3600):
+        bench = Bench(Slow, {})
+        bench.asked = lambda number: time.sleep(0.1)
+        positions: list[Any] = []
+        bench.state.before_store = positions.append
+        bench.finish([sample_rows(number, 1) for number in range(15)], interval=seconds)
+        stored[seconds] = len(positions)
+    assert stored[3600] == 1  # at the end
+    assert stored[0.1] > 3
 
 
 # ── nodes in a lane: what the engine does in front of them is true for each kind ───────────────────────────────
