@@ -84,6 +84,12 @@ def test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_wh
     ) in [line["message"] for line in lines]
 
 
+def test_a_higher_log_level_says_less(finished):
+    project, _ = finished
+    result = project.command("pipeline.yaml", STREAMLING__LOG_LEVEL="error")
+    assert (result.code, result.err) == (0, "")
+
+
 def test_a_state_that_was_written_under_the_former_default_is_taken_over(finished):
     project, _ = finished
     with SqliteState("local_app_v1", project.folder / "state.db") as state:

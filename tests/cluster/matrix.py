@@ -104,6 +104,7 @@ class Run:
             "place": self.place,
             "data": str(self.data),
             "folder": str(self.folder / "out"),
+            "seen": str(self.folder / "seen"),
             "endpoint": f"http://127.0.0.1:{self.endpoint.port}/{self.place}",
         }
         (self.folder / "out").mkdir(parents=True)
@@ -169,6 +170,11 @@ class Run:
         """Processes that the plugin's transform ran in."""
         lines = [line for file in (self.folder / "out").iterdir() for line in file.read_text().splitlines()]
         return {json.loads(line)["pid"] for line in lines}
+
+    def seen(self) -> list[int]:
+        """Rows that have passed the side output."""
+        file = self.folder / "seen"
+        return list(json.loads(file.read_text())) if file.exists() else []
 
     def json_topic(self, brokers: str, name: str) -> list[Any]:
         return _distinct([json.loads(message.value or b"null") for message in consume(brokers, name)])

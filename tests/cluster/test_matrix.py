@@ -27,6 +27,7 @@ TABLES = {
     "scored": 200,
     "permitted": 80,
     "together": 400,
+    "cubed": 100,
     "doubled": 200,
     "minted": 200,
     "turnover": 5,
@@ -131,6 +132,11 @@ def test_webhook_and_plugin_sink_get_the_same_rows(matrix: Matrix) -> None:
     assert matrix.cluster.hooked() == matrix.local.hooked()
     assert len(matrix.local.written()) == 100
     assert matrix.cluster.written() == matrix.local.written()
+
+
+def test_a_side_output_sees_the_same_rows(matrix: Matrix) -> None:
+    assert matrix.local.seen() == list(range(100))
+    assert matrix.cluster.seen() == matrix.local.seen()
 
 
 def test_operators_of_a_plugin_file_run_on_the_executors(matrix: Matrix) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 
+from streamling.app import App
 from streamling.config import AppConfig
 from streamling.engine.run import PipelineRun
+from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.http.payload import Payload
 from streamling.kafka.registry import SchemaRegistry
 from streamling.kafka.settings import client_settings
@@ -18,13 +22,14 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.registry import Registry
-from streamling.script.engines import limits_of
+from streamling.script.engines import engine_for, limits_of
 from streamling.sinks._postgres_table import TableName
 from streamling.sinks._postgres_writer import Writer, batching
 from streamling.sinks.postgres import PostgresSinkOptions
 from streamling.sinks.webhook import WebhookSinkOptions
+from streamling.sources._kafka_group import group_of
 from streamling.sources._kafka_pace import pace
-from streamling.sources.kafka import KafkaSourceOptions
+from streamling.sources.kafka import KafkaSource, KafkaSourceOptions
 from streamling.state import open_state
 from streamling.state.memory import MemoryState
 from streamling.state.postgres import PostgresState
@@ -100,6 +105,40 @@ def kafka_pace(config: AppConfig) -> object:
     return pace(_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"})), 2)
 
 
+def kafka_group(config: AppConfig) -> object:
+    return group_of(
+        _context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"}))
+    ).session_timeout
+
+
+def kafka_reader(config: AppConfig) -> object:
+    fields = {"type": "kafka", "topic": "t", "data_format": "json", "schema": {"id": "int64"}}
+    source = KafkaSource(_context(config, KafkaSourceOptions.model_validate(fields)))
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+    return source._reader_options(session, {0: 0})
+
+
+def parsed(config: AppConfig) -> object:
+    """What is said about a pipeline without end whose sink has no key."""
+    text = "sources: {rows: {type: file, path: x, format: csv}}\nsinks: {out: {type: print, from: rows}}"
+    try:
+        parse_pipeline(text, registry=Registry.builtin(), config=config)
+    except InvalidPipeline as error:
+        return str(error)
+    return None
+
+
+def pipeline_with_secret(config: AppConfig) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "pipeline.yaml")
+        file.write_text(_SCRIPT.replace("path: x", 'path: "${secret:OUT}"'))
+        try:
+            options: Any = App.of(config, env={}).pipeline(str(file))["rows"].options
+        except StreamlingError:
+            return None
+        return options.path
+
+
 def request_limits(config: AppConfig) -> object:
     options = WebhookSinkOptions.model_validate({"type": "webhook", "from": "x", "url": "http://x"})
     payload, batch = Payload.of(options, config.external_http_handler), pa.record_batch({"id": list(range(3000))})
@@ -120,6 +159,10 @@ def queues(config: AppConfig) -> object:
     return run._queue_length(pipeline["s"])
 
 
+def script_engine(config: AppConfig) -> object:
+    return type(engine_for(config.wasm_script))
+
+
 def script_limits(config: AppConfig) -> object:
     return limits_of(config.wasm_script)
 
@@ -131,7 +174,7 @@ _SSL = {"security_protocol": "ssl", "ssl_certificate_location": PEM, "ssl_key_lo
 def _kafka(section: str, observe: Any) -> dict[str, Observed | By]:
     sasl = {f"{section}.{name}": value for name, value in _SASL.items()}
     ssl = {f"{section}.{name}": value for name, value in _SSL.items()}
-    secured = By("tests/sources/test_kafka_outages.py::test_secured_listeners")
+    certificates = By("tests/kafka/test_settings.py::test_certificates_travel_as_text")  # the settings of both sections
     return {
         f"{section}.brokers": Observed(observe, "other:9092"),
         f"{section}.security_protocol": Observed(observe, "ssl"),
@@ -139,8 +182,8 @@ def _kafka(section: str, observe: Any) -> dict[str, Observed | By]:
         f"{section}.sasl_username": Observed(observe, "other", sasl),
         f"{section}.sasl_password": Observed(observe, "other", sasl),
         f"{section}.ssl_ca_location": Observed(observe, PEM, ssl),
-        f"{section}.ssl_certificate_location": secured,
-        f"{section}.ssl_key_location": secured,
+        f"{section}.ssl_certificate_location": certificates,
+        f"{section}.ssl_key_location": certificates,
         f"{section}.schema_registry_url": Observed(observe, "http://other:1"),
         f"{section}.schema_registry_username": Observed(observe, "other"),
         f"{section}.schema_registry_password": Observed(observe, "other"),
@@ -161,28 +204,28 @@ def _server(section: str, observe: Any, password: str = "password") -> dict[str,
 
 
 _OTLP, _RUN, _HANDLER = "tests/telemetry/test_otlp.py", "tests/engine/test_run.py", "tests/transforms/test_handler.py"
-_SPARK_SETTINGS = "tests/engine/test_settings.py"
+_KNOBS = "tests/effects/test_knobs.py"
 
 PROOFS: dict[str, Observed | By] = {
     "application_id": Observed(state_file, "other"),
     "log_format": By(
         "tests/cli/test_run.py::test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_where_it_ended"
     ),
-    "log_level": By("tests/cli/test_dev.py::test_variables_of_the_file_are_below_those_of_the_environment"),
+    "log_level": By("tests/cli/test_run.py::test_a_higher_log_level_says_less"),
     "pipeline_definition_location": By("tests/cli/test_main.py::test_config_names_another_file"),
     "record_batch_interval_ms": Observed(kafka_pace, 250),
     "record_batch_size": Observed(kafka_pace, 5000),
     "internal_buffer_size": By("tests/effects/test_knobs.py::test_so_many_batches_wait_in_front_of_a_node"),
     "num_records_before_stop": By("tests/engine/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"),
-    "checkpoint_interval_sec": By("tests/tables/test_waiting.py::test_checkpoints_go_on_during_the_wait"),
+    "checkpoint_interval_sec": By(f"{_KNOBS}::test_positions_are_stored_every_checkpoint_interval_sec"),
     "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
     "startup_timeout_sec": By(
-        "tests/postgres/test_diagnosis.py::test_a_server_that_starts_a_moment_later_is_waited_for"
+        "tests/postgres/test_diagnosis.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"
     ),
-    "enforce_primary_keys": By("tests/pipeline/test_keys.py::test_missing_keys_are_errors_when_enforced"),
-    "job_mode": By("tests/pipeline/test_parse.py::test_hybrid_source_may_run_as_a_job"),
+    "enforce_primary_keys": Observed(parsed, True),
+    "job_mode": Observed(parsed, True),
     "drain_policy": By(f"{_RUN}::test_a_fast_exit_leaves_the_tail_for_the_next_start"),
-    "shutdown_budget_secs": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
+    "shutdown_budget_secs": By(f"{_RUN}::test_a_final_checkpoint_that_is_late_names_who_it_waits_for"),
     "pod_name": By(f"{_OTLP}::test_everything_measured_arrives_in_every_protocol"),
     "http_secret_header.<name>": By(
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
@@ -190,16 +233,12 @@ PROOFS: dict[str, Observed | By] = {
     "http_secret_value.<name>": By(
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
     ),
-    "network.deny_private": By(
-        "tests/http/test_client.py::test_private_addresses_are_refused_on_demand_however_they_are_written"
-    ),
-    "spark.master": By(f"{_SPARK_SETTINGS}::test_the_master_is_the_one_asked_for"),
-    "spark.conf.<name>": By(f"{_SPARK_SETTINGS}::test_the_user_s_settings_win"),
-    "spark.environment": By("tests/engine/test_environment.py::test_the_user_names_further_variables"),
-    "secrets.<name>": By(
-        "tests/pipeline/test_variables.py::test_secrets_come_from_the_configuration_under_any_spelling_of_their_name"
-    ),
-    "cache_dir": By("tests/test_doctor.py::test_a_cache_folder_that_is_a_file_is_bad"),
+    "network.deny_private": By(f"{_KNOBS}::test_private_addresses_are_refused_when_deny_private_is_on"),
+    "spark.master": By("tests/cluster/test_matrix.py::test_operators_of_a_plugin_file_run_on_the_executors"),
+    "spark.conf.<name>": By(f"{_KNOBS}::test_the_settings_for_spark_reach_it"),
+    "spark.environment": By(f"{_KNOBS}::test_an_environment_variable_that_is_named_reaches_the_workers_of_spark"),
+    "secrets.<name>": Observed(pipeline_with_secret, "x"),
+    "cache_dir": By("tests/cli/test_doctor.py::test_something_needed_that_is_missing_is_told_with_exit_code_1"),
     "state_backend.backend_type": Observed(state_file, "InMemory"),
     "state_backend.sqlite.database_path": Observed(state_file, "other.db"),
     "state_backend.sqlite.state_table_name": Observed(state_file, "other"),
@@ -227,7 +266,7 @@ PROOFS: dict[str, Observed | By] = {
         f"{_HANDLER}::test_an_answer_of_more_values_than_allowed_is_an_error"
     ),
     "external_http_handler.max_response_bytes": By(f"{_HANDLER}::test_an_answer_beyond_the_limit_is_an_error"),
-    "wasm_script.engine": By("tests/transforms/test_script.py::test_limits_come_from_the_configuration"),
+    "wasm_script.engine": Observed(script_engine, "v8"),
     "wasm_script.timeout_sec": Observed(script_limits, 7),
     "wasm_script.memory_limit_mb": Observed(script_limits, 77),
     "wasm_script.runtime_wasm_file_path": By("tests/script/test_quickjs.py::test_another_runtime_has_to_be_one"),
@@ -248,15 +287,11 @@ PROOFS: dict[str, Observed | By] = {
     "kafka_source.consumer_group_id": By(
         "tests/sources/test_kafka_outages.py::test_offsets_are_committed_to_the_group"
     ),
-    "kafka_source.session_timeout_ms": By(
-        "tests/sources/test_kafka_instances.py::test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice"
-    ),
+    "kafka_source.session_timeout_ms": Observed(kafka_group, 7000),
     "kafka_source.lag_report_interval_ms": By(
         "tests/sources/test_kafka_instances.py::test_only_the_owner_of_a_partition_tells_its_lag"
     ),
-    "kafka_source.consumer_fetch_timeout_sec": By(
-        "tests/sources/test_kafka_outages.py::test_a_running_pipeline_outlives_the_broker"
-    ),
+    "kafka_source.consumer_fetch_timeout_sec": Observed(kafka_reader, 7),
     **_kafka("kafka_sink", kafka_sink),
     "print_sink.sample_every": By(
         "tests/sinks/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
@@ -277,7 +312,7 @@ PROOFS: dict[str, Observed | By] = {
     ),
     "open_telemetry_metrics.endpoint_protocol": By(f"{_OTLP}::test_everything_measured_arrives_in_every_protocol"),
     "open_telemetry_metrics.batch_interval_secs": By(
-        "tests/telemetry/test_reporting.py::test_reports_come_while_the_block_runs_and_once_at_its_end", "interval"
+        "tests/cli/test_metrics.py::test_differences_of_all_pushes_add_up_to_the_total"
     ),
     "open_telemetry_metrics.global_tags": By(
         "tests/cli/test_metrics.py::test_series_of_a_node_carry_who_it_is_its_labels_and_the_global_tags"

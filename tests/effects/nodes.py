@@ -22,22 +22,34 @@ COMMON: dict[str, By] = {
     "telemetry": By(
         "tests/engine/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
     ),
+    "telemetry.labels": By(
+        "tests/engine/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
+    ),
     "from": By("tests/pipeline/test_bad_pipelines.py::test_bad_pipeline_is_explained", "bad_pipelines"),
 }
-#: in front of all nodes that run in a lane
-_BATCHES = By(f"{_KNOBS}::test_rows_are_collected_for_every_node_in_a_lane")
+#: what all nodes have in common and warns when it is set
+COMMON_WARNS = {"telemetry.event_time", "telemetry.event_time.column", "telemetry.event_time.unit"}
+#: in front of every kind of node that runs in a lane
+_BATCHES = By(f"{_KNOBS}::test_rows_are_collected_until_there_are_as_many_as_batch_size_says")
+_INTERVAL = By(f"{_KNOBS}::test_rows_wait_no_longer_than_batch_flush_interval_says")
+_INSTANCES = By(f"{_KNOBS}::test_a_node_runs_as_often_as_parallelism_says")
 
 PROOFS: dict[str, By] = {
     "source file path": By(f"{_FILE}::test_no_matching_file"),
     "source file format": By(f"{_FILE}::test_json_lines_with_nested_values", "json"),
-    "source file mode": By(f"{_FILE}::test_continuous_mode_takes_new_older_and_changed_files"),
+    "source file mode": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
+    "source file mode.type": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
+    "source file mode.poll_interval": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
     "source file parallelism": By(f"{_FILE}::test_parallelism_limits_the_files_read_side_by_side"),
     "source kafka errors": By("tests/sources/test_kafka_dead_letters.py::test_avro_messages_that_are_no_rows"),
+    "source kafka errors.to": By("tests/sources/test_kafka_dead_letters.py::test_avro_messages_that_are_no_rows"),
     "source kafka parallelism": By(f"{_OPTIONS}::test_parallelism_limits_the_tasks_that_read"),
     "source kafka validate_writer_schema_ordering": By(
         f"{_EVOLUTION}::test_a_newer_writer_keeps_the_old_columns_when_ordering_is_not_validated"
     ),
     "source kafka schema_id_overrides": By(f"{_EVOLUTION}::test_a_schema_id_is_replaced_by_another"),
+    "source kafka schema_id_overrides.from": By(f"{_EVOLUTION}::test_a_schema_id_is_replaced_by_another"),
+    "source kafka schema_id_overrides.to": By(f"{_EVOLUTION}::test_a_schema_id_is_replaced_by_another"),
     "source kafka skip_schema_resolution": By(
         f"{_EVOLUTION}::test_without_resolution_the_writers_columns_are_taken_by_name"
     ),
@@ -71,15 +83,16 @@ PROOFS: dict[str, By] = {
         f"{_TABLES}::test_the_flag_of_the_node_keeps_a_table_without_time_out_of_the_cache"
     ),
     "transform dynamic_table cache_refresh_debounce_ms": By(
-        "tests/tables/test_asked.py::test_a_cached_table_is_told_with_what_others_write_and_one_without_cache_is_not"
+        f"{_KNOBS}::test_cache_refresh_debounce_ms_of_a_table_counts_before_that_of_the_configuration"
     ),
     "transform dynamic_table wait_for_table": By(
         "tests/tables/test_waiting.py::test_without_waiting_rows_find_what_is_there"
     ),
     "transform handler errors": By(f"{_HANDLER}::test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink"),
-    "transform handler batch_size": By(f"{_HANDLER}::test_twenty_rows_with_a_batch_size_of_five_are_four_requests"),
-    "transform handler batch_flush_interval": _BATCHES,
-    "transform handler parallelism": By(f"{_HANDLER}::test_all_nodes_of_a_pipeline_share_one_client"),
+    "transform handler errors.to": By(f"{_HANDLER}::test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink"),
+    "transform handler batch_size": _BATCHES,
+    "transform handler batch_flush_interval": _INTERVAL,
+    "transform handler parallelism": _INSTANCES,
     "transform handler url": By(f"{_HANDLER}::test_secrets_are_in_no_message"),
     "transform handler headers": By(
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
@@ -93,9 +106,10 @@ PROOFS: dict[str, By] = {
     "transform handler payload_version": By(f"{_HANDLER}::test_rows_go_out_and_answers_come_in_for_each_payload_form"),
     "transform handler schema_override": By(f"{_HANDLER}::test_columns_come_go_and_change_with_schema_override"),
     "transform script errors": By(f"{_SCRIPT}::test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink"),
+    "transform script errors.to": By(f"{_SCRIPT}::test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink"),
     "transform script batch_size": _BATCHES,
-    "transform script batch_flush_interval": _BATCHES,
-    "transform script parallelism": By(f"{_KNOBS}::test_a_script_node_runs_as_often_as_it_says"),
+    "transform script batch_flush_interval": _INTERVAL,
+    "transform script parallelism": _INSTANCES,
     "transform script language": By(
         f"{_SCRIPT}::test_production_typescript_with_a_schema_gives_seven_rows_and_sql_goes_on_with_them"
     ),
@@ -103,12 +117,16 @@ PROOFS: dict[str, By] = {
     "transform script schema": By(
         f"{_SCRIPT}::test_declared_columns_come_in_alphabetical_order_with_the_row_kind_behind"
     ),
-    "transform sql parallelism": By("tests/engine/test_sql_flows.py::test_parallelism_of_a_sql_node_loses_nothing"),
+    "transform sql parallelism": By(
+        "tests/engine/test_sql_flows.py::test_parallelism_of_a_sql_node_is_the_number_of_its_tasks"
+    ),
     "transform sql sql": By("tests/transforms/test_sql.py::test_sql_and_primary_key_are_required"),
-    "sink kafka parallelism": By(f"{_KAFKA_SINK}::test_changes_of_a_key_keep_their_order"),
+    "sink kafka parallelism": By(f"{_KNOBS}::test_so_many_tasks_write_to_a_topic"),
     "sink kafka topic": By(f"{_KAFKA_SINK}::test_an_existing_topic_stays_as_it_is"),
     "sink kafka data_format": By(f"{_KAFKA_SINK}::test_header_and_value_carry_the_operation"),
-    "sink kafka topic_partitions": By(f"{_KAFKA_SINK}::test_a_key_of_several_columns_is_joined_by_colons"),
+    "sink kafka topic_partitions": By(
+        f"{_KAFKA_SINK}::test_a_missing_topic_gets_as_many_partitions_as_topic_partitions_says"
+    ),
     "sink kafka batch_size": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka batch_flush_interval": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka message_max_bytes": By(
@@ -116,20 +134,17 @@ PROOFS: dict[str, By] = {
     ),
     "sink kafka compression": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka deduplicate": By(f"{_KAFKA_SINK}::test_changes_of_a_key_keep_their_order"),
-    "sink memory parallelism": By("tests/sinks/test_memory.py::test_the_table_holds_the_rows_of_all_instances"),
+    "sink memory parallelism": _INSTANCES,
     "sink memory exclude_gs_op": By("tests/sinks/test_memory.py::test_exclude_gs_op_leaves_the_operation_out"),
     "sink postgres errors": By(
         "tests/sinks/test_postgres_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
     ),
-    "sink postgres batch_size": By(
-        f"{_POSTGRES}::test_batches_are_as_the_node_says_then_as_the_configuration_says_then_as_they_come"
+    "sink postgres errors.to": By(
+        "tests/sinks/test_postgres_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
     ),
-    "sink postgres batch_flush_interval": By(
-        f"{_POSTGRES}::test_batches_are_as_the_node_says_then_as_the_configuration_says_then_as_they_come"
-    ),
-    "sink postgres parallelism": By(
-        "tests/sinks/test_postgres_pipeline.py::test_changes_end_the_same_however_many_instances_write"
-    ),
+    "sink postgres batch_size": _BATCHES,
+    "sink postgres batch_flush_interval": _INTERVAL,
+    "sink postgres parallelism": _INSTANCES,
     "sink postgres table": By(
         "tests/sinks/test_postgres_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
     ),
@@ -138,32 +153,40 @@ PROOFS: dict[str, By] = {
     ),
     "sink postgres on_conflict": By(f"{_POSTGRES}::test_on_conflict_nothing_keeps_the_first_row_that_no_delete_took"),
     "sink postgres update_where": By(f"{_POSTGRES}::test_update_where_compares_new_with_stored"),
-    "sink postgres deduplicate": By(f"{_POSTGRES}::test_any_sequence_in_any_batches_ends_like_rows_one_at_a_time"),
+    "sink postgres deduplicate": By(f"{_POSTGRES}::test_triggers_see_every_change_of_a_key_or_the_last_one_of_a_batch"),
     "sink postgres evolve": By(
         "tests/sinks/test_postgres_table.py::test_add_columns_adds_what_is_missing_and_keeps_the_rest"
     ),
     "sink postgres_aggregate errors": By(
         f"{_AGGREGATES}::test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink"
     ),
+    "sink postgres_aggregate errors.to": By(
+        f"{_AGGREGATES}::test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink"
+    ),
     "sink postgres_aggregate batch_size": _BATCHES,
-    "sink postgres_aggregate batch_flush_interval": _BATCHES,
-    "sink postgres_aggregate parallelism": By(f"{_AGGREGATES}::test_sums_are_exact_however_many_instances_write"),
+    "sink postgres_aggregate batch_flush_interval": _INTERVAL,
+    "sink postgres_aggregate parallelism": _INSTANCES,
     "sink postgres_aggregate schema": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original"),
-    "sink postgres_aggregate landing_table": By(f"{_AGGREGATE}::test_names_of_every_kind", "landing"),
-    "sink postgres_aggregate agg_table": By(f"{_AGGREGATE}::test_names_of_every_kind"),
-    "sink postgres_aggregate group_by": By(f"{_AGGREGATE}::test_one_row_for_everything"),
+    "sink postgres_aggregate landing_table": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original", "log"),
+    "sink postgres_aggregate agg_table": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original", "totals"),
+    "sink postgres_aggregate group_by": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
+    "sink postgres_aggregate group_by.from": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
+    "sink postgres_aggregate group_by.type": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
     "sink postgres_aggregate aggregate": By(f"{_AGGREGATE}::test_all_functions_at_once"),
+    "sink postgres_aggregate aggregate.from": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
+    "sink postgres_aggregate aggregate.type": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
+    "sink postgres_aggregate aggregate.fn": By(f"{_AGGREGATE}::test_all_functions_at_once"),
     "sink postgres_aggregate deduplicate": By(
-        f"{_AGGREGATE}::test_of_one_key_and_operation_the_first_row_counts_however_they_come"
+        f"{_AGGREGATE}::test_the_landing_table_holds_the_first_row_of_a_batch_or_its_last"
     ),
     "sink print batch_size": _BATCHES,
-    "sink print batch_flush_interval": _BATCHES,
-    "sink print parallelism": By(f"{_PRINT}::test_parallel_instances_share_one_limit"),
+    "sink print batch_flush_interval": _INTERVAL,
+    "sink print parallelism": _INSTANCES,
     "sink print sample_every": By(f"{_PRINT}::test_sample_every_prints_every_nth_row_across_batches"),
     "sink print num_records_before_stop": By(f"{_PRINT}::test_it_counts_rows_not_lines"),
-    "sink webhook batch_size": By(f"{_WEBHOOK}::test_every_row_arrives"),
-    "sink webhook batch_flush_interval": _BATCHES,
-    "sink webhook parallelism": By(f"{_WEBHOOK}::test_under_random_failures_and_stops_no_row_is_lost"),
+    "sink webhook batch_size": _BATCHES,
+    "sink webhook batch_flush_interval": _INTERVAL,
+    "sink webhook parallelism": _INSTANCES,
     "sink webhook url": By(f"{_WEBHOOK}::test_two_sinks_fail_together_when_one_does"),
     "sink webhook headers": By(f"{_KNOBS}::test_headers_and_secret_of_a_webhook"),
     "sink webhook secret_name": By(f"{_KNOBS}::test_headers_and_secret_of_a_webhook"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from streamling.config import AppConfig, load_config
 from streamling.config.schema import ANY_NAME, Setting, expected, settings
@@ -24,16 +24,33 @@ INEFFECTIVE = [name for name, setting in SETTINGS.items() if setting.no_effect i
 
 
 def fields() -> list[str]:
-    """All fields of all node types that this version can run."""
+    """All fields of all node types that this version can run, those inside of other fields too."""
     registry = Registry.builtin()
     found = []
     for kind in NodeKind:
         for id in registry.ids(kind):
             type_ = registry.get(kind, id)
             if type_ is not None and type_.operator is not None:
-                models = type_.options.model_fields.items()
-                found += [f"{kind.value} {id} {info.alias or name}" for name, info in models]
+                found += [f"{kind.value} {id} {path}" for path in paths(type_.options)]
     return found
+
+
+def paths(model: type[BaseModel]) -> list[str]:
+    """Fields of ``model`` as dotted paths."""
+    found: dict[str, None] = {}
+    for name, info in model.model_fields.items():
+        here = info.alias or name
+        found[here] = None
+        for part in models(info.annotation):
+            found |= {f"{here}.{path}": None for path in paths(part)}
+    return list(found)
+
+
+def models(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a value of this type consists of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in models(part)]
 
 
 def load(tmp_path: Path, values: dict[str, Any]) -> AppConfig:
@@ -103,7 +120,9 @@ def another_value(setting: Setting) -> Any:
 
 
 def test_the_table_has_exactly_the_fields_there_are():
-    own = [field for field in fields() if field.split()[2] not in nodes.COMMON]
+    common = {*nodes.COMMON, *nodes.COMMON_WARNS}
+    own = [field for field in fields() if field.split()[2] not in common]
+    assert common <= {field.split()[2] for field in fields()}
     assert sorted({*nodes.PROOFS, *nodes.WARNS}) == sorted(own)
     assert not nodes.PROOFS.keys() & nodes.WARNS.keys()
 
@@ -111,7 +130,7 @@ def test_the_table_has_exactly_the_fields_there_are():
 @pytest.mark.parametrize("field", [*nodes.PROOFS, *nodes.COMMON])
 def test_a_field_does_something(field):
     proof = {**nodes.PROOFS, **nodes.COMMON}[field]
-    assert proof.missing(field.split()[-1]) is None
+    assert proof.missing(field.replace(".", " ").split()[-1]) is None
 
 
 @pytest.mark.parametrize("field", nodes.WARNS)
@@ -123,10 +142,11 @@ def test_a_field_without_effect_warns(caplog, field):
     assert f"blackhole sink 'out': `{name}` has no effect" in caplog.text
 
 
-def test_an_event_time_warns_since_nothing_measures_it(caplog):
+@pytest.mark.parametrize("unit", [None, "seconds"])
+def test_an_event_time_warns_since_nothing_measures_it(caplog, unit):
     configured(pipeline({"type": "print", "from": "rows"}), AppConfig())
     assert not caplog.records
-    sink = {"type": "print", "from": "rows", "telemetry": {"event_time": {"column": "at"}}}
+    sink = {"type": "print", "from": "rows", "telemetry": {"event_time": {"column": "at", "unit": unit}}}
     configured(pipeline(sink), AppConfig())
     assert "print sink 'out': `telemetry.event_time` has no effect" in caplog.text
 

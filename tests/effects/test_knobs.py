@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from streamling.engine.build import Rebatcher
+from streamling.config import AppConfig
 from streamling.pipeline.options import SinkOptions
-from streamling.plugins.operators import Sink
+from streamling.plugins.operators import END, Operator, Sink, Wait
 from streamling.plugins.registry import Registry
 from streamling.plugins.testing import Bench
 from streamling.plugins.testing.bench import eventually, settled, wait_for_end
 from streamling.plugins.testing.contract import sample_rows
 from streamling.sinks.kafka import KafkaSink, KafkaSinkOptions
+from streamling.sinks.memory import MemorySink
+from streamling.sinks.postgres import PostgresSink
+from streamling.sinks.postgres_aggregate import PostgresAggregateSink
 from streamling.sinks.print import PrintSink
 from streamling.sinks.webhook import WebhookSink
+from streamling.transforms._table_backends import make_store
+from streamling.transforms.dynamic_table import DynamicTableTransformOptions
+from streamling.transforms.handler import HandlerTransform
 from streamling.transforms.script import ScriptTransform
+from tests.cli.conftest import PIPELINE, Project
 from tests.effects.configuration import _context
-from tests.endpoint import endpoint
+from tests.endpoint import Endpoint, echo, endpoint
+from tests.sinks.aggregate_driver import FIELDS, Aggregate
+from tests.sources.file_driver import Run as FileRun
+from tests.sources.file_driver import make_source
 
 
 class Slow(Sink[SinkOptions]):
@@ -52,42 +66,109 @@ def test_so_many_batches_wait_in_front_of_a_node(config, waiting):
     assert ahead == 1 + waiting + 1  # one is being written, one waits to be handed over
 
 
-_SCRIPT = {"primary_key": "id", "language": "js", "script": "r => r"}
+def test_positions_are_stored_every_checkpoint_interval_sec():
+    stored = {}
+    for seconds in (0.1, 3600):
+        bench = Bench(Slow, {})
+        bench.asked = lambda number: time.sleep(0.1)
+        positions: list[Any] = []
+        bench.state.before_store = positions.append
+        bench.finish([sample_rows(number, 1) for number in range(15)], interval=seconds)
+        stored[seconds] = len(positions)
+    assert stored[3600] == 1  # at the end
+    assert stored[0.1] > 3
 
 
-@pytest.mark.parametrize("kind", [ScriptTransform, PrintSink])
-def test_rows_are_collected_for_every_node_in_a_lane(kind, capsys):
-    """`batch_size` and `batch_flush_interval` are the engine's: what is true for one node in a lane is for all."""
-    options: dict[str, Any] = _SCRIPT if kind is ScriptTransform else {}
-    method = "process" if kind is ScriptTransform else "write"
+# ── nodes in a lane: what the engine does in front of them is true for each kind ───────────────────────────────
+
+
+@dataclass(frozen=True)
+class Place:
+    """What nodes of these tests talk to."""
+
+    server: Endpoint
+    tables: Aggregate
+
+    def bench(self, kind: type[Operator[Any]], **options: Any) -> Bench:
+        own: dict[type[Operator[Any]], dict[str, Any]] = {
+            ScriptTransform: {"primary_key": "id", "language": "js", "script": "r => r"},
+            HandlerTransform: {"primary_key": "id", "url": self.server.url},
+            WebhookSink: {"url": self.server.url},
+            PostgresSink: {"primary_key": "id", "schema": self.tables.schema, "table": "t"},
+            PostgresAggregateSink: {
+                **FIELDS,
+                "primary_key": "id",
+                "schema": self.tables.schema,
+                "group_by": {"name": {}},
+                "aggregate": {"n": {"fn": "count"}},
+            },
+        }
+        made = Bench(kind, {**own.get(kind, {}), **options})
+        made.config = {"postgres_sink": self.tables.settings}
+        return made
+
+
+@pytest.fixture
+def place(postgres, capsys) -> Iterator[Place]:
+    with endpoint(echo) as server:
+        yield Place(server, Aggregate(postgres.dsn))
+
+
+def calls(bench: Bench) -> list[int]:
+    """The rows of each call of the node."""
+    return [call.arguments[0].num_rows for call in bench.journal.of("process", "write")]
+
+
+_REBATCHED = [ScriptTransform, HandlerTransform, PrintSink, WebhookSink, PostgresSink, PostgresAggregateSink]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("kind", _REBATCHED)
+def test_rows_are_collected_until_there_are_as_many_as_batch_size_says(kind, place):
     sizes = {}
-    for size in (None, 4):
-        bench = Bench(
-            kind, {**options, **({} if size is None else {"batch_size": size, "batch_flush_interval": "60s"})}
-        )
+    for size in (0, 4):
+        bench = place.bench(kind, batch_size=size, batch_flush_interval="1h")
         bench.finish([sample_rows(number, 3) for number in range(4)], interval=3600)
-        sizes[size] = [call.arguments[0].num_rows for call in bench.journal.of(method)]
-    assert sizes == {None: [3, 3, 3, 3], 4: [4, 4, 4]}
-    assert list(Rebatcher(None, 0.0).add(sample_rows(0, 3), 0.0)) == []  # with an interval alone, rows wait for it
+        sizes[size] = calls(bench)
+    assert sizes == {0: [12], 4: [4, 4, 4]}
 
 
-def test_a_script_node_runs_as_often_as_it_says():
-    for options, config, instances in (
-        ({}, {}, 1),
-        ({"parallelism": 2}, {}, 2),
-        ({}, {"wasm_script": {"parallelism": 3}}, 3),
-        ({"parallelism": 2}, {"wasm_script": {"parallelism": 3}}, 2),
-    ):
-        bench = Bench(ScriptTransform, {**_SCRIPT, **options})
-        bench.config = config
+@pytest.mark.services
+@pytest.mark.parametrize("kind", _REBATCHED)
+def test_rows_wait_no_longer_than_batch_flush_interval_says(kind, place):
+    bench = place.bench(kind, batch_size=1000, batch_flush_interval="50ms")
+    bench.ends = False
+    run = bench.start([sample_rows(0, 3)], interval=3600)
+    try:
+        eventually(lambda: bench.over or calls(bench), "rows are handed over")
+    finally:
+        bench.stop()
+        wait_for_end(run)
+    assert calls(bench) == [3]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("kind", [*_REBATCHED, MemorySink])
+def test_a_node_runs_as_often_as_parallelism_says(kind, place):
+    for parallelism in (1, 3):
+        bench = place.bench(kind, parallelism=parallelism)
+        bench.finish([sample_rows(0, 3)])
+        assert len(bench.journal.instances()) == parallelism
+
+
+def test_scripts_without_parallelism_run_as_often_as_the_configuration_says():
+    for options, instances in (({}, 3), ({"parallelism": 2}, 2)):
+        bench = Bench(ScriptTransform, {"primary_key": "id", "language": "js", "script": "r => r", **options})
+        bench.config = {"wasm_script": {"parallelism": 3}}
         bench.finish([sample_rows(0, 3)])
         assert len(bench.journal.instances()) == instances
 
 
+# ── single kinds ────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def test_producer_settings_of_the_kafka_sink():
     def producer(**options: Any) -> dict[str, str]:
-        from streamling.config import AppConfig
-
         fields = {"type": "kafka", "from": "x", "topic": "t", "data_format": "json", **options}
         return KafkaSink(_context(AppConfig(), KafkaSinkOptions.model_validate(fields)))._producer()
 
@@ -98,6 +179,88 @@ def test_producer_settings_of_the_kafka_sink():
         ({"compression": "gzip"}, "compression.type", "gzip"),
     ):
         assert plain[setting] != producer(**options)[setting] == value
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("deduplicate", [True, False])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_so_many_tasks_write_to_a_topic(spark, deduplicate, parallelism):
+    fields = {"type": "kafka", "from": "x", "topic": "t", "data_format": "json"}
+    options = KafkaSinkOptions.model_validate({**fields, "deduplicate": deduplicate, "parallelism": parallelism})
+    sink = KafkaSink(_context(AppConfig(), options))
+    rows = sink._ordered(spark.range(100, numPartitions=2), "CAST(id AS STRING)")
+    assert rows.rdd.getNumPartitions() == parallelism
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("mode", "then"),
+    [
+        ({"type": "bounded"}, END),
+        ({"type": "continuous"}, Wait(5)),
+        ({"type": "continuous", "poll_interval": "7s"}, Wait(7)),
+    ],
+)
+def test_a_folder_is_read_once_or_looked_into_every_poll_interval(spark, tmp_path, mode, then):
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    run = FileRun(spark, make_source(tmp_path, mode=mode))
+    assert run.rows() == [{"id": 1}]
+    assert run.source.read(run.position) == then
+
+
+def test_cache_refresh_debounce_ms_of_a_table_counts_before_that_of_the_configuration():
+    config = AppConfig.model_validate({"dynamic_table_backend": {"postgres": {"cache_refresh_debounce_ms": 700}}})
+    for options, seconds in (({}, 0.7), ({"cache_refresh_debounce_ms": 40}, 0.04)):
+        fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t"}
+        cached = {**fields, "time_column": "at", "cache": True, **options}
+        store: Any = make_store(_context(config, DynamicTableTransformOptions.model_validate(cached)))
+        assert store._debounce == seconds
+
+
+@pytest.mark.parametrize("kind", [WebhookSink, HandlerTransform])
+def test_private_addresses_are_refused_when_deny_private_is_on(kind):
+    with endpoint(echo) as server:
+        bench = Bench(kind, {"primary_key": "id", "url": server.url})
+        bench.finish([sample_rows(0, 1)])
+        bench.config = {"network": {"deny_private": True}}
+        assert "network.deny_private is on" in str(bench.failure([sample_rows(0, 1), sample_rows(1, 1)]))
+    assert len(server.requests) == 1
+
+
+def test_the_settings_for_spark_reach_it(tmp_path):
+    project = Project(tmp_path)
+    result = project.command("pipeline.yaml", STREAMLING__SPARK__CONF="spark.jars.packages=a:b:1")
+    assert result.code != 0
+    assert "spark.conf sets spark.jars.packages" in result.err
+
+
+_FUNCTION = """
+import os
+import pyarrow as pa
+from streamling.plugins import SqlFunction, plugin
+
+
+@plugin("variable")
+class Variable(SqlFunction):
+    takes = (pa.string(),)
+    returns = pa.string()
+
+    def call(self, names):
+        return pa.array([os.environ.get(name.as_py()) for name in names], pa.string())
+"""
+
+
+@pytest.mark.spark
+def test_an_environment_variable_that_is_named_reaches_the_workers_of_spark(tmp_path):
+    project = Project(tmp_path)
+    project.write("plugin.py", _FUNCTION)
+    statement = "SELECT id, variable('ACME') AS acme, variable('OTHER') AS other FROM orders"
+    project.write("pipeline.yaml", PIPELINE.replace(PIPELINE.partition("sql: ")[2].partition("\n")[0], statement))
+    settings = {"STREAMLING__PLUGIN__PATH": "plugin.py", "STREAMLING__SPARK__ENVIRONMENT": "ACME"}
+    result = project.command("pipeline.yaml", ACME="named", OTHER="not named", **settings)
+    assert result.code == 0, result.err
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert [(row["acme"], row["other"]) for row in rows] == [("named", None)] * 3
 
 
 def test_headers_and_secret_of_a_webhook():

@@ -4,16 +4,19 @@ import json
 import os
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 
 from streamling.plugins import END as THE_END
 from streamling.plugins import (
+    SideOutput,
     Sink,
     SinkOptions,
     Source,
     SourceBatch,
     SourceOptions,
+    SqlFunction,
     Transform,
     TransformOptions,
     plugin,
@@ -91,3 +94,34 @@ class FolderSink(Sink[FolderOptions]):
             file = Path(self.options.folder) / f"{os.getpid()}-{uuid.uuid4()}.jsonl"
             file.write_text("".join(json.dumps(row) + "\n" for row in self._rows))
         self._rows = []
+
+
+@plugin("spreading_cube")
+class CubeFunction(SqlFunction):
+    """The third power."""
+
+    takes: ClassVar = (pa.int64(),)
+    returns = pa.int64()
+
+    def call(self, numbers):
+        return pa.array([square(number.as_py()) * number.as_py() for number in numbers], pa.int64())
+
+
+class SeenOptions(TransformOptions):
+    file: str
+
+
+@plugin("spreading.seen")
+class SeenSideOutput(SideOutput[SeenOptions]):
+    """Notes which rows have passed."""
+
+    Options = SeenOptions
+
+    def open(self):
+        self._ids = set()
+
+    def emitting(self, rows, after):
+        self._ids |= set(rows.column("id").to_pylist())
+
+    def finalized(self, epoch):
+        Path(self.options.file).write_text(json.dumps(sorted(self._ids)))

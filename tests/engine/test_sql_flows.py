@@ -7,6 +7,8 @@ from Crypto.Hash import keccak
 
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind
+from streamling.pipeline.options import SinkOptions
+from streamling.plugins.operators import FrameSink
 from tests.engine.harness import Bench, DoubleTransform, eventually, finish
 
 pytestmark = pytest.mark.spark
@@ -253,10 +255,28 @@ def test_a_key_column_missing_in_the_output_is_found_before_anything_runs(bench)
         bench.prepare(pipeline(sql("bad", "SELECT name FROM numbers"), "out: {type: memory, from: bad}"))
 
 
-def test_parallelism_of_a_sql_node_loses_nothing(bench):
-    text = pipeline(sql("same", "SELECT id FROM numbers"), "out: {type: memory, from: same}")
-    run = bench.run(text.replace("type: sql,", "type: sql, parallelism: 3,"))
-    assert sorted(run.table("out").column("id").to_pylist()) == list(range(100))
+class CountedSink(FrameSink[SinkOptions]):
+    """Remembers the rows, and with how many tasks Spark computes them."""
+
+    Options = SinkOptions
+    ids: list[int]
+    tasks: set[int]
+
+    def write_frame(self, frame):
+        self.tasks.add(frame.rdd.getNumPartitions())
+        self.ids.extend(frame.toArrow().column("id").to_pylist())
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_parallelism_of_a_sql_node_is_the_number_of_its_tasks(bench, parallelism):
+    counted = type("Counted", (CountedSink,), {"ids": [], "tasks": set()})
+    registry = bench.registry()
+    registry.register(NodeKind.SINK, "counted", counted)
+    bench.registry = lambda: registry
+    text = pipeline(sql("same", "SELECT id FROM numbers"), "out: {type: counted, from: same}")
+    bench.run(text.replace("type: sql,", f"type: sql, parallelism: {parallelism},"))
+    assert sorted(counted.ids) == list(range(100))
+    assert counted.tasks == {parallelism}
 
 
 def test_a_record_limit_counts_rows_that_spark_writes(bench):

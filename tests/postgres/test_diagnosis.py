@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from typing import Any
 
@@ -129,6 +130,15 @@ def test_a_server_that_starts_a_moment_later_is_waited_for(postgres: LocalPostgr
     settings = config(postgres, "dynamic_table_backend.postgres", {"port": front.port}, startup_timeout_sec=20)
     use_table(settings)
     front.close()
+
+
+def test_a_server_that_does_not_start_is_waited_for_as_long_as_configured(postgres: LocalPostgres) -> None:
+    port = TcpFront(postgres.port).port
+    settings = config(postgres, "dynamic_table_backend.postgres", {"port": port}, startup_timeout_sec=3)
+    began = time.monotonic()
+    with pytest.raises(StreamlingError):
+        use_table(settings)
+    assert 1 < time.monotonic() - began < 8
 
 
 def test_an_outage_after_the_start_is_waited_out(postgres: LocalPostgres) -> None:

@@ -347,7 +347,10 @@ EXAMPLES: dict[str, Example] = {
         (rows_of("orders.events", 0, 2), [{"value": "c1"}, {"value": "c3"}]),
     ),
     "dynamic_table_postgres": in_blackhole(rows_of("app.events")),
-    "dynamic_tables": in_blackhole(rows_of("crm.accounts")),
+    "dynamic_tables": Example(
+        lambda world: (world.seen(), world.table("streamling.vip_customers", "value")),
+        (rows_of("crm.accounts"), [{"value": "c1"}, {"value": "c3"}]),
+    ),
     "handler": in_blackhole([{**row, "status": "checked"} for row in rows_of("accounts")]),
     "hero": in_table(
         "app.orders",
@@ -422,7 +425,7 @@ def test_example_delivers_its_rows(
 
     with running(world):
         try:
-            eventually(arrived, 30)
+            eventually(arrived, 60)
         except AssertionError:
             assert found[0] == example.expected
     assert example.look(world) == example.expected

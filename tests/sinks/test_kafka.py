@@ -172,6 +172,12 @@ def test_a_missing_topic_is_created_compacted_and_kept_for_ever(bench: KafkaSink
     assert (settings["cleanup.policy"], settings["retention.ms"]) == ("compact", "-1")
 
 
+def test_a_missing_topic_gets_as_many_partitions_as_topic_partitions_says(bench: KafkaSinkBench) -> None:
+    topic = bench.topic()
+    bench.write(topic, numbered(0, 1), topic_partitions=7)
+    assert bench.partitions(topic) == 7
+
+
 def test_an_existing_topic_stays_as_it_is(bench: KafkaSinkBench) -> None:
     topic = bench.create(bench.topic(), partitions=2, settings={"retention.ms": "86400000"})
     bench.write(topic, numbered(0, 10), topic_partitions=7)

@@ -190,6 +190,25 @@ def test_any_sequence_in_any_batches_ends_like_rows_one_at_a_time(pg: Driver, op
     assert dict(pg.rows()) == model(options, rows)
 
 
+@pytest.mark.parametrize(("deduplicate", "seen"), [(True, ["c"]), (False, ["a", "b", "c"])])
+def test_triggers_see_every_change_of_a_key_or_the_last_one_of_a_batch(
+    pg: Driver, deduplicate: bool, seen: list[str]
+) -> None:
+    pg.create("id BIGINT PRIMARY KEY, v TEXT")
+    pg.execute("CREATE TABLE {s}.seen (number BIGINT GENERATED ALWAYS AS IDENTITY, v TEXT)")
+    pg.execute(
+        "CREATE FUNCTION {s}.note() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN EXECUTE format('INSERT INTO %I.seen (v) VALUES ($1)', TG_TABLE_SCHEMA) USING NEW.v;"
+        " RETURN NEW; END $$"
+    )
+    pg.execute("CREATE TRIGGER note BEFORE INSERT OR UPDATE ON {t} FOR EACH ROW EXECUTE FUNCTION {s}.note()")
+    pg.write(batch(("i", 1, "a"), ("u", 1, "b"), ("u", 1, "c")), deduplicate=deduplicate)
+
+    assert pg.rows() == [(1, "c")]
+    noted = [value for (value,) in pg.execute("SELECT v FROM {s}.seen ORDER BY number")]
+    assert list(dict.fromkeys(noted)) == seen
+
+
 def test_every_transaction_may_meet_another_server_session(pg: Driver) -> None:
     """As behind a pooler: what one transaction left in its session is not there in the next."""
     with pg.opened(batch(("i", 1, "a")).schema) as sink:

@@ -64,6 +64,16 @@ def test_of_one_key_and_operation_the_first_row_counts_however_they_come(
     assert place.totals() == [("alice", 5)]
 
 
+@pytest.mark.parametrize(("deduplicate", "amount"), [(True, 100), (False, 70)])
+def test_the_landing_table_holds_the_first_row_of_a_batch_or_its_last(
+    place: Aggregate, deduplicate: bool, amount: int
+) -> None:
+    place.write(transfers(("i", 1, "alice", 100), ("i", 1, "alice", 70)), deduplicate=deduplicate)
+
+    assert place.totals() == [("alice", 100)]
+    assert place.execute("SELECT amount FROM {log}") == [(amount,)]
+
+
 def test_all_functions_at_once(place: Aggregate) -> None:
     place.write(
         transfers(("i", 1, "a", 5), ("i", 2, "a", None), ("i", 3, "b", None)),

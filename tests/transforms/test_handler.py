@@ -476,10 +476,11 @@ def test_other_client_errors_fail_the_pipeline_at_once(status):
 
 def test_an_endpoint_that_is_silent_for_too_long_is_asked_again():
     silent = threading.Event()
+    waited_for: list[int] = []
 
     def first_silent(request: Request) -> Reply:
-        if request.number == 1:
-            silent.wait(30)
+        if request.number == 1 and not silent.wait(30):
+            waited_for.append(request.number)
         return echo(request)
 
     with endpoint(first_silent) as server:
@@ -488,6 +489,7 @@ def test_an_endpoint_that_is_silent_for_too_long_is_asked_again():
         made.finish(batches(1))
         silent.set()
     assert len(made.book) == 1
+    assert not waited_for
 
 
 def test_an_endpoint_that_is_away_is_waited_for(caplog):

@@ -34,6 +34,12 @@ def group_name(context: NodeContext[KafkaSourceOptions]) -> str:
     return f"{context.config.kafka_source.consumer_group_id or context.config.application_id}-{context.name}"
 
 
+def group_of(context: NodeContext[KafkaSourceOptions]) -> Group:
+    """That group, and how long it waits for an instance that is silent, and for one that still has work to finish."""
+    session_timeout = context.config.kafka_source.session_timeout_ms / 1000
+    return Group(group_name(context), session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout))
+
+
 def group_position(context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]) -> OutsidePosition:
     """The offsets of the consumer group, for `Operator.outside_positions`."""
     group, topic, config = group_name(context), context.options.topic, context.config.kafka_source
@@ -64,12 +70,12 @@ class SourceGroup:
         context: NodeContext[KafkaSourceOptions],
         offsets: Offsets,
     ) -> None:
-        config = context.config.kafka_source
         self._context = context
         self._admin = admin
         self._offsets = offsets
         self.shares = context.state.shared
-        self.name = group_name(context)
+        group = group_of(context)
+        self.name = group.name
         #: when we got the partitions that the stream reads, see `Membership.held`
         self._read: dict[int, int] = {}
         #: whether the group has told which partitions are ours
@@ -78,8 +84,6 @@ class SourceGroup:
         self._committed: dict[int, int] = {}
         #: what could not be committed before we are a member
         self._owed: dict[int, int] = {}
-        session_timeout = config.session_timeout_ms / 1000
-        group = Group(self.name, session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout))
         me = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
 
         def connect(partitions: Partitions) -> GroupConsumer:
