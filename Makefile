@@ -37,17 +37,18 @@ soak: .venv/dev ## The randomised tests for as long as SOAK_SECONDS says, with t
 		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
 		$(BIN)/pytest -q tests/fuzz tests/recovery
 
-lint: .venv/dev ## Formatter, linter and strict type checker
+lint: .venv/dev ## Formatter, linter, strict type checker and import layers
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
 format: .venv/dev ## Format and repair what can be repaired
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 bench: .venv/dev ## Measure beside hand-written PySpark; writes docs/benchmarks.md
-	$(BIN)/streamling bench --write docs/benchmarks.md
+	$(BIN)/python -m benchmarks --write docs/benchmarks.md
 
 wheel: .venv/dev ## Build dist/*.whl
 	$(BIN)/python -m hatchling build -t wheel

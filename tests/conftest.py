@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from streamling.config.model import default_cache_dir
+from streamling.config.core import default_cache_dir
 
 #: a variable that the process has when Spark starts, and that nothing inside Spark may see
 CANARY, CANARY_VALUE = "ACME_API_TOKEN", "canary-7f3a9c"
 
-pytest_plugins = ["tests.services"]
+pytest_plugins = ["tests.harness.services"]
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,7 @@ def cache_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def runtime(cache_dir: Path) -> Iterator[object]:
-    from streamling.engine.session import SparkRuntime
+    from streamling.jvm.session import SparkRuntime
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CANARY, CANARY_VALUE)

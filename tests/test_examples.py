@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from streamling.config.sections import KafkaSource
+from streamling.connectors.kafka.config import KafkaSource
 from streamling.dev.topics import Message, create_topic, produce
-from streamling.pipeline.yaml import load_yaml
-from tests.engine.harness import Bench, eventually, finish
+from streamling.document.loader import load_yaml
+from tests.harness.pipelines import Bench, eventually, finish
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())

@@ -6,11 +6,9 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from streamling.errors import StreamlingError, Unreachable
-from streamling.plugins.context import Stopping, retry_unreported
-from streamling.plugins.nothing import NeverStopping
 
 ResultT = TypeVar("ResultT")
 
@@ -26,6 +24,30 @@ _WHILE_STOPPING: Final = 3
 _LOG_INTERVAL: Final = 10.0
 #: told the error that is being retried, and None once it is over
 ReportRetry = Callable[[StreamlingError | None], None]
+
+
+class Stopping(Protocol):
+    """Whether the pipeline is about to stop."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep up to ``timeout`` seconds; True at once when the pipeline stops."""
+
+
+class NeverStopping:
+    """For executors: Spark ends their tasks, nobody asks them to stop."""
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        time.sleep(timeout or 0)
+        return False
+
+
+def retry_unreported(error: StreamlingError | None) -> None:
+    """Where nobody waits for what is retried."""
 
 
 class Trouble:

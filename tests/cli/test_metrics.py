@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
-from streamling.telemetry.catalogue import METRICS, PREFIX
+from streamling.telemetry.catalogue import PREFIX, metrics
 from tests.cli.conftest import PIPELINE, Project, Result
 from tests.telemetry.receiver import Receiver, receiving, tags_of, value_of
 
@@ -93,7 +93,7 @@ def test_denied_metrics_are_not_pushed(pushed):
 
 def test_everything_a_run_measures_is_in_the_list_of_metrics(pushed):
     receiver, _ = pushed
-    assert receiver.names() <= {PREFIX + name for name in METRICS}
+    assert receiver.names() <= {PREFIX + name for name in metrics()}
 
 
 def test_the_user_sees_nothing_of_it(pushed):

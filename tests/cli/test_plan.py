@@ -4,7 +4,7 @@ import json
 
 from streamling.cli.canvas import Canvas
 from streamling.cli.plan import drawing
-from streamling.engine.description import ColumnDescription, NodeDescription, Place, PlanDescription
+from streamling.planning.description import ColumnDescription, NodeDescription, Place, PlanDescription
 
 FAN = """\
 sources:

@@ -11,13 +11,13 @@ import sys
 import pytest
 
 from streamling.cli.watch import Rates, bar, duration, facts, watched
-from streamling.engine.status import RunStatus
+from streamling.output.status_line import can_show_status
 from streamling.plugins.operators import Progress
-from streamling.status_line import can_show_status
+from streamling.runtime.status import RunStatus
 from tests.cli.conftest import PIPELINE, Project, clean_environment, command_line
-from tests.engine.harness import Bench, eventually, finish
-from tests.engine.test_sql_flows import pipeline, sql
-from tests.terminal import Terminal
+from tests.dataflow.test_sql_flows import pipeline, sql
+from tests.harness.pipelines import Bench, eventually, finish
+from tests.harness.terminal import Terminal
 
 CONTINUOUS = PIPELINE.replace("{type: bounded}", "{type: continuous, poll_interval: 100ms}")
 STATUS = r"in [\d,]+ rows/s · out [\d,]+ rows/s · 2 rows written · checkpoint \d s ago"
@@ -60,7 +60,7 @@ def test_between_json_logs_nothing_is_drawn(tmp_path):
 
 
 def test_only_a_terminal_that_can_erase_has_a_status_line(tmp_path, monkeypatch):
-    script = "import sys\nfrom streamling.status_line import can_show_status\nprint(can_show_status(sys.stderr))"
+    script = "import sys\nfrom streamling.output.status_line import can_show_status\nprint(can_show_status(sys.stderr))"
     for term, expected in (("xterm", "True"), ("dumb", "False")):
         env = {**clean_environment(), "TERM": term}
         with Terminal([sys.executable, "-c", script], cwd=tmp_path, env=env) as terminal:
@@ -75,8 +75,8 @@ def test_what_others_write_stands_above_the_line(tmp_path):
     """Also in pieces, and the line is cut where the terminal ends."""
     script = """
 import sys, time
-from streamling.streams import safe_streams, terminal_of
-from streamling.status_line import status_line
+from streamling.output.streams import safe_streams, terminal_of
+from streamling.output.status_line import status_line
 with safe_streams(), status_line(terminal_of(sys.stderr)) as line:
     line.show("status 1 " + "x" * 200)
     print("a whole line", file=sys.stderr)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engine.cluster import Cluster, running_cluster
+from tests.harness.cluster import Cluster, running_cluster
 
 #: Executors live for seconds here: they check no bytecode and have no second compiler. In their locale the upper case
 #: of i is İ.

@@ -15,14 +15,14 @@ from typing import Any
 import psycopg
 
 from streamling.config import AppConfig
-from streamling.config.model import default_cache_dir
-from streamling.engine.run import PipelineRun
-from streamling.engine.session import SparkRuntime
-from streamling.engine.workers import WorkerCheck
+from streamling.config.core import default_cache_dir
 from streamling.errors import StreamlingError
+from streamling.jvm.session import SparkRuntime
+from streamling.jvm.workers import WorkerCheck
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
+from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 
 PLUGINS = Path(__file__).with_name("breaking.py")

@@ -24,9 +24,9 @@ from pyarrow import parquet
 
 from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume
-from tests.endpoint import Endpoint, Reply, Request
+from tests.connectors.kafka.source_driver import Topic, framed
+from tests.harness.endpoint import Endpoint, Reply, Request
 from tests.recovery.accounts import SCHEMA as ACCOUNT
-from tests.sources.kafka_driver import Topic, framed
 
 HERE = Path(__file__).parent
 PLUGINS = HERE.parent / "engine" / "spreading.py"

@@ -9,9 +9,9 @@ import random
 
 import pytest
 
-from tests.engine.cluster import Cluster
+from tests.connectors.kafka.source_driver import Topic
+from tests.harness.cluster import Cluster
 from tests.recovery.accounts import SCHEMA, Command, Load, expected, stored
-from tests.sources.kafka_driver import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 

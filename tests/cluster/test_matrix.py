@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from tests.cluster.matrix import Run, answer, fill_topics, write_files
-from tests.endpoint import endpoint
+from tests.connectors.kafka.source_driver import Topic
+from tests.harness.endpoint import endpoint
 from tests.recovery.accounts import expected
-from tests.sources.kafka_driver import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from streamling.config import AppConfig, connection_key
+from streamling.config import AppConfig
 from streamling.config.schema import fields, is_secret, section_of, settings
+from streamling.connectors.postgres.config import connection_key
 
 SECRETS = {
     "admin_api_token": "hunter2",

@@ -10,8 +10,8 @@ import pytest
 from streamling.dev.extra import PACKAGES, needed
 from streamling.dev.packages import Packages
 from streamling.dev.services import LocalServices
-from streamling.engine.java import find_java
 from streamling.errors import StreamlingError
+from streamling.jvm.java import find_java
 
 ROOT = Path(__file__).parents[2]
 

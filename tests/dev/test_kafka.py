@@ -8,7 +8,7 @@ from streamling.dev.kafka import LocalKafka
 from streamling.dev.packages import Packages
 from streamling.dev.topics import Message, consume, create_topic, end_offsets, produce
 from streamling.errors import StreamlingError
-from tests.services import KAFKA_PASSWORD, KAFKA_USER
+from tests.harness.services import KAFKA_PASSWORD, KAFKA_USER
 
 pytestmark = pytest.mark.services
 

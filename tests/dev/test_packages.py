@@ -12,8 +12,8 @@ import pytest
 
 from streamling.dev import packages as module
 from streamling.dev.packages import Packages
-from streamling.engine.java import find_java
 from streamling.errors import StreamlingError
+from streamling.jvm.java import find_java
 
 
 def locked(content: bytes, **entry: str) -> dict[str, Any]:

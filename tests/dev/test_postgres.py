@@ -9,7 +9,7 @@ import pytest
 
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
-from tests.state.conftest import open_folder
+from tests.harness.services import open_folder
 
 pytestmark = pytest.mark.services
 

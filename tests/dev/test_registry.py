@@ -11,7 +11,7 @@ from streamling.dev.avro import SchemaRegistry
 from streamling.dev.packages import Packages
 from streamling.dev.registry import LocalRegistry
 from streamling.errors import StreamlingError
-from tests.services import REGISTRY_PASSWORD, REGISTRY_USER
+from tests.harness.services import REGISTRY_PASSWORD, REGISTRY_USER
 
 pytestmark = pytest.mark.services
 

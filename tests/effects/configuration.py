@@ -10,31 +10,31 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.app import App
 from streamling.config import AppConfig
-from streamling.engine.run import PipelineRun
+from streamling.connectors.http.payload import Payload
+from streamling.connectors.http.webhook import WebhookSinkOptions
+from streamling.connectors.kafka.group.source import group_of
+from streamling.connectors.kafka.pace import pace
+from streamling.connectors.kafka.registry import SchemaRegistry
+from streamling.connectors.kafka.settings import client_settings
+from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
+from streamling.connectors.postgres.sink import PostgresSinkOptions
+from streamling.connectors.postgres.state import PostgresState
+from streamling.connectors.postgres.table import TableName
+from streamling.connectors.postgres.writer import Writer, batching
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.http.payload import Payload
-from streamling.kafka.registry import SchemaRegistry
-from streamling.kafka.settings import client_settings
 from streamling.pipeline.configured import configured
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.registry import Registry
-from streamling.script.engines import engine_for, limits_of
-from streamling.sinks._postgres_table import TableName
-from streamling.sinks._postgres_writer import Writer, batching
-from streamling.sinks.postgres import PostgresSinkOptions
-from streamling.sinks.webhook import WebhookSinkOptions
-from streamling.sources._kafka_group import group_of
-from streamling.sources._kafka_pace import pace
-from streamling.sources.kafka import KafkaSource, KafkaSourceOptions
-from streamling.state import open_state
+from streamling.runtime.app import App
+from streamling.runtime.run import PipelineRun
+from streamling.runtime.state import open_state
 from streamling.state.memory import MemoryState
-from streamling.state.postgres import PostgresState
-from streamling.transforms._table_backends import make_store
-from streamling.transforms.dynamic_table import DynamicTableTransformOptions
+from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
+from streamling.transforms.script.engines import engine_for, limits_of
 from tests.effects.proofs import ROOT, By, Observed
 
 PEM = str(ROOT / "tests" / "effects" / "__init__.py")  # any file that can be read
@@ -174,7 +174,9 @@ _SSL = {"security_protocol": "ssl", "ssl_certificate_location": PEM, "ssl_key_lo
 def _kafka(section: str, observe: Any) -> dict[str, Observed | By]:
     sasl = {f"{section}.{name}": value for name, value in _SASL.items()}
     ssl = {f"{section}.{name}": value for name, value in _SSL.items()}
-    certificates = By("tests/kafka/test_settings.py::test_certificates_travel_as_text")  # the settings of both sections
+    certificates = By(
+        "tests/connectors/kafka/test_settings.py::test_certificates_travel_as_text"
+    )  # the settings of both sections
     return {
         f"{section}.brokers": Observed(observe, "other:9092"),
         f"{section}.security_protocol": Observed(observe, "ssl"),
@@ -203,7 +205,11 @@ def _server(section: str, observe: Any, password: str = "password") -> dict[str,
     }
 
 
-_OTLP, _RUN, _HANDLER = "tests/telemetry/test_otlp.py", "tests/engine/test_run.py", "tests/transforms/test_handler.py"
+_OTLP, _RUN, _HANDLER = (
+    "tests/telemetry/test_otlp.py",
+    "tests/runtime/test_run.py",
+    "tests/connectors/http/test_handler.py",
+)
 _KNOBS = "tests/effects/test_knobs.py"
 
 PROOFS: dict[str, Observed | By] = {
@@ -216,11 +222,13 @@ PROOFS: dict[str, Observed | By] = {
     "record_batch_interval_ms": Observed(kafka_pace, 250),
     "record_batch_size": Observed(kafka_pace, 5000),
     "internal_buffer_size": By("tests/effects/test_knobs.py::test_so_many_batches_wait_in_front_of_a_node"),
-    "num_records_before_stop": By("tests/engine/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"),
+    "num_records_before_stop": By(
+        "tests/dataflow/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"
+    ),
     "checkpoint_interval_sec": By(f"{_KNOBS}::test_positions_are_stored_every_checkpoint_interval_sec"),
     "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
     "startup_timeout_sec": By(
-        "tests/postgres/test_diagnosis.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"
+        "tests/connectors/postgres/test_diagnosis.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"
     ),
     "enforce_primary_keys": Observed(parsed, True),
     "job_mode": Observed(parsed, True),
@@ -248,7 +256,7 @@ PROOFS: dict[str, Observed | By] = {
     "state_backend.postgres.acquire_timeout_secs": Observed(state_server, 7),
     **_server("dynamic_table_backend.postgres", table_server),
     "dynamic_table_backend.postgres.max_connections": By(
-        "tests/tables/test_postgres.py::test_look_ups_of_many_values_use_the_connections_allowed"
+        "tests/connectors/postgres/test_tables.py::test_look_ups_of_many_values_use_the_connections_allowed"
     ),
     "dynamic_table_backend.postgres.dt_schema_name": Observed(table_server, "other"),
     "dynamic_table_backend.postgres.cache_enabled": Observed(table_server, True),
@@ -269,7 +277,9 @@ PROOFS: dict[str, Observed | By] = {
     "wasm_script.engine": Observed(script_engine, "v8"),
     "wasm_script.timeout_sec": Observed(script_limits, 7),
     "wasm_script.memory_limit_mb": Observed(script_limits, 77),
-    "wasm_script.runtime_wasm_file_path": By("tests/script/test_quickjs.py::test_another_runtime_has_to_be_one"),
+    "wasm_script.runtime_wasm_file_path": By(
+        "tests/transforms/script/test_quickjs.py::test_another_runtime_has_to_be_one"
+    ),
     "wasm_script.parallelism": Observed(script_node, 3),
     "wasm_script.batch_size": Observed(script_node, 50),
     "plugin.path": By("tests/cli/test_plugins.py::test_a_plugin_file_is_named_as_the_origin", "PLUGIN__PATH"),
@@ -285,19 +295,19 @@ PROOFS: dict[str, Observed | By] = {
     "plugin.secrets.<name>": By("tests/config/test_load.py::test_secrets_of_plugins_are_kept_for_them"),
     **_kafka("kafka_source", kafka_source),
     "kafka_source.consumer_group_id": By(
-        "tests/sources/test_kafka_outages.py::test_offsets_are_committed_to_the_group"
+        "tests/connectors/kafka/test_source_outages.py::test_offsets_are_committed_to_the_group"
     ),
     "kafka_source.session_timeout_ms": Observed(kafka_group, 7000),
     "kafka_source.lag_report_interval_ms": By(
-        "tests/sources/test_kafka_instances.py::test_only_the_owner_of_a_partition_tells_its_lag"
+        "tests/connectors/kafka/test_source_instances.py::test_only_the_owner_of_a_partition_tells_its_lag"
     ),
     "kafka_source.consumer_fetch_timeout_sec": Observed(kafka_reader, 7),
     **_kafka("kafka_sink", kafka_sink),
     "print_sink.sample_every": By(
-        "tests/sinks/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
+        "tests/connectors/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
     ),
     "print_sink.num_records_before_stop": By(
-        "tests/sinks/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
+        "tests/connectors/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
     ),
     **_server("postgres_sink", postgres_sink, "pass"),
     "postgres_sink.batch_flush_interval": Observed(postgres_sink, "7s"),

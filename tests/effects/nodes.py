@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from tests.effects.proofs import By
 
-_AGGREGATE, _AGGREGATES = "tests/sinks/test_postgres_aggregate.py", "tests/sinks/test_postgres_aggregate_pipeline.py"
-_EVOLUTION, _OPTIONS = "tests/sources/test_kafka_evolution.py", "tests/sources/test_kafka_options.py"
-_FILE, _HANDLER, _KEYS = "tests/sources/test_file.py", "tests/transforms/test_handler.py", "tests/pipeline/test_keys.py"
-_KAFKA_SINK, _POSTGRES = "tests/sinks/test_kafka.py", "tests/sinks/test_postgres.py"
-_PRINT, _SCRIPT, _TABLES = (
-    "tests/sinks/test_print.py",
-    "tests/transforms/test_script.py",
-    "tests/tables/test_postgres.py",
+_AGGREGATE, _AGGREGATES = (
+    "tests/connectors/postgres/aggregate/test_sink.py",
+    "tests/connectors/postgres/aggregate/test_pipeline.py",
 )
-_WEBHOOK, _KNOBS = "tests/sinks/test_webhook.py", "tests/effects/test_knobs.py"
+_EVOLUTION, _OPTIONS = (
+    "tests/connectors/kafka/test_source_evolution.py",
+    "tests/connectors/kafka/test_source_options.py",
+)
+_FILE, _HANDLER, _KEYS = (
+    "tests/connectors/file/test_source.py",
+    "tests/connectors/http/test_handler.py",
+    "tests/pipeline/test_keys.py",
+)
+_KAFKA_SINK, _POSTGRES = "tests/connectors/kafka/test_sink.py", "tests/connectors/postgres/test_sink.py"
+_PRINT, _SCRIPT, _TABLES = (
+    "tests/connectors/test_print.py",
+    "tests/transforms/script/test_transform.py",
+    "tests/connectors/postgres/test_tables.py",
+)
+_WEBHOOK, _KNOBS = "tests/connectors/http/test_webhook.py", "tests/effects/test_knobs.py"
 
 #: fields that all nodes have in common, and what they do is the same everywhere
 COMMON: dict[str, By] = {
     "type": By("tests/pipeline/test_bad_pipelines.py::test_bad_pipeline_is_explained", "bad_pipelines"),
     "primary_key": By(f"{_KEYS}::test_missing_key_columns_are_named_with_those_there_are"),
     "telemetry": By(
-        "tests/engine/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
+        "tests/dataflow/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
     ),
     "telemetry.labels": By(
-        "tests/engine/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
+        "tests/dataflow/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
     ),
     "from": By("tests/pipeline/test_bad_pipelines.py::test_bad_pipeline_is_explained", "bad_pipelines"),
 }
@@ -41,8 +51,12 @@ PROOFS: dict[str, By] = {
     "source file mode.type": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
     "source file mode.poll_interval": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
     "source file parallelism": By(f"{_FILE}::test_parallelism_limits_the_files_read_side_by_side"),
-    "source kafka errors": By("tests/sources/test_kafka_dead_letters.py::test_avro_messages_that_are_no_rows"),
-    "source kafka errors.to": By("tests/sources/test_kafka_dead_letters.py::test_avro_messages_that_are_no_rows"),
+    "source kafka errors": By(
+        "tests/connectors/kafka/test_source_dead_letters.py::test_avro_messages_that_are_no_rows"
+    ),
+    "source kafka errors.to": By(
+        "tests/connectors/kafka/test_source_dead_letters.py::test_avro_messages_that_are_no_rows"
+    ),
     "source kafka parallelism": By(f"{_OPTIONS}::test_parallelism_limits_the_tasks_that_read"),
     "source kafka validate_writer_schema_ordering": By(
         f"{_EVOLUTION}::test_a_newer_writer_keeps_the_old_columns_when_ordering_is_not_validated"
@@ -59,22 +73,22 @@ PROOFS: dict[str, By] = {
     "source kafka topic": By(f"{_OPTIONS}::test_metadata_columns"),
     "source kafka starting_offsets": By(f"{_OPTIONS}::test_start_from_a_time"),
     "source kafka isolation_level": By(
-        "tests/sources/test_kafka_transactions.py::test_uncommitted_messages_are_rows_when_wanted"
+        "tests/connectors/kafka/test_source_transactions.py::test_uncommitted_messages_are_rows_when_wanted"
     ),
     "source kafka include_metadata": By(f"{_OPTIONS}::test_metadata_columns"),
     "source kafka filter": By(f"{_OPTIONS}::test_a_filter_keeps_the_rows_that_meet_it"),
     "source kafka batch_size": By(f"{_OPTIONS}::test_small_batches"),
     "source kafka batch_flush_interval": By(
-        "tests/sources/test_kafka_pace.py::test_an_interval_makes_a_batch_wait_until_it_is_full"
+        "tests/connectors/kafka/test_pace.py::test_an_interval_makes_a_batch_wait_until_it_is_full"
     ),
     "source kafka data_format": By(f"{_OPTIONS}::test_json_values"),
     "source kafka schema": By(f"{_OPTIONS}::test_json_objects_become_rows_with_columns_in_alphabetical_order"),
     "transform dynamic_table backend_type": By(
-        "tests/tables/test_asked.py::test_tables_of_both_kinds_in_one_statement"
+        "tests/transforms/dynamic_table/test_asked.py::test_tables_of_both_kinds_in_one_statement"
     ),
     "transform dynamic_table backend_entity_name": By(f"{_TABLES}::test_names_come_from_the_options"),
     "transform dynamic_table sql": By(
-        "tests/tables/test_order.py::test_a_value_is_found_by_later_rows_of_the_same_batch_and_not_by_earlier_ones"
+        "tests/transforms/dynamic_table/test_order.py::test_a_value_is_found_by_later_rows_of_the_same_batch_and_not_by_earlier_ones"
     ),
     "transform dynamic_table schema": By(f"{_TABLES}::test_names_come_from_the_options"),
     "transform dynamic_table column": By(f"{_TABLES}::test_names_come_from_the_options"),
@@ -86,7 +100,7 @@ PROOFS: dict[str, By] = {
         f"{_KNOBS}::test_cache_refresh_debounce_ms_of_a_table_counts_before_that_of_the_configuration"
     ),
     "transform dynamic_table wait_for_table": By(
-        "tests/tables/test_waiting.py::test_without_waiting_rows_find_what_is_there"
+        "tests/transforms/dynamic_table/test_waiting.py::test_without_waiting_rows_find_what_is_there"
     ),
     "transform handler errors": By(f"{_HANDLER}::test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink"),
     "transform handler errors.to": By(f"{_HANDLER}::test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink"),
@@ -118,9 +132,9 @@ PROOFS: dict[str, By] = {
         f"{_SCRIPT}::test_declared_columns_come_in_alphabetical_order_with_the_row_kind_behind"
     ),
     "transform sql parallelism": By(
-        "tests/engine/test_sql_flows.py::test_parallelism_of_a_sql_node_is_the_number_of_its_tasks"
+        "tests/dataflow/test_sql_flows.py::test_parallelism_of_a_sql_node_is_the_number_of_its_tasks"
     ),
-    "transform sql sql": By("tests/transforms/test_sql.py::test_sql_and_primary_key_are_required"),
+    "transform sql sql": By("tests/transforms/sql/test_transform.py::test_sql_and_primary_key_are_required"),
     "sink kafka parallelism": By(f"{_KNOBS}::test_so_many_tasks_write_to_a_topic"),
     "sink kafka topic": By(f"{_KAFKA_SINK}::test_an_existing_topic_stays_as_it_is"),
     "sink kafka data_format": By(f"{_KAFKA_SINK}::test_header_and_value_carry_the_operation"),
@@ -130,32 +144,32 @@ PROOFS: dict[str, By] = {
     "sink kafka batch_size": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka batch_flush_interval": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka message_max_bytes": By(
-        "tests/sinks/test_kafka_trouble.py::test_a_large_message_is_written_when_it_is_allowed"
+        "tests/connectors/kafka/test_sink_errors.py::test_a_large_message_is_written_when_it_is_allowed"
     ),
     "sink kafka compression": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka deduplicate": By(f"{_KAFKA_SINK}::test_changes_of_a_key_keep_their_order"),
     "sink memory parallelism": _INSTANCES,
-    "sink memory exclude_gs_op": By("tests/sinks/test_memory.py::test_exclude_gs_op_leaves_the_operation_out"),
+    "sink memory exclude_gs_op": By("tests/connectors/test_memory.py::test_exclude_gs_op_leaves_the_operation_out"),
     "sink postgres errors": By(
-        "tests/sinks/test_postgres_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
+        "tests/connectors/postgres/test_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
     ),
     "sink postgres errors.to": By(
-        "tests/sinks/test_postgres_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
+        "tests/connectors/postgres/test_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
     ),
     "sink postgres batch_size": _BATCHES,
     "sink postgres batch_flush_interval": _INTERVAL,
     "sink postgres parallelism": _INSTANCES,
     "sink postgres table": By(
-        "tests/sinks/test_postgres_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
+        "tests/connectors/postgres/test_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
     ),
     "sink postgres schema": By(
-        "tests/sinks/test_postgres_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
+        "tests/connectors/postgres/test_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
     ),
     "sink postgres on_conflict": By(f"{_POSTGRES}::test_on_conflict_nothing_keeps_the_first_row_that_no_delete_took"),
     "sink postgres update_where": By(f"{_POSTGRES}::test_update_where_compares_new_with_stored"),
     "sink postgres deduplicate": By(f"{_POSTGRES}::test_triggers_see_every_change_of_a_key_or_the_last_one_of_a_batch"),
     "sink postgres evolve": By(
-        "tests/sinks/test_postgres_table.py::test_add_columns_adds_what_is_missing_and_keeps_the_rest"
+        "tests/connectors/postgres/test_table.py::test_add_columns_adds_what_is_missing_and_keeps_the_rest"
     ),
     "sink postgres_aggregate errors": By(
         f"{_AGGREGATES}::test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink"

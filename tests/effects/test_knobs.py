@@ -12,28 +12,29 @@ import pyarrow as pa
 import pytest
 
 from streamling.config import AppConfig
+from streamling.connectors.http.handler import HandlerTransform
+from streamling.connectors.http.webhook import WebhookSink
+from streamling.connectors.kafka.sink import KafkaSink, KafkaSinkOptions
+from streamling.connectors.memory import MemorySink
+from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink
+from streamling.connectors.postgres.sink import PostgresSink
+from streamling.connectors.print import PrintSink
+from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
 from streamling.plugins.operators import END, Operator, Sink, Wait
 from streamling.plugins.registry import Registry
-from streamling.plugins.testing import Bench
-from streamling.plugins.testing.bench import eventually, settled, wait_for_end
-from streamling.plugins.testing.contract import sample_rows
-from streamling.sinks.kafka import KafkaSink, KafkaSinkOptions
-from streamling.sinks.memory import MemorySink
-from streamling.sinks.postgres import PostgresSink
-from streamling.sinks.postgres_aggregate import PostgresAggregateSink
-from streamling.sinks.print import PrintSink
-from streamling.sinks.webhook import WebhookSink
-from streamling.transforms._table_backends import make_store
-from streamling.transforms.dynamic_table import DynamicTableTransformOptions
-from streamling.transforms.handler import HandlerTransform
-from streamling.transforms.script import ScriptTransform
+from streamling.testing import Bench
+from streamling.testing.bench import eventually, settled, wait_for_end
+from streamling.testing.contract import sample_rows
+from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
+from streamling.transforms.script.transform import ScriptTransform
 from tests.cli.conftest import PIPELINE, Project
+from tests.connectors.file.driver import Run as FileRun
+from tests.connectors.file.driver import make_source
+from tests.connectors.postgres.aggregate.driver import FIELDS, Aggregate
 from tests.effects.configuration import _context
-from tests.endpoint import Endpoint, echo, endpoint
-from tests.sinks.aggregate_driver import FIELDS, Aggregate
-from tests.sources.file_driver import Run as FileRun
-from tests.sources.file_driver import make_source
+from tests.harness.endpoint import Endpoint, echo, endpoint
 
 
 class Slow(Sink[SinkOptions]):
@@ -275,4 +276,4 @@ def test_headers_and_secret_of_a_webhook():
 
 def test_every_type_that_runs_is_known_here():
     """A guard for the tables: a new node type has to be entered there."""
-    assert {"kafka", "postgres", "webhook", "print"} <= set(Registry.builtin().ids("sink"))  # type: ignore[arg-type]
+    assert {"kafka", "postgres", "webhook", "print"} <= set(Registry.builtin().ids(NodeKind.SINK))

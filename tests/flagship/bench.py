@@ -8,17 +8,17 @@ from typing import Any
 
 import psycopg
 
-from streamling.config.sections import KafkaSink, KafkaSource
+from streamling.connectors.kafka.config import KafkaSink, KafkaSource
 from streamling.dev.kafka import LocalKafka
 from streamling.dev.postgres import LocalPostgres
 from streamling.dev.registry import LocalRegistry
 from streamling.dev.topics import consume
-from streamling.engine.run import PipelineRun
 from streamling.errors import StreamlingError
+from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from tests.engine.harness import Bench, eventually, finish
-from tests.sinks.postgres_driver import Driver
-from tests.sources.kafka_driver import Topic
+from tests.connectors.kafka.source_driver import Topic
+from tests.connectors.postgres.driver import Driver
+from tests.harness.pipelines import Bench, eventually, finish
 
 #: a sink of the tests: what to select from ``rows``, or nothing for a sink directly behind the source, and its fields
 Sinks = Mapping[str, Mapping[str, Any]]

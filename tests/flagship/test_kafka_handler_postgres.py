@@ -8,10 +8,10 @@ import random
 import pytest
 
 from streamling.dev.topics import Message
-from tests.endpoint import Reply, Request, endpoint
-from tests.engine.harness import finish
+from tests.connectors.kafka.source_driver import framed, record
 from tests.flagship.bench import Flagship
-from tests.sources.kafka_driver import framed, record
+from tests.harness.endpoint import Reply, Request, endpoint
+from tests.harness.pipelines import finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

@@ -12,9 +12,9 @@ import pytest
 from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume
 from streamling.errors import StreamlingError
-from tests.engine.harness import eventually, finish
+from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.flagship.bench import Flagship
-from tests.sources.kafka_driver import Topic, framed, record
+from tests.harness.pipelines import eventually, finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

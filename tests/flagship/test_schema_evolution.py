@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from streamling.engine.run import PipelineRun
-from tests.engine.harness import finish
+from streamling.runtime.run import PipelineRun
+from tests.connectors.kafka.generations import STORIES
+from tests.connectors.kafka.source_driver import Topic, record
 from tests.flagship.bench import Flagship
-from tests.sources.generations import STORIES
-from tests.sources.kafka_driver import Topic, record
+from tests.harness.pipelines import finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from streamling.dev.topics import Message
+from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.flagship.bench import Flagship, Sinks
-from tests.sources.kafka_driver import Topic, framed, record
-from tests.transforms.test_script import PRODUCTION, PRODUCTION_SCHEMA, transfers
+from tests.transforms.script.test_transform import PRODUCTION, PRODUCTION_SCHEMA, transfers
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from streamling.dev.topics import Message
-from tests.engine.harness import finish
+from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.flagship.bench import Flagship
-from tests.sources.kafka_driver import Topic, framed, record
+from tests.harness.pipelines import finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

@@ -14,9 +14,9 @@ import pytest
 
 from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume
-from tests.engine.harness import finish
+from tests.connectors.kafka.source_driver import framed, record
 from tests.flagship.bench import Flagship
-from tests.sources.kafka_driver import framed, record
+from tests.harness.pipelines import finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

@@ -15,11 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamling.connectors.file.arrow import Content, TextTables, load
+from streamling.connectors.file.formats import csv as _file_csv
+from streamling.connectors.file.formats import json as _file_json
+from streamling.connectors.file.formats import text as _file_text
+from streamling.connectors.file.schema import FileSchema
+from streamling.connectors.file.storage import File, LocalStorage
 from streamling.errors import StreamlingError
-from streamling.sources import _file_csv, _file_json, _file_text
-from streamling.sources._file_arrow import Content, TextTables, load
-from streamling.sources._file_schema import FileSchema
-from streamling.sources._file_storage import File, LocalStorage
 from tests.fuzz.budget import SECONDS, rounds
 
 #: what breaks parsers, in parts that random texts are made of

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamling.errors import StreamlingError
+from tests.connectors.file.driver import Run, make_source
 from tests.fuzz.budget import SECONDS, rounds
-from tests.sources.file_driver import Run, make_source
 
 pytestmark = pytest.mark.spark
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from streamling.connectors.http.answers import Answers
+from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.errors import StreamlingError
-from streamling.http.answers import Answers
 from streamling.http.client import HttpClient, Target
-from streamling.kafka.registry import RegisteredSchema, SchemaRegistry
 from tests.fuzz.budget import FIRST_SEED, SECONDS, rounds
 from tests.http.raw import RawServer, chunks, raw_server
 

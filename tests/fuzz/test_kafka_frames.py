@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from streamling.dev.topics import Message
-from streamling.types.wide import layout_of
+from streamling.types.wide.layout import layout_of
+from tests.connectors.kafka.source_driver import KafkaBench
 from tests.fuzz.avro_model import Reader, encoded, zigzag
 from tests.fuzz.budget import rounds
 from tests.fuzz.kafka_model import BadMessage, row_of
-from tests.sources.kafka_driver import KafkaBench
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from streamling.dev.topics import Message
+from tests.connectors.kafka.source_driver import KafkaBench
 from tests.fuzz.budget import rounds
 from tests.fuzz.kafka_model import BadMessage, parse, row_of
-from tests.sources.kafka_driver import KafkaBench
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

@@ -17,11 +17,11 @@ import pytest
 from pyarrow import types
 
 from streamling.errors import BadRow
-from streamling.script.console import Console
-from streamling.script.engine import Engine, Limits
-from streamling.script.quickjs import QuickJs
-from streamling.script.runner import Runner
-from streamling.script.v8 import V8
+from streamling.transforms.script.console import Console
+from streamling.transforms.script.engine import Engine, Limits
+from streamling.transforms.script.quickjs import QuickJs
+from streamling.transforms.script.runner import Runner
+from streamling.transforms.script.v8 import V8
 from tests.fuzz.budget import SECONDS, rounds
 
 LIMITS = Limits(64 << 20, 30)

@@ -15,7 +15,7 @@ from typing import Any
 import datafusion as oracle
 import pytest
 
-from streamling.transforms._statement import Statement
+from streamling.transforms.sql.statement import Statement
 from tests.fuzz.budget import SECONDS, rounds
 from tests.fuzz.sql_columns import table
 from tests.fuzz.sql_differences import RULES, declared

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from streamling.connectors.kafka.filter import compiled_filter
 from streamling.errors import StreamlingError
-from streamling.sources._kafka_filter import compiled_filter
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import tokenize
 from streamling.sql.frames import prepare

@@ -14,7 +14,7 @@ from streamling.errors import StreamlingError
 from streamling.http.addresses import is_private
 from streamling.http.client import HttpClient, Target
 from streamling.http.connection import Answer
-from tests.endpoint import Reply, Request, echo, endpoint
+from tests.harness.endpoint import Reply, Request, echo, endpoint
 
 
 @contextmanager

@@ -18,13 +18,12 @@ from typing import Any
 
 import pytest
 
-from streamling.app import App
-from streamling.engine.run import PipelineRun
-from streamling.engine.validation import check_without_spark
+from streamling.document.loader import MAX_BYTES
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.parse import parse_pipeline
-from streamling.pipeline.yaml import MAX_BYTES
 from streamling.plugins.registry import Registry
+from streamling.runtime.app import App
+from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 
 FOLDER = Path(__file__).parent.parent / "bad_pipelines"
@@ -62,7 +61,7 @@ def problems_in(file: BadFile, session: Any = None) -> list[Problem]:
         app = App.load(env=file.environment, cwd=file.path.parent)
         pipeline = app.pipeline(str(file.path))
         run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=MemoryState())
-        check_without_spark(run, app.registry)
+        run.check_without_spark()
         if session is not None:
             run.analyse(session)
     except InvalidPipeline as invalid:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import jsonschema
 
+from streamling.document.loader import load_yaml
 from streamling.pipeline.jsonschema import pipeline_schema
 from streamling.pipeline.parse import load_pipeline, parse_pipeline
-from streamling.pipeline.yaml import load_yaml
 from streamling.plugins.registry import Registry
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dead-letters" / "pipeline.yaml"

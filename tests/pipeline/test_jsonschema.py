@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from streamling.document.loader import load_yaml
 from streamling.pipeline.jsonschema import pipeline_schema
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.yaml import load_yaml
 from streamling.plugins.registry import Registry
 from tests.pipeline.plugins import registry_with_plugins
 

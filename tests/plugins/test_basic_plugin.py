@@ -12,16 +12,16 @@ import pyarrow as pa
 import pytest
 
 from streamling.config import AppConfig
-from streamling.engine.run import PipelineRun
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
-from streamling.plugins.testing import Bench, SinkContract, SourceContract, TransformContract
-from streamling.plugins.testing.bench import NAME, PATIENCE, NoSpark, wait_for_end
+from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
+from streamling.testing import Bench, SinkContract, SourceContract, TransformContract
+from streamling.testing.bench import NAME, PATIENCE, NoSpark, wait_for_end
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "basic_plugin.py"
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.plugins.testing import SinkContract, SourceContract
-from streamling.sinks.blackhole import BlackholeSink
-from streamling.sinks.memory import MemorySink
-from streamling.sinks.print import PrintSink
-from streamling.sources.file import FileSource
+from streamling.connectors.blackhole import BlackholeSink
+from streamling.connectors.file.source import FileSource
+from streamling.connectors.memory import MemorySink
+from streamling.connectors.print import PrintSink
+from streamling.testing import SinkContract, SourceContract
 
 
 class TestPrintSink(SinkContract):

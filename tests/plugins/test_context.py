@@ -9,9 +9,9 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions
 from streamling.plugins import Sink
 from streamling.plugins.messages import Error
-from streamling.plugins.testing import Bench
-from streamling.plugins.testing.contract import sample_rows
 from streamling.retry import pause_after
+from streamling.testing import Bench
+from streamling.testing.contract import sample_rows
 
 
 class Forgetting(Sink[SinkOptions]):
@@ -36,7 +36,7 @@ def test_a_plugin_clears_its_own_entries_and_no_others():
 
 
 def test_entries_of_a_node_whose_name_begins_alike_stay():
-    from streamling.engine.node_state import OwnState
+    from streamling.runtime.node_state import OwnState
     from streamling.state.memory import MemoryState
 
     backend = MemoryState()

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from streamling.config import AppConfig
-from streamling.engine.run import PipelineRun
-from streamling.pipeline.docs import with_field_tables
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
-from streamling.plugins.testing.bench import NoSpark, wait_for_end
+from streamling.reference.nodes import with_field_tables
+from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
+from streamling.testing.bench import NoSpark, wait_for_end
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "plugins.md"

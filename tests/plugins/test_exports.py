@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import streamling.plugins
-import streamling.plugins.testing
+import streamling.testing
 
 
 def test_the_public_names():
@@ -54,7 +54,7 @@ def test_the_public_names():
 
 
 def test_the_names_for_testing():
-    assert streamling.plugins.testing.__all__ == [
+    assert streamling.testing.__all__ == [
         "Bench",
         "Call",
         "Journal",
@@ -66,7 +66,7 @@ def test_the_names_for_testing():
 
 def test_neither_needs_pytest_or_spark_to_be_imported():
     code = (
-        "import sys, streamling.plugins, streamling.plugins.testing;"
+        "import sys, streamling.plugins, streamling.testing;"
         "print([name for name in ('pytest', 'pyspark') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

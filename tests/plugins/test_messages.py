@@ -23,7 +23,7 @@ from streamling.plugins.messages import (
     Pull,
     Terminate,
 )
-from streamling.plugins.testing import Bench, SinkContract, SourceContract, TransformContract
+from streamling.testing import Bench, SinkContract, SourceContract, TransformContract
 
 ROWS = pa.record_batch({"id": [1, 2, 3]})
 

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 from streamling.config import AppConfig
-from streamling.engine.run import PipelineRun
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import ByColumns, Partitions, RoundRobin, Transform, TransformOptions
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
-from streamling.plugins.testing import Bench
-from streamling.plugins.testing.bench import NoSpark, wait_for_end
+from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
+from streamling.testing import Bench
+from streamling.testing.bench import NoSpark, wait_for_end
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "partitioned_plugin.py"
 

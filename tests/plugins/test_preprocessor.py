@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.app import App
 from streamling.config import load_config
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.runtime.app import App
 
 PLUGINS = '''
 from streamling.plugins import Preprocessor, StreamlingError, plugin

@@ -55,10 +55,10 @@ def test_only_used_modules_are_imported() -> None:
         "from streamling.plugins.registry import Registry\n"
         "from streamling.pipeline.model import NodeKind\n"
         "registry = Registry.builtin(); registry.ids(NodeKind.SINK)\n"
-        "assert 'streamling.sinks.kafka' not in sys.modules\n"
+        "assert 'streamling.connectors.kafka.sink' not in sys.modules\n"
         "registry.get(NodeKind.SINK, 'kafka')\n"
-        "assert 'streamling.sinks.kafka' in sys.modules\n"
-        "assert 'streamling.sinks.postgres' not in sys.modules\n"
+        "assert 'streamling.connectors.kafka.sink' in sys.modules\n"
+        "assert 'streamling.connectors.postgres.sink' not in sys.modules\n"
         "assert 'pyspark' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from streamling.app import App
 from streamling.config import load_config
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.runtime.app import App
 from streamling.state.memory import MemoryState
-from tests.engine.harness import finish
+from tests.harness.pipelines import finish
 
 FILE = '''
 import json

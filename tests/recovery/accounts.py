@@ -19,7 +19,7 @@ import psycopg
 from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume, produce
 from streamling.errors import StreamlingError
-from tests.sources.kafka_driver import Topic, framed
+from tests.connectors.kafka.source_driver import Topic, framed
 
 SCHEMA = {
     "type": "record",

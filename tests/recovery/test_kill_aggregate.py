@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from streamling.dev.topics import Message, consume, produce
+from tests.connectors.kafka.source_driver import Topic
 from tests.recovery.accounts import Command
-from tests.sources.kafka_driver import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoint import Endpoint, Reply, Request, endpoint
+from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from streamling.state.sqlite import SqliteState
+from tests.connectors.kafka.source_driver import Topic
 from tests.recovery.accounts import Command, Load, expected, stored
-from tests.sources.kafka_driver import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 

@@ -16,8 +16,8 @@ import pytest
 
 from streamling.dev.service import LocalService
 from streamling.errors import StreamlingError
+from tests.connectors.kafka.source_driver import Topic
 from tests.recovery.accounts import WIDER, Command, Load, expected, stored, written
-from tests.sources.kafka_driver import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 

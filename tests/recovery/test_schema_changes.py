@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from streamling.config.sections import KafkaSource
+from streamling.connectors.kafka.config import KafkaSource
 from streamling.dev.topics import Message
-from tests.endpoint import Reply, Request, endpoint
-from tests.engine.harness import finish
+from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.flagship.bench import Flagship
 from tests.fuzz.budget import FIRST_SEED
-from tests.proxy import watched
-from tests.sources.kafka_driver import Topic, framed, record
+from tests.harness.endpoint import Reply, Request, endpoint
+from tests.harness.pipelines import finish
+from tests.harness.proxy import watched
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 

@@ -24,15 +24,15 @@ import yaml
 
 from streamling.dev.avro import SchemaRegistry, decode
 from streamling.dev.topics import consume
-from streamling.engine.run import PipelineRun
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import FreeForm, SourceOptions
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Position, Source, SourceBatch, Wait
 from streamling.plugins.registry import Registry
-from tests.endpoint import Endpoint, Reply, Request, endpoint
-from tests.engine.harness import Bench, eventually, finish
-from tests.sources.kafka_driver import Topic, record
+from streamling.runtime.run import PipelineRun
+from tests.connectors.kafka.source_driver import Topic, record
+from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
+from tests.harness.pipelines import Bench, eventually, finish
 
 FOLDER = Path(__file__).parent
 PLUGINS = FOLDER.parents[1] / "examples" / "plugins" / "basic_plugin.py"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from streamling.cli.errors import render
-from streamling.engine.rows import Rows
+from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
-from streamling.redaction import add_secrets
+from streamling.output.redaction import add_secrets
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.errors import spark_error, spark_failure
 

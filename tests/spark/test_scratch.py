@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from streamling.spark.scratch import Scratch, sweep
-from tests.engine.script import run_python
+from tests.harness.script import run_python
 
 
 def test_removing_takes_everything(tmp_path: Path) -> None:

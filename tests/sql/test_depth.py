@@ -11,7 +11,7 @@ from streamling.sql.compiler import compile_sql
 from streamling.sql.depth import MOST_LEVELS
 from streamling.sql.plan import Column
 from streamling.sql.problems import SqlRefused
-from streamling.transforms._statement import Statement
+from streamling.transforms.sql.statement import Statement
 
 ROWS = pa.table({"x": [1, 2], "s": ["a", "b"], "b": [True, False], "f": [1.5, 2.5]})
 TERMS = range(1000)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from sqlglot import exp
 
-from streamling.sources._kafka_filter import filtered
+from streamling.connectors.kafka.filter import filtered
 from streamling.sql.compiler import compile_sql
 from streamling.sql.expressions import Expressions
 from streamling.sql.frames import prepare

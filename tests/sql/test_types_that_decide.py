@@ -13,7 +13,7 @@ import pytest
 
 from streamling.sql.compiler import compile_sql
 from streamling.sql.plan import Column
-from streamling.transforms._statement import Statement
+from streamling.transforms.sql.statement import Statement
 from streamling.types.spark import to_spark_schema
 
 pytestmark = pytest.mark.spark

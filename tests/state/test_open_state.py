@@ -7,7 +7,7 @@ import pytest
 
 from streamling.config import AppConfig, load_config
 from streamling.dev.postgres import LocalPostgres
-from streamling.state import find_state, open_state
+from streamling.runtime.state import find_state, open_state
 
 
 def test_state_is_a_file_in_the_working_directory_by_default(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
-from tests.endpoint import Endpoint, Reply, Request, endpoint
+from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 
 #: tags, value
 Point = tuple[dict[str, str], Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamling.telemetry.catalogue import METRICS, ROWS_DELTA
+from streamling.telemetry.catalogue import ROWS_DELTA, metrics
 from streamling.telemetry.prometheus import family
 
 ROOT = Path(__file__).parents[2]
@@ -14,7 +14,7 @@ def test_the_page_lists_every_metric() -> None:
     expected = [
         f"| `{name}` | `{family(name, metric.kind)}` | {metric.kind} | "
         f"{', '.join(f'`{tag}`' for tag in metric.tags)} | {metric.meaning} |"
-        for name, metric in METRICS.items()
+        for name, metric in metrics().items()
     ]
     page = (ROOT / "docs" / "metrics.md").read_text().splitlines()
     start = page.index("|---|---|---|---|---|") + 1
@@ -23,6 +23,7 @@ def test_the_page_lists_every_metric() -> None:
 
 
 def test_nothing_is_listed_that_nobody_records() -> None:
-    code = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py") if path.name != "catalogue.py")
-    recorded = METRICS.keys() - {ROWS_DELTA}  # which the push makes of another one
+    lists = ("catalogue.py", "metrics.py")
+    code = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py") if path.name not in lists)
+    recorded = metrics().keys() - {ROWS_DELTA}  # which the push makes of another one
     assert not [name for name in recorded if f'{name.removeprefix("df_")}"' not in code]

@@ -18,14 +18,14 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
-from streamling.redaction import add_secrets
+from streamling.output.redaction import add_secrets
 from streamling.telemetry.metrics import BUCKETS, MetricStore
 from streamling.telemetry.otlp import Push, pushing
 from streamling.telemetry.otlp_endpoint import Endpoint
 from streamling.telemetry.otlp_transport import transport
-from tests.endpoint import Reply
+from tests.connectors.http.test_corpus import CASES as HOSTILE
+from tests.harness.endpoint import Reply
 from tests.http.raw import raw_server
-from tests.http.test_corpus import CASES as HOSTILE
 from tests.telemetry.receiver import Receiver, receiving, value_of
 
 PROTOCOLS = ["http/protobuf", "http/json", "grpc"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.redaction import add_secrets
+from streamling.output.redaction import add_secrets
 from streamling.telemetry.metrics import MetricStore
 from streamling.telemetry.metrics_file import MetricsFile
 from streamling.telemetry.prometheus import exposition, family

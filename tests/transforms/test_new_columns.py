@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from streamling.engine.run import PipelineRun
 from streamling.errors import StreamlingError
-from tests.endpoint import Endpoint, Reply, Request, echo, endpoint
-from tests.engine.harness import Bench, eventually, finish
+from streamling.runtime.run import PipelineRun
+from tests.connectors.kafka.source_driver import Topic, record
 from tests.flagship.bench import Flagship
-from tests.sources.kafka_driver import Topic, record
+from tests.harness.endpoint import Endpoint, Reply, Request, echo, endpoint
+from tests.harness.pipelines import Bench, eventually, finish
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.types.avro import AvroRecord, primary_key_of, record_of
-from streamling.types.wide import I256, U256, WideDecimal
+from streamling.types.wide.layout import I256, U256, WideDecimal
 
 
 def _of(*types: Any) -> AvroRecord:

@@ -11,7 +11,7 @@ import pytest
 
 from streamling.types.from_json import UnfitValue, arrow_column, parse_json
 from streamling.types.json import json_texts
-from streamling.types.wide import U256, layout_of, to_integers
+from streamling.types.wide.layout import U256, layout_of, to_integers
 
 DECIMAL = pa.decimal128(38, 9)
 

@@ -7,7 +7,7 @@ import pytest
 
 from streamling.types.json import json_rows
 from streamling.types.spark import LOGICAL
-from streamling.types.wide import I256, U256, from_integers, layout_of
+from streamling.types.wide.layout import I256, U256, from_integers, layout_of
 
 YEAR_10000, YEAR_0 = 2_932_897, -719_163  # days since 1970 of the first day after 9999 and the last before year 1
 _DAY_US = 86_400_000_000

@@ -21,7 +21,7 @@ from streamling.types.spark import (
     to_spark_schema,
     to_spark_type,
 )
-from streamling.types.wide import contains_wide
+from streamling.types.wide.layout import contains_wide
 
 UTC = dt.UTC
 LAST_MOMENT = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)

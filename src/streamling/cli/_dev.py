@@ -43,7 +43,7 @@ def local_services(folder: Path, config_name: str | None, debug: bool, ports: tu
     from streamling.config import load_config
     from streamling.dev.packages import Packages
     from streamling.dev.services import LocalServices
-    from streamling.engine.java import find_java
+    from streamling.jvm.java import find_java
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "debug" if debug else "warn")

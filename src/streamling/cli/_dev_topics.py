@@ -13,7 +13,7 @@ from streamling.cli._dev import common_options, local_services, running
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES
 from streamling.errors import StreamlingError
-from streamling.streams import write_data
+from streamling.output.streams import write_data
 
 if TYPE_CHECKING:
     from streamling.dev.avro import SchemaRegistry

@@ -16,10 +16,10 @@ from streamling.cli.errors import ExitCode
 from streamling.errors import InvalidPipeline, StreamlingError
 
 if TYPE_CHECKING:
-    from streamling.app import App
     from streamling.cli.state import Remembered
     from streamling.config import AppConfig
     from streamling.plugins.connections import OutsidePosition
+    from streamling.runtime.app import App
 
 
 def reset_positions(remembered: Remembered, file: str | None, *, yes: bool, debug: bool) -> int:
@@ -43,11 +43,13 @@ def reset_positions(remembered: Remembered, file: str | None, *, yes: bool, debu
 
 def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
     """Put a state file that cannot be used out of the way, so that the next run begins with an empty one."""
+    from streamling.runtime.config import StateConfig
     from streamling.state.ownership import owned
     from streamling.state.sqlite import SqliteState
 
-    assert config.state_backend.sqlite is not None
-    path = config.state_backend.sqlite.database_path
+    settings = config.part(StateConfig).state_backend.sqlite
+    assert settings is not None
+    path = settings.database_path
     click.echo(f"{error}", err=True)
     suffix = time.strftime("damaged-%Y%m%d-%H%M%S")
     aside = path.with_name(f"{path.name}.{suffix}")

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from streamling.printable import printable, printable_json
+from streamling.output.printable import printable, printable_json
 
 #: least width of a cut column: less than this cannot be read
 _LEAST = 10

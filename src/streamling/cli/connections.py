@@ -15,10 +15,10 @@ from streamling.errors import StreamlingError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamling.app import App
-    from streamling.engine.connection_checks import Tried
-    from streamling.engine.run import PipelineRun
-    from streamling.engine.session import SparkRuntime
+    from streamling.jvm.session import SparkRuntime
+    from streamling.planning.connection_checks import Tried
+    from streamling.runtime.app import App
+    from streamling.runtime.run import PipelineRun
 
 
 @dataclass
@@ -32,7 +32,7 @@ class QuickSpark:
 
     def session(self) -> SparkSession:
         if self._runtime is None:
-            from streamling.engine.session import SparkRuntime
+            from streamling.jvm.session import SparkRuntime
 
             config = self.app.config
             self._runtime = SparkRuntime.start(
@@ -53,8 +53,8 @@ class QuickSpark:
 
 def tried_connections(app: App, run: PipelineRun, spark: QuickSpark) -> list[Tried]:
     """Every connection of the pipeline, tried."""
-    from streamling.engine.connection_checks import NodeConnection, try_connections
-    from streamling.state.probe import state_connection
+    from streamling.planning.connection_checks import NodeConnection, try_connections
+    from streamling.runtime.state import state_connection
 
     state = state_connection(app.config)
     own = [] if state is None else [NodeConnection("(state)", state)]

@@ -22,7 +22,7 @@ from streamling.cli.file_errors import file_errors
 from streamling.cli.options import EXIT_CODES, Suggesting, json_option
 from streamling.cli.progress import progress_of_steps
 from streamling.errors import StreamlingError
-from streamling.streams import write_data
+from streamling.output.streams import write_data
 
 if TYPE_CHECKING:
     from streamling.dev.service import LocalService

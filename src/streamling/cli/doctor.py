@@ -18,7 +18,7 @@ from streamling.errors import StreamlingError
 
 if TYPE_CHECKING:
     from streamling.config import AppConfig
-    from streamling.doctor import Check
+    from streamling.runtime.doctor import Check
 
 _COLOURS = {"✓": "green", "•": "yellow", "✗": "red"}
 
@@ -60,7 +60,7 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
       78  the configuration is wrong
     """
     from streamling.config import load_config
-    from streamling.doctor import examine, healthy
+    from streamling.runtime.doctor import examine, healthy
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
@@ -78,9 +78,9 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
 
 
 def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[Check]:
-    from streamling.app import App
     from streamling.cli.connections import QuickSpark, tried_connections
-    from streamling.doctor import Check
+    from streamling.runtime.app import App
+    from streamling.runtime.doctor import Check
     from streamling.state.memory import MemoryState
 
     app = App.of(config).without_waiting()
@@ -103,7 +103,7 @@ def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[
 
 
 def _show(checks: list[Check]) -> None:
-    from streamling.doctor import render
+    from streamling.runtime.doctor import render
 
     canvas = canvas_of_stdout()
     for line in render(checks).splitlines():
@@ -122,7 +122,7 @@ def _prepare(config: AppConfig) -> None:
 
 
 def _build_archive(config: AppConfig, tell: Tell) -> None:
-    from streamling.engine.archive import Archive, build_archive
+    from streamling.jvm.archive import Archive, build_archive
 
     cache_dir, conf = config.cache_dir, config.spark.conf
     if not Archive.for_settings(cache_dir=cache_dir, conf=conf).exists():
@@ -130,8 +130,8 @@ def _build_archive(config: AppConfig, tell: Tell) -> None:
 
 
 def _fetch_connectors(config: AppConfig, tell: Tell) -> None:
-    from streamling.engine.connectors import damaged_jars, fetch_connectors, known_connectors
-    from streamling.engine.java import find_java
+    from streamling.jvm.jars import damaged_jars, fetch_connectors, known_connectors
+    from streamling.jvm.java import find_java
 
     connectors = frozenset(known_connectors())
     for jar in damaged_jars(config.cache_dir, connectors):

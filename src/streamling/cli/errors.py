@@ -9,7 +9,7 @@ import traceback
 from enum import IntEnum
 
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.printable import printable, printable_lines
+from streamling.output.printable import printable, printable_lines
 
 
 class ExitCode(IntEnum):

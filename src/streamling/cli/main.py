@@ -19,7 +19,7 @@ from streamling import __version__
 from streamling.cli.errors import ExitCode, exit_code, render
 from streamling.cli.options import COMPLETION_VARIABLE, no_such_command, yaml_completions
 from streamling.errors import StreamlingError
-from streamling.streams import safe_streams
+from streamling.output.streams import safe_streams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -36,7 +36,6 @@ _COMMANDS = {
     "doctor": ("streamling.cli.doctor", "Tell what this machine has, lacks, and how to fix it."),
     "plugins": ("streamling.cli.plugins", "List the node types: built-ins and plugins."),
     "completion": ("streamling.cli.completion", "Print the script that completes commands in your shell."),
-    "bench": ("streamling.cli.bench", "Measure this machine: start-up, throughput, memory."),
 }
 #: names the pipeline file of `streamling` without arguments
 FILE_VARIABLE = "STREAMLING__PIPELINE_DEFINITION_LOCATION"
@@ -150,13 +149,18 @@ def main(args: Sequence[str] | None = None) -> int:
     gc.set_threshold(_OBJECTS)
     # Python looks through everything once more when it ends, which finds nothing and takes 0.1 s
     atexit.register(gc.freeze)
+    return run_command(cli, args, "streamling")
+
+
+def run_command(command: click.Command, args: Sequence[str], name: str) -> int:
+    """Run ``command`` as the program ``name``; the exit code is returned, errors are printed once."""
     with safe_streams():
-        return _main(list(args))
+        return _run(command, list(args), name)
 
 
-def _main(args: list[str]) -> int:
+def _run(command: click.Command, args: list[str], name: str) -> int:
     try:
-        result = cli.main(args=args, prog_name="streamling", standalone_mode=False)
+        result = command.main(args=args, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return int(error.exit_code)

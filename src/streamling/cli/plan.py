@@ -19,12 +19,12 @@ from streamling.cli.options import (
     json_option,
     pipeline_argument,
 )
-from streamling.streams import stdout_for_data
+from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
-    from streamling.app import App
-    from streamling.engine.description import NodeDescription, PlanDescription
-    from streamling.engine.run import PipelineRun
+    from streamling.planning.description import NodeDescription, PlanDescription
+    from streamling.runtime.app import App
+    from streamling.runtime.run import PipelineRun
 
 #: fields that the drawing shows elsewhere, or that say nothing about what a node does
 _TOLD_ELSEWHERE = frozenset(
@@ -69,10 +69,10 @@ def plan(pipeline_file: str | None, config_name: str | None, with_spark: bool, a
 
 
 def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark: bool, debug: bool) -> PlanDescription:
-    from streamling.app import App
-    from streamling.engine.description import describe_plan
-    from streamling.engine.run import PipelineRun
-    from streamling.engine.validation import check_without_spark
+    from streamling.planning.description import describe_plan
+    from streamling.runtime.app import App
+    from streamling.runtime.run import PipelineRun
+    from streamling.runtime.state import state_place
 
     app = App.load(config_name).without_waiting()
     pipeline = app.pipeline(pipeline_file)
@@ -80,16 +80,19 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
     with app.state(pipeline, dry_run=True) as state:
         run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
         described = run.describe()
-        schemas = check_without_spark(run, app.registry)
-        plan = describe_plan(described, config=app.config, registry=app.registry, schemas=schemas)
+        schemas = run.check_without_spark()
+        plan = describe_plan(
+            described, config=app.config, registry=app.registry, schemas=schemas, state=state_place(app.config)
+        )
         return _with_spark(plan, run, app, debug=debug) if with_spark and run.needs_spark else plan
 
 
 def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: bool) -> PlanDescription:
     """``plan`` with Spark's plans, and with the columns that only Spark can tell."""
     from streamling.cli.connections import QuickSpark
-    from streamling.engine.analysis import Described
-    from streamling.engine.description import describe_plan, spark_plans
+    from streamling.planning.analysis import Described
+    from streamling.planning.description import describe_plan, spark_plans
+    from streamling.runtime.state import state_place
 
     config = app.config
     spark = QuickSpark(app, run.connectors, debug)
@@ -100,7 +103,9 @@ def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: boo
         spark.stop()
     described = Described(analysis.pipeline, analysis.built)
     schemas = {name: built.schema for name, built in analysis.built.items()}
-    complete = describe_plan(described, config=config, registry=app.registry, schemas=schemas)
+    complete = describe_plan(
+        described, config=config, registry=app.registry, schemas=schemas, state=state_place(config)
+    )
     return replace(complete, spark_plans=plans)
 
 

@@ -14,11 +14,11 @@ import click
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, Suggesting, config_option, debug_option, json_option
-from streamling.streams import stdout_for_data
+from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.pipeline.model import NodeKind
-    from streamling.plugins.registry import NodeType, Registry
+    from streamling.plugins.registry import OperatorType, Registry
 
 
 @click.group(cls=Suggesting, epilog=EXIT_CODES)
@@ -77,7 +77,7 @@ def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool)
       streamling plugins list
       STREAMLING__PLUGIN__PATH=plugins/ streamling plugins list --kind sink
     """
-    from streamling.app import App
+    from streamling.runtime.app import App
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "warn")
@@ -123,7 +123,7 @@ def _entries(registry: Registry) -> Iterator[_Entry]:
             yield _Entry(name, id, _description(plugin), _origin(id, plugin, packages), runs=True)
 
 
-def _entry(kind: NodeKind, node_type: NodeType, packages: dict[str, str]) -> _Entry:
+def _entry(kind: NodeKind, node_type: OperatorType, packages: dict[str, str]) -> _Entry:
     origin = _origin(node_type.id, node_type.operator, packages) if node_type.plugin else "built-in"
     description = _description(node_type.options, node_type.operator)
     return _Entry(kind.value, node_type.id, description, origin, node_type.operator is not None)

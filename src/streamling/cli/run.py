@@ -19,16 +19,16 @@ from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.cli.signals import Shutdown, shutdown_by_signals
 from streamling.errors import StreamlingError
-from streamling.streams import stdout_for_data
+from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from streamling.config import AppConfig
-    from streamling.engine.run import PipelineRun
-    from streamling.engine.session import SparkRuntime
-    from streamling.engine.timings import Timings
-    from streamling.engine.workers import WorkerCheck
+    from streamling.jvm.session import SparkRuntime
+    from streamling.jvm.timings import Timings
+    from streamling.jvm.workers import WorkerCheck
+    from streamling.runtime.run import PipelineRun
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def run(
       78  bad pipeline or configuration
       130 interrupted (Ctrl-C) before anything ran
     """
-    from streamling.engine.timings import Timings
+    from streamling.jvm.timings import Timings
 
     timings = Timings()
     timings.mark("command line read")
@@ -150,7 +150,7 @@ def _run(
         file = pipeline_file or config.pipeline_definition_location
         early = start(frozenset()) if _can_start_early(config, file) else None
         with timings.phase("read the pipeline"):
-            from streamling.app import App
+            from streamling.runtime.app import App
 
             app = App.of(config)
             pipeline = app.pipeline(pipeline_file)
@@ -165,7 +165,7 @@ def _run(
             early = None
         runtime = early or start(run.connectors)
         with timings.phase("ask the sources, check the SQL"):
-            app.check_without_spark(run)
+            run.check_without_spark()
         with timings.phase("wait for Spark"):
             session = runtime.session()
         workers = _check_workers(run, session, config) if not dry_run else None
@@ -185,7 +185,7 @@ def _run(
 
 def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -> WorkerCheck | None:
     """On a cluster, look at the workers while the pipeline is analysed."""
-    from streamling.engine.workers import WorkerCheck
+    from streamling.jvm.workers import WorkerCheck
     from streamling.spark.master import is_local
 
     return None if is_local(config.spark.master) else WorkerCheck(session, needs_python=run.needs_python_workers)
@@ -227,15 +227,14 @@ def _archive_prepared(runtime: SparkRuntime) -> Iterator[None]:
 def _can_start_early(config: AppConfig, path: str | os.PathLike[str]) -> bool:
     """Whether the JVM can be started before the file has been understood, which is worth 0.2 s: all connectors are
     there, or the file speaks of nothing that needs one."""
-    from streamling.engine.connectors import fetched_connectors, known_connectors
+    from streamling.jvm.jars import fetched_connectors, known_connectors
 
     try:
         text = Path(path).read_bytes()
     except OSError:
         return False
-    if fetched_connectors(config.cache_dir) == set(known_connectors()):
-        return True
-    return not any(word in text for word in (b"kafka", b"avro", b"hybrid"))
+    known = known_connectors()
+    return fetched_connectors(config.cache_dir) == set(known) or not any(name.encode() in text for name in known)
 
 
 def _start_spark(
@@ -247,7 +246,7 @@ def _start_spark(
     *,
     debug: bool,
 ) -> SparkRuntime:
-    from streamling.engine.session import SparkRuntime
+    from streamling.jvm.session import SparkRuntime
 
     runtime = SparkRuntime.start(
         master=config.spark.master,

@@ -9,7 +9,7 @@ import click
 
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, config_option, debug_option
-from streamling.streams import stdout_for_data
+from streamling.output.streams import stdout_for_data
 
 
 @click.command(epilog=EXIT_CODES)
@@ -39,9 +39,9 @@ def schema(output: Path | None, with_plugins: bool, config_name: str | None, deb
       streamling schema -o pipeline.schema.json --plugins
       streamling schema | jq '."$defs" | keys'
     """
-    from streamling.app import App
     from streamling.errors import StreamlingError
     from streamling.pipeline.jsonschema import pipeline_schema
+    from streamling.runtime.app import App
 
     app = App.load(config_name)
     if with_plugins:

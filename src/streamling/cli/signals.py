@@ -22,7 +22,7 @@ from streamling.cli.errors import ExitCode
 from streamling.telemetry.logging import formatted_as_json
 
 if TYPE_CHECKING:
-    from streamling.engine.run import PipelineRun
+    from streamling.runtime.run import PipelineRun
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 #: GNU timeout sends a signal to its child and then to the whole group. A person who presses Ctrl-C twice means it.

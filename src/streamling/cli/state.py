@@ -24,11 +24,11 @@ from streamling.cli.options import (
     json_option,
     pipeline_argument,
 )
-from streamling.streams import write_data
+from streamling.output.streams import write_data
 
 if TYPE_CHECKING:
-    from streamling.app import App
-    from streamling.state import StateBackend
+    from streamling.runtime.app import App
+    from streamling.state.backend import StateBackend
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -158,7 +158,7 @@ def import_(
       streamling state import backup.json
       streamling state export --config old | streamling state import - --config new --yes
     """
-    from streamling.state import open_state
+    from streamling.runtime.state import open_state
 
     entries = _backup_entries(backup, node)
     with _opened(*_located(pipeline_file, config_name), pipeline_file, None) as remembered:
@@ -225,8 +225,8 @@ class Remembered:
 
 def _located(pipeline_file: str | None, config_name: str | None) -> tuple[App, _File]:
     """The configuration, and what the pipeline file says about its state."""
-    from streamling.app import App
     from streamling.pipeline.model import Pipeline
+    from streamling.runtime.app import App
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "warn")
@@ -260,7 +260,7 @@ def _check_whose(app: App, file: _File, pipeline_file: str | None) -> None:
 
 def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
     """The state of the pipeline, also when it was written before the pipeline had an identity of its own."""
-    from streamling.state import find_former, find_state
+    from streamling.runtime.state import find_former, find_state
     from streamling.state.keys import owner
 
     found = find_state(app.config)
@@ -285,10 +285,10 @@ class _File:
 
 def _read_file(pipeline_file: str | None, app: App) -> _File:
     """The file, without importing the plugins that check or rewrite it. One that was not asked for may be missing."""
+    from streamling.document.loader import load_yaml
     from streamling.errors import InvalidPipeline, Problem
     from streamling.pipeline.model import NodeKind
     from streamling.pipeline.variables import Variables, expand_name
-    from streamling.pipeline.yaml import load_yaml
 
     config = app.config
     path = pipeline_file or str(config.pipeline_definition_location)
@@ -329,11 +329,12 @@ def _of_node(node: str, entries: tuple[Entry, ...], names: frozenset[str] | None
 
 
 def _show(remembered: Remembered) -> None:
-    from streamling.engine.description import state_place
+    from streamling.runtime.config import StateConfig
+    from streamling.runtime.state import state_place
 
     config = remembered.app.config
     place = state_place(config)
-    if config.state_backend.backend_type == "InMemory":
+    if config.part(StateConfig).state_backend.backend_type == "InMemory":
         click.echo("state_backend is InMemory: the state ends with the process, there is nothing to see", err=True)
         return
     if not remembered.entries:

@@ -10,14 +10,14 @@ from streamling.cli.canvas import echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.printable import printable
-from streamling.streams import stdout_for_data
+from streamling.output.printable import printable
+from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
-    from streamling.app import App
     from streamling.cli.connections import QuickSpark
-    from streamling.engine.connection_checks import Tried
-    from streamling.engine.run import PipelineRun
+    from streamling.planning.connection_checks import Tried
+    from streamling.runtime.app import App
+    from streamling.runtime.run import PipelineRun
 
 
 @click.command()
@@ -127,8 +127,8 @@ class _Check:
     @classmethod
     def of(cls, pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> _Check:
         """Read the file; mistakes in it are raised."""
-        from streamling.app import App
         from streamling.cli.connections import QuickSpark
+        from streamling.runtime.app import App
         from streamling.state.memory import MemoryState
 
         app = App.load(config_name).without_waiting()
@@ -144,7 +144,7 @@ class _Check:
 
     def run(self) -> None:
         """Check everything; mistakes are raised."""
-        self._app.check_without_spark(self._run)
+        self._run.check_without_spark()
         if not self._static and self._run.needs_spark:
             self._run.analyse(self._spark.session())
 

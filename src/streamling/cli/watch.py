@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from streamling.repeating import repeated
-from streamling.status_line import StatusLine, can_show_status, status_line
-from streamling.streams import terminal_of
+from streamling.output.status_line import StatusLine, can_show_status, status_line
+from streamling.output.streams import terminal_of
+from streamling.periodic import repeated
 from streamling.telemetry.logging import logs_are_json
 
 if TYPE_CHECKING:
-    from streamling.engine.run import PipelineRun
-    from streamling.engine.status import RunStatus
+    from streamling.runtime.run import PipelineRun
+    from streamling.runtime.status import RunStatus
 
 log = logging.getLogger(__name__)
 

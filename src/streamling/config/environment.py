@@ -8,14 +8,16 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from streamling.config import schema, sections
+from streamling.config import schema
+from streamling.config.core import Plugin
 from streamling.config.origin import Given, Reading
-from streamling.pipeline.suggest import closest
+from streamling.config.section import Section
+from streamling.document.suggest import closest
 
 _PLUGIN_SECRET = 2  # a plugin's name and a key
 
 
-def from_environment(env: Mapping[str, str], model: type[sections.Section], reading: Reading) -> None:
+def from_environment(env: Mapping[str, str], model: type[Section], reading: Reading) -> None:
     """Add what the variables say."""
     known = list(schema.settings(model))
     for variable in sorted(env):
@@ -38,16 +40,14 @@ def _meant(parts: list[str], known: Iterable[schema.Setting]) -> str | None:
     return schema.ENV_PREFIX + match if match else None
 
 
-def _set(
-    model: type[sections.Section], path: tuple[str, ...], parts: list[str], given: Given, reading: Reading
-) -> bool:
+def _set(model: type[Section], path: tuple[str, ...], parts: list[str], given: Given, reading: Reading) -> bool:
     """Find the property that ``parts`` name below ``path``; False when there is none."""
     fields = schema.fields(model)
     name, rest = parts[0].lower(), parts[1:]
     name = schema.aliases(model).get(name, name)
     info = fields.get(name)
     if info is None:
-        if model is sections.Plugin and len(parts) >= _PLUGIN_SECRET:
+        if model is Plugin and len(parts) >= _PLUGIN_SECRET:
             reading.given[(*path, "secrets", name, "__".join(rest).lower())] = given
             return True
         return False

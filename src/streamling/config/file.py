@@ -9,13 +9,15 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from streamling.config import schema, sections
+from streamling.config import schema
+from streamling.config.core import Plugin
 from streamling.config.origin import Given, Reading
+from streamling.config.section import Section
+from streamling.document.loader import Document, load_yaml
 from streamling.errors import InvalidPipeline, Problem
-from streamling.pipeline.yaml import Document, load_yaml
 
 
-def from_file(path: Path, model: type[sections.Section], reading: Reading) -> None:
+def from_file(path: Path, model: type[Section], reading: Reading) -> None:
     """Add what the file at ``path`` says."""
     try:
         document = load_yaml(path.read_bytes(), path.name)
@@ -36,14 +38,14 @@ class _FileReader:
     document: Document
     reading: Reading
 
-    def section(self, model: type[sections.Section], data: Mapping[str, Any], path: tuple[str, ...]) -> None:
+    def section(self, model: type[Section], data: Mapping[str, Any], path: tuple[str, ...]) -> None:
         fields, aliases = schema.fields(model), schema.aliases(model)
         for written, value in data.items():
             name = aliases.get(written, written)
             at = (*path, written)
             if name in fields:
                 self._field(fields[name], value, (*path, name), at)
-            elif model is sections.Plugin and isinstance(value, dict):
+            elif model is Plugin and isinstance(value, dict):
                 self._map(value, (*path, "secrets", name), at)
             else:
                 known = [".".join((*path, each)) for each in fields]
@@ -73,7 +75,7 @@ class _FileReader:
         data: Mapping[str, Any],
         path: tuple[str, ...],
         at: tuple[str, ...],
-        section: type[sections.Section] | None = None,
+        section: type[Section] | None = None,
     ) -> None:
         for name, value in data.items():
             if section is not None and isinstance(value, dict):

@@ -8,16 +8,27 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from streamling.config.core import default_cache_dir
 from streamling.config.environment import from_environment
 from streamling.config.file import from_file
-from streamling.config.model import AppConfig, default_cache_dir
+from streamling.config.model import AppConfig
 from streamling.config.origin import Given, Reading
-from streamling.config.schema import ANY_NAME, Setting, expected, is_secret, is_typed_secret, settings
+from streamling.config.schema import (
+    ANY_NAME,
+    Setting,
+    expected,
+    fields,
+    is_secret,
+    is_typed_secret,
+    section_of,
+    settings,
+)
+from streamling.config.section import Section
 from streamling.config.values import mask_url
+from streamling.document.scalars import BadValueError
+from streamling.document.secrets import secrets_in, secrets_in_environment, secrets_of_text
 from streamling.errors import InvalidPipeline, Problem
-from streamling.pipeline.scalars import BadValueError
-from streamling.pipeline.secrets import secrets_in, secrets_in_environment, secrets_of_text
-from streamling.redaction import add_secrets
+from streamling.output.redaction import add_secrets
 
 DEFAULT_NAME = "config"
 
@@ -38,9 +49,7 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     add_secrets(_given_secrets(reading))
     reading.given.setdefault(("cache_dir",), Given(str(default_cache_dir(env)), ""))
     try:
-        # the empty section makes its defaults go through validation, which places them in ``cwd``
-        data: dict[str, Any] = {"state_backend": {"sqlite": {}}}
-        config = AppConfig.model_validate(reading.nested(data), context={"cwd": cwd.absolute()})
+        config = AppConfig.model_validate(reading.nested(_sections(AppConfig)), context={"cwd": cwd.absolute()})
     except ValidationError as error:
         reading.problems += _problems(error, reading.given)
     if reading.problems:
@@ -50,14 +59,23 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     return config
 
 
+def _sections(model: type[Section]) -> dict[str, Any]:
+    """An empty section for each that ``model`` has by default: only then do its defaults go through validation, which
+    places relative paths in the working directory."""
+    found = {name: section_of(info.annotation) for name, info in fields(model).items() if info.default is not None}
+    return {name: _sections(section) for name, section in found.items() if section is not None}
+
+
 def _given_secrets(reading: Reading) -> Iterator[str]:
-    secret = [setting.path for setting in settings(AppConfig) if is_typed_secret(setting.info)]
+    declared_settings = list(settings(AppConfig))
+    secret = [setting.path for setting in declared_settings if is_typed_secret(setting.info)]
+    # maps whose keys are names that users give to their secrets
+    named = {setting.path[0] for setting in declared_settings if setting.extra("keys_are_secret_names")}
     for path, given in reading.given.items():
         if isinstance(given.value, str) and any(_matches(declared, path) for declared in secret):
             yield from secrets_of_text(given.value, is_secret=True)
         else:
-            # the keys below http_secret_header are names of secrets
-            yield from secrets_in(given.value, path[0] if path[0] == "http_secret_header" else path[-1])
+            yield from secrets_in(given.value, path[0] if path[0] in named else path[-1])
 
 
 def _warn_of_ineffective(reading: Reading, config: AppConfig) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamling.document.location import Location
+from streamling.document.suggest import did_you_mean
 from streamling.errors import Problem
-from streamling.pipeline.model import Place
-from streamling.pipeline.suggest import did_you_mean
 
 log = logging.getLogger("streamling.config")
 
-NOWHERE = Place()
+NOWHERE = Location()
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Given:
 
     value: Any
     variable: str
-    place: Place = NOWHERE
+    place: Location = NOWHERE
 
     def problem(self, path: tuple[str, ...], predicate: str, remedy: str | None = None) -> Problem:
         subject = f"the environment variable {self.variable}" if self.variable else ".".join(path)
@@ -48,7 +48,7 @@ class Reading:
             node[path[-1]] = given.value
         return base
 
-    def unknown_key(self, name: str, known: Iterable[str], place: Place) -> None:
+    def unknown_key(self, name: str, known: Iterable[str], place: Location) -> None:
         """Warn that a key of the file means nothing. Its value stays out of the log: it may be a secret."""
         message = f"{name} is not known and has no effect"
         log.warning("%s", Problem(message, place.file, place.line, place.column, did_you_mean(name, known)))

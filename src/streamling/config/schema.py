@@ -12,8 +12,8 @@ from annotated_types import Ge, Gt, Le
 from pydantic import AliasChoices, BeforeValidator, SecretStr
 from pydantic.fields import FieldInfo
 
-from streamling.config.sections import Section
-from streamling.pipeline.scalars import parse_duration
+from streamling.config.section import Section
+from streamling.document.scalars import parse_duration
 
 ENV_PREFIX = "STREAMLING__"
 
@@ -42,9 +42,13 @@ class Setting:
     @property
     def foreign_variable(self) -> str | None:
         """A variable of another system that also sets it, and wins."""
-        extra = self.info.json_schema_extra
-        found = extra.get("environment") if isinstance(extra, dict) else None
+        found = self.extra("environment")
         return found if isinstance(found, str) else None
+
+    def extra(self, name: str) -> Any:
+        """What its declaration says under ``name`` besides what pydantic knows."""
+        extra = self.info.json_schema_extra
+        return extra.get(name) if isinstance(extra, dict) else None
 
 
 def variable(path: tuple[str, ...]) -> str:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, ValidationInfo
 
-from streamling.pipeline.scalars import BadValueError, check_http_url, redact_url
-from streamling.redaction import MASK
+from streamling.document.scalars import BadValueError, check_http_url, redact_url
+from streamling.output.redaction import MASK
 
 _CREDENTIALS_IN_URL = re.compile(r"(://[^/@:\s]*:)[^@/\s]*@")
 _QUERY_OF_URL = re.compile(r"(://[^\s?]*\?)(?=[\w.%-]+=)\S+")  # a bare ? is a wildcard in paths
@@ -108,3 +108,12 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 LocalPath = Annotated[Path, AfterValidator(_in_working_dir)]
 PlainMap = Annotated[dict[str, str], PlainSerializer(mask_map, when_used="json")]
 AnyMap = Annotated[dict[str, Any], PlainSerializer(mask_map, when_used="json")]
+
+
+def secret_key(secret_name: str) -> str:
+    """The name of a secret in the configuration.
+
+    >>> secret_key("My API-key")
+    'my_api_key'
+    """
+    return re.sub(r"[^a-z0-9]", "_", secret_name.lower())

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamling.config.model import default_cache_dir
-from streamling.engine.ivy import Artifact, Progress, download
-from streamling.engine.java import Java, find_java
-from streamling.repeating import repeated
+from streamling.config.core import default_cache_dir
+from streamling.jvm.ivy import Artifact, Progress, download
+from streamling.jvm.java import Java, find_java
+from streamling.periodic import repeated
 
 _LOCK = Path(__file__).parent / "services.lock.json"
 _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"

@@ -17,8 +17,8 @@ from streamling.dev.packages import Packages
 from streamling.dev.postgres import LocalPostgres
 from streamling.dev.registry import LocalRegistry
 from streamling.dev.service import LocalService
-from streamling.engine.ivy import Progress
 from streamling.errors import StreamlingError
+from streamling.jvm.ivy import Progress
 
 NAMES: Final = ("kafka", "registry", "postgres")
 

@@ -10,12 +10,12 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 from urllib.parse import urljoin
 
+from streamling.document.scalars import redact_url
 from streamling.errors import StreamlingError, Unreachable
 from streamling.http.connection import Answer
 from streamling.http.failures import NoAnswer, NoConnection, TooLong
 from streamling.http.pool import Pool
 from streamling.http.request import BadAddress, Origin, Request, origin_of
-from streamling.pipeline.scalars import redact_url
 
 ResultT = TypeVar("ResultT")
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from streamling.document.suggest import did_you_mean
 from streamling.errors import StreamlingError
+from streamling.pipeline.keyed_options import options_for
 from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.pipeline.node_types import NodeType, NodeTypes
 from streamling.pipeline.options import NodeOptions
-from streamling.pipeline.suggest import did_you_mean
-from streamling.plugins.keyed_options import options_for
-from streamling.plugins.registry import NodeType, Registry
 
 
 def with_side_outputs(
-    pipeline: Pipeline, ids: Sequence[str], options: Mapping[str, Any], registry: Registry
+    pipeline: Pipeline, ids: Sequence[str], options: Mapping[str, Any], registry: NodeTypes
 ) -> Pipeline:
     """``pipeline`` with one node for each source and each of ``ids``, which sees the rows of that source."""
     kinds = {id: _options_class(id, registry) for id in ids}
@@ -37,7 +37,7 @@ def with_side_outputs(
     return replace(pipeline, nodes=(*pipeline.sources, *attached, *pipeline.transforms, *pipeline.sinks))
 
 
-def _options_class(id: str, registry: Registry) -> type[NodeOptions]:
+def _options_class(id: str, registry: NodeTypes) -> type[NodeOptions]:
     found = _side_output(id, registry)
     if found is None:
         known = _side_outputs(registry)
@@ -49,11 +49,11 @@ def _options_class(id: str, registry: Registry) -> type[NodeOptions]:
     return found.options
 
 
-def _side_outputs(registry: Registry) -> list[str]:
+def _side_outputs(registry: NodeTypes) -> list[str]:
     return [each for each in registry.ids(NodeKind.TRANSFORM) if _side_output(each, registry)]
 
 
-def _side_output(id: str, registry: Registry) -> NodeType | None:
+def _side_output(id: str, registry: NodeTypes) -> NodeType | None:
     found = registry.get(NodeKind.TRANSFORM, id)
     return found if found is not None and found.plugin and not found.options.emits_rows else None
 

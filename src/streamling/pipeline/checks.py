@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from streamling.document.loader import Document
+from streamling.document.suggest import listing
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.graph import canonical
 from streamling.pipeline.labels import reserved_by_type
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind
+from streamling.pipeline.node_types import NodeTypes
 from streamling.pipeline.options import SourceOptions
-from streamling.pipeline.suggest import listing
-from streamling.pipeline.yaml import Document
-from streamling.plugins.registry import Registry
 
 
-def orphan_problems(document: Document, registry: Registry) -> list[Problem]:
+def orphan_problems(document: Document, registry: NodeTypes) -> list[Problem]:
     """Sources and transforms that nobody reads, found in the raw file: it may be written for a preprocessor,
     with types and fields only that one knows. Says nothing when some SQL cannot be read."""
     data, wrapper = _definition(document.data)
@@ -38,7 +38,7 @@ def orphan_problems(document: Document, registry: Registry) -> list[Problem]:
     return [place_problem(f"nothing reads from {names}", place, "connect it to a sink, or remove it")]
 
 
-def _emits_rows(kind: NodeKind, type_: Any, registry: Registry) -> bool:
+def _emits_rows(kind: NodeKind, type_: Any, registry: NodeTypes) -> bool:
     found = registry.get(kind, type_) if isinstance(type_, str) else None
     return found is None or found.options.emits_rows
 
@@ -57,7 +57,7 @@ def _entries(data: dict[str, Any], kind: NodeKind) -> Iterator[tuple[str, dict[s
             yield name, raw
 
 
-def _references(data: dict[str, Any], registry: Registry) -> Iterator[Sequence[str]]:
+def _references(data: dict[str, Any], registry: NodeTypes) -> Iterator[Sequence[str]]:
     """The names that each node reads; none for SQL that cannot be read."""
     for kind in (NodeKind.TRANSFORM, NodeKind.SINK):
         for _, raw in _entries(data, kind):
@@ -87,7 +87,7 @@ def label_problems(node: Node) -> list[Problem]:
     ]
 
 
-def job_problems(nodes: Sequence[Node], registry: Registry) -> list[Problem]:
+def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
     """Sources that cannot run in job mode. Whether a plugin source ends is known once it is built."""
     return [
         place_problem(
@@ -100,6 +100,6 @@ def job_problems(nodes: Sequence[Node], registry: Registry) -> list[Problem]:
     ]
 
 
-def _is_plugin(node: Node, registry: Registry) -> bool:
+def _is_plugin(node: Node, registry: NodeTypes) -> bool:
     node_type = registry.get(node.kind, node.type)
     return node_type is not None and node_type.plugin

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from streamling.document.location import Location
+from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem
 from streamling.pipeline.graph import resolve
 from streamling.pipeline.mistakes import place_problem
-from streamling.pipeline.model import NodeKind, Place
+from streamling.pipeline.model import NodeKind
 from streamling.pipeline.nodes import Draft
-from streamling.pipeline.suggest import did_you_mean, listing
 
 #: the key of bad rows: the same row has the same one when it comes again after a restart
 KEY: Final = ("id",)
@@ -82,5 +83,5 @@ def _names(drafts: Sequence[Draft]) -> str:
     return listing(f"'{draft.name}'" for draft in drafts)
 
 
-def _place(draft: Draft, field: str) -> Place:
+def _place(draft: Draft, field: str) -> Location:
     return draft.document.spot((*draft.path, field)).key

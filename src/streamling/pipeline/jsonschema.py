@@ -8,8 +8,8 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from streamling.pipeline.model import NodeKind
+from streamling.pipeline.node_types import NodeType, NodeTypes
 from streamling.pipeline.plugin_fields import typed_fields
-from streamling.plugins.registry import NodeType, Registry
 
 _SECTIONS: Mapping[NodeKind, str] = {
     NodeKind.SOURCE: "Where rows come from, by name.",
@@ -22,7 +22,7 @@ _VARIABLE = {"type": "string", "pattern": r"\$\{.*\}"}
 _CHOOSY = frozenset({"enum", "const", "pattern", "anyOf"})
 
 
-def pipeline_schema(registry: Registry) -> dict[str, Any]:
+def pipeline_schema(registry: NodeTypes) -> dict[str, Any]:
     """Draft 2020-12; the fields of a node follow from its `type`. Types that the registry does not know are
     allowed with any field: they may be plugins that are not installed where the file is edited."""
     types = {kind: _types(registry, kind) for kind in NodeKind}
@@ -46,7 +46,7 @@ def pipeline_schema(registry: Registry) -> dict[str, Any]:
     }
 
 
-def _types(registry: Registry, kind: NodeKind) -> list[NodeType]:
+def _types(registry: NodeTypes, kind: NodeKind) -> list[NodeType]:
     found = (registry.get(kind, id) for id in registry.ids(kind))
     return [node_type for node_type in found if node_type is not None]
 

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from streamling.document.suggest import closest, listing
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.dead_letters import KEY
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import SourceOptions
-from streamling.pipeline.suggest import closest, listing
 
 log = logging.getLogger(__name__)
 

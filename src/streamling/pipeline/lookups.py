@@ -6,12 +6,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.graph import resolve
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node
 from streamling.pipeline.references import sql_problem
-from streamling.pipeline.suggest import did_you_mean, listing
 
 if TYPE_CHECKING:
     from streamling.sql.lookups import Lookup

@@ -9,11 +9,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from streamling.document.loader import Document, Path, Spot
+from streamling.document.location import Location
+from streamling.document.scalars import BadValueError
+from streamling.document.suggest import closest, listing
 from streamling.errors import Problem
-from streamling.pipeline.model import Place
-from streamling.pipeline.scalars import BadValueError
-from streamling.pipeline.suggest import closest, listing
-from streamling.pipeline.yaml import Document, Path, Spot
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,6 @@ def dotted(path: Path) -> str:
     return text
 
 
-def place_problem(message: str, place: Place, remedy: str | None = None) -> Problem:
+def place_problem(message: str, place: Location, remedy: str | None = None) -> Problem:
     """A problem at ``place``."""
     return Problem(message, place.file, place.line, place.column, remedy)

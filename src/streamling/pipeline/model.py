@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 
+from streamling.document.location import NOWHERE, Location
 from streamling.pipeline.options import NodeOptions
 
 
@@ -28,15 +29,6 @@ class NodeKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where something stands in the user's file (1-based)."""
-
-    file: str = ""
-    line: int = 0
-    column: int = 0
-
-
-@dataclass(frozen=True)
 class Node:
     """One entry under `sources`, `transforms` or `sinks`."""
 
@@ -49,11 +41,11 @@ class Node:
     dead_letters: str | None = None
     #: key columns after inheritance; empty when there is none
     primary_key: tuple[str, ...] = ()
-    place: Place = Place()
+    place: Location = NOWHERE
     #: places of the node's fields by dotted path, e.g. ``sql`` or ``telemetry.labels.team``
-    places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
+    places: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
     #: where the values of the fields begin; of a block text such as ``sql: |``, its first line
-    texts: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
+    texts: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def type(self) -> str:
@@ -62,11 +54,11 @@ class Node:
     def __str__(self) -> str:
         return f"{self.type} {self.kind} '{self.name}'"
 
-    def place_of(self, path: str) -> Place:
+    def place_of(self, path: str) -> Location:
         """Where the field stands."""
         return self.places.get(path, self.place)
 
-    def text_of(self, path: str) -> Place:
+    def text_of(self, path: str) -> Location:
         """Where the field's value begins: line 1, column 1 of a text is this place."""
         return self.texts.get(path, self.place)
 

@@ -9,14 +9,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from streamling.document.loader import Document, Path
+from streamling.document.location import Location
+from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem
 from streamling.pipeline.mistakes import Subject, describe, dotted, place_problem, problems_of
-from streamling.pipeline.model import NodeKind, Place
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.node_types import NodeType, NodeTypes
 from streamling.pipeline.options import NodeOptions, Rejecting
 from streamling.pipeline.plugin_fields import merge_options
-from streamling.pipeline.suggest import did_you_mean, listing
-from streamling.pipeline.yaml import Document, Path
-from streamling.plugins.registry import NodeType, Registry
 
 
 @dataclass(frozen=True)
@@ -34,22 +35,22 @@ class Draft:
         return (self.kind.section, self.name)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Location:
         return self.document.spot(self.path).key
 
     def __str__(self) -> str:
         type_ = self.raw.get("type") if isinstance(self.raw, dict) else None
         return f"{type_} {self.kind} '{self.name}'" if isinstance(type_, str) else f"{self.kind} '{self.name}'"
 
-    def places(self) -> Mapping[str, Place]:
+    def places(self) -> Mapping[str, Location]:
         """Places of the node's fields by dotted path."""
         return self._spots(lambda spot: spot.key)
 
-    def texts(self) -> Mapping[str, Place]:
+    def texts(self) -> Mapping[str, Location]:
         """Places of the first character of the fields' values."""
         return self._spots(lambda spot: spot.value)
 
-    def _spots(self, part: Any) -> Mapping[str, Place]:
+    def _spots(self, part: Any) -> Mapping[str, Location]:
         depth = len(self.path)
         return MappingProxyType(
             {
@@ -60,7 +61,7 @@ class Draft:
         )
 
 
-def read_node(draft: Draft, registry: Registry, problems: list[Problem]) -> Draft:
+def read_node(draft: Draft, registry: NodeTypes, problems: list[Problem]) -> Draft:
     """``draft`` with its options, or its mistakes in ``problems``."""
     if not isinstance(draft.raw, dict):
         remedy = "write its fields below it, indented, beginning with 'type'"
@@ -78,7 +79,7 @@ def read_node(draft: Draft, registry: Registry, problems: list[Problem]) -> Draf
     return _read_options(draft, node_type, problems)
 
 
-def _type(draft: Draft, registry: Registry, problems: list[Problem]) -> NodeType | None:
+def _type(draft: Draft, registry: NodeTypes, problems: list[Problem]) -> NodeType | None:
     id = draft.raw.get("type")
     spot = draft.document.spot((*draft.path, "type"))
     known = registry.ids(draft.kind)
@@ -101,7 +102,7 @@ def _type(draft: Draft, registry: Registry, problems: list[Problem]) -> NodeType
     return found
 
 
-def _type_remedy(id: str, kind: NodeKind, registry: Registry) -> str:
+def _type_remedy(id: str, kind: NodeKind, registry: NodeTypes) -> str:
     elsewhere = next((other for other in NodeKind if other is not kind and id in registry.ids(other)), None)
     if elsewhere is not None:
         return f"'{id}' is a {elsewhere}: move it to the section '{elsewhere.section}'"
@@ -109,7 +110,7 @@ def _type_remedy(id: str, kind: NodeKind, registry: Registry) -> str:
     return did_you_mean(id, [*registry.ids(kind), *registry.declared], plugin) or plugin
 
 
-def _no_dead_letters(draft: Draft, registry: Registry) -> Problem:
+def _no_dead_letters(draft: Draft, registry: NodeTypes) -> Problem:
     able = [
         f"{id} {kind}"
         for kind in NodeKind

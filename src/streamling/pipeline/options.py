@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from streamling.document.scalars import Duration, PrimaryKey
 from streamling.pipeline.labels import Labels
-from streamling.pipeline.scalars import Duration, PrimaryKey
 
 if TYPE_CHECKING:
     from streamling.config import AppConfig

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Protocol
 
+from streamling.document.loader import Document, load_yaml
+from streamling.document.secrets import secrets_in
+from streamling.document.suggest import closest
 from streamling.errors import InvalidPipeline, Problem, told_as
+from streamling.output.redaction import add_secrets
 from streamling.pipeline.checks import job_problems, label_problems, orphan_problems
 from streamling.pipeline.keys import keyless, with_known_keys
 from streamling.pipeline.lookups import lookup_problems
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import NodeKind, Pipeline
+from streamling.pipeline.node_types import NodeTypes
 from streamling.pipeline.nodes import Draft, read_node
 from streamling.pipeline.references import link
-from streamling.pipeline.secrets import secrets_in
-from streamling.pipeline.suggest import closest
 from streamling.pipeline.variables import Variables, expand_variables
-from streamling.pipeline.yaml import Document, load_yaml
-from streamling.plugins.registry import Registry
-from streamling.redaction import add_secrets
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class DefaultRules:
 def load_pipeline(
     path: str | os.PathLike[str],
     *,
-    registry: Registry,
+    registry: NodeTypes,
     config: Rules | None = None,
     preprocessors: Sequence[Preprocessor] = (),
     variables: Variables | None = None,
@@ -86,7 +86,7 @@ def parse_pipeline(
     text: str | bytes,
     *,
     file: str = "pipeline.yaml",
-    registry: Registry,
+    registry: NodeTypes,
     config: Rules | None = None,
     preprocessors: Sequence[Preprocessor] = (),
     variables: Variables | None = None,

@@ -9,9 +9,9 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from streamling.document.loader import Document, Path
 from streamling.pipeline.mistakes import field_name
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.yaml import Document, Path
 
 _TYPED = frozenset({"type", "from", "primary_key", "telemetry", "parallelism"})
 _REBATCHING = frozenset({"batch_size", "batch_flush_interval"})

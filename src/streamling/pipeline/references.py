@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from streamling.document.location import Location
+from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.dead_letters import dead_letters_of, sink_problems
 from streamling.pipeline.graph import canonical, find_cycle, resolve, topological_order
 from streamling.pipeline.mistakes import place_problem
-from streamling.pipeline.model import Node, NodeKind, Place
+from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.nodes import Draft
-from streamling.pipeline.suggest import did_you_mean, listing
 
 if TYPE_CHECKING:
     from streamling.sql.problems import SqlProblem
@@ -75,7 +76,7 @@ def _references(draft: Draft, problems: list[Problem]) -> Sequence[str]:
         return ()
 
 
-def sql_problems(error: StreamlingError, node: str, text: Place) -> list[Problem]:
+def sql_problems(error: StreamlingError, node: str, text: Location) -> list[Problem]:
     """A refusal of SQL as problems of the file: positions inside the SQL become positions in the file."""
     inner = getattr(error, "problems", None)
     if not inner:
@@ -83,7 +84,7 @@ def sql_problems(error: StreamlingError, node: str, text: Place) -> list[Problem
     return [sql_problem(each, node, text) for each in inner]
 
 
-def sql_problem(problem: SqlProblem, node: str, text: Place) -> Problem:
+def sql_problem(problem: SqlProblem, node: str, text: Location) -> Problem:
     """A mistake in a SQL text that begins at ``text``, at its place in the file."""
     line = text.line + max(problem.line - 1, 0)
     column = text.column + max(problem.column - 1, 0)
@@ -112,13 +113,13 @@ def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], proble
     return name
 
 
-def _place_of(reference: str, draft: Draft) -> Place:
+def _place_of(reference: str, draft: Draft) -> Location:
     """Where a name stands: in `from`, or in a FROM of the SQL."""
     field, offset = ("from", 0) if draft.options is None else draft.options.mention_of(reference)
     start = draft.document.spot((*draft.path, field)).value
     before = str(draft.raw.get(field))[:offset]
     column = len(before) - (before.rfind("\n") + 1)
-    return Place(start.file, start.line + before.count("\n"), start.column + column)
+    return Location(start.file, start.line + before.count("\n"), start.column + column)
 
 
 def _readable(draft: Draft) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from streamling.pipeline.scalars import BadValueError
-from streamling.pipeline.suggest import closest
+from streamling.document.scalars import BadValueError
+from streamling.document.suggest import closest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ def parse_type(name: str) -> pa.DataType:
         factory, precision, scale = _decimal(name, folded)
         return getattr(pa, factory)(precision, scale)
     if folded in _WIDE:
-        from streamling.types.wide import WideInteger
+        from streamling.types.wide.layout import WideInteger
 
         return WideInteger(folded)
     raise BadValueError(

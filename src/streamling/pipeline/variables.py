@@ -21,14 +21,14 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 
+from streamling.config.values import secret_key
+from streamling.document.loader import Document, Path, plain_scalar
+from streamling.document.scalars import PROGRAM
+from streamling.document.suggest import did_you_mean
 from streamling.errors import Problem
-from streamling.pipeline.http import secret_key
 from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.scalars import PROGRAM
-from streamling.pipeline.suggest import did_you_mean
-from streamling.pipeline.yaml import Document, Path, plain_scalar
-from streamling.plugins.registry import Registry
+from streamling.pipeline.node_types import NodeTypes
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([^}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -52,7 +52,7 @@ class _Undefined(Exception):
         self.remedy = remedy
 
 
-def expand_variables(document: Document, registry: Registry, variables: Variables) -> Document:
+def expand_variables(document: Document, registry: NodeTypes, variables: Variables) -> Document:
     """``document`` with the variables in its name and in the fields of its nodes replaced; what has no value is in its
     problems."""
     document = expand_name(document, variables)
@@ -84,7 +84,7 @@ class _Expansion:
         self._variables = variables
         self.problems: list[Problem] = []
 
-    def node(self, fields: Any, kind: NodeKind, path: Path, registry: Registry) -> Any:
+    def node(self, fields: Any, kind: NodeKind, path: Path, registry: NodeTypes) -> Any:
         if not isinstance(fields, dict):
             return fields
         # which plugins are imported must not depend on the environment: a type is written out

@@ -17,7 +17,6 @@ from streamling.pipeline.options import (
 )
 from streamling.plugins.connections import Connection, OutsidePosition
 from streamling.plugins.context import Metrics, NodeContext, NodeState
-from streamling.plugins.functions import SqlFunction
 from streamling.plugins.loader import plugin
 from streamling.plugins.operators import (
     END,
@@ -39,6 +38,7 @@ from streamling.plugins.operators import (
 from streamling.plugins.partitions import ByColumns, ByPrimaryKey, Partitions, RoundRobin
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.side_outputs import LookupTable, SideOutput
+from streamling.sql.user_functions import SqlFunction
 
 __all__ = [
     "END",

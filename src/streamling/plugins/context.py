@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from streamling.config import AppConfig
 from streamling.errors import BadRow, StreamlingError
-from streamling.plugins.functions import SqlFunction
 from streamling.plugins.operators import OptionsT
 from streamling.plugins.shared import Shared
+from streamling.retry import Stopping, retried, retry_unreported
+from streamling.sql.user_functions import SqlFunction
 
 if TYPE_CHECKING:
     from streamling.plugins.rejects import Rejects
@@ -68,21 +69,8 @@ class Metrics(Protocol):
         """What was measured under exactly these tags is no longer so: a gauge of something that is gone."""
 
 
-class Stopping(Protocol):
-    """Whether the pipeline is about to stop."""
-
-    def is_set(self) -> bool: ...
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Sleep up to ``timeout`` seconds; True at once when the pipeline stops."""
-
-
 def ignore_stop(reason: str, keep_position: bool) -> None:
     """Where there is no pipeline to stop."""
-
-
-def retry_unreported(error: StreamlingError | None) -> None:
-    """Where nobody waits for what is retried."""
 
 
 def nothing_to_await(timeout: float) -> bool:
@@ -157,8 +145,6 @@ class NodeContext(Generic[OptionsT]):
         """Call ``work`` until it succeeds. An error that is marked retriable is logged and tried again after a growing
         pause, until the pipeline stops; any other one is raised at once. `Unreachable` is retried for
         `startup_timeout_sec` only."""
-        from streamling.retry import retried
-
         return retried(
             work,
             stopping=self.stopping,

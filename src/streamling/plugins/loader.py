@@ -21,13 +21,13 @@ from typing import Any, TypeVar
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError, exit_sentence
 from streamling.pipeline.model import NodeKind
-from streamling.plugins.functions import SqlFunction
 from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
 from streamling.plugins.scan import declared_ids
 from streamling.plugins.side_outputs import SideOutput
 from streamling.spark.pickling import FILE_MODULE
+from streamling.sql.user_functions import SqlFunction
 
 GROUP = "streamling.plugins"
 

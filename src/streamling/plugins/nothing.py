@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -72,14 +71,3 @@ class NoTables(Mapping[str, Any]):
 
     def __len__(self) -> int:
         raise StreamlingError(self._reason)
-
-
-class NeverStopping:
-    """For executors: Spark ends their tasks, nobody asks them to stop."""
-
-    def is_set(self) -> bool:
-        return False
-
-    def wait(self, timeout: float | None = None) -> bool:
-        time.sleep(timeout or 0)
-        return False

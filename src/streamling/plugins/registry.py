@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from types import MappingProxyType, new_class
 from typing import TYPE_CHECKING, Any
 
+from streamling.builtins import Builtin, builtins
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
+from streamling.pipeline.node_types import NodeType
 from streamling.pipeline.options import Downstream, FreeForm, NodeOptions, Parallel, Rebatched, SinkOptions
 
 if TYPE_CHECKING:
-    from streamling.plugins.functions import SqlFunction
     from streamling.plugins.operators import Operator
     from streamling.plugins.preprocessor import Preprocessor
-
-#: id → ``module:class``; an operator class, or the options class of a type whose run-time is still to come
-_SOURCES = {
-    "clickhouse": "streamling.sources.clickhouse:ClickHouseSourceOptions",
-    "file": "streamling.sources.file:FileSource",
-    "hybrid": "streamling.sources.hybrid:HybridSourceOptions",
-    "kafka": "streamling.sources.kafka:KafkaSource",
-}
-_TRANSFORMS = {
-    "dynamic_table": "streamling.transforms.dynamic_table:DynamicTableTransform",
-    "handler": "streamling.transforms.handler:HandlerTransform",
-    "script": "streamling.transforms.script:ScriptTransform",
-    "sql": "streamling.transforms.sql:SqlTransform",
-}
-_SINKS = {
-    "blackhole": "streamling.sinks.blackhole:BlackholeSink",
-    "clickhouse": "streamling.sinks.clickhouse:ClickHouseSinkOptions",
-    "kafka": "streamling.sinks.kafka:KafkaSink",
-    "memory": "streamling.sinks.memory:MemorySink",
-    "postgres": "streamling.sinks.postgres:PostgresSink",
-    "postgres_aggregate": "streamling.sinks.postgres_aggregate:PostgresAggregateSink",
-    "print": "streamling.sinks.print:PrintSink",
-    "webhook": "streamling.sinks.webhook:WebhookSink",
-}
-_BUILTINS: Mapping[NodeKind, Mapping[str, str]] = MappingProxyType(
-    {NodeKind.SOURCE: _SOURCES, NodeKind.TRANSFORM: _TRANSFORMS, NodeKind.SINK: _SINKS}
-)
+    from streamling.sql.user_functions import SqlFunction
 
 #: fields that every plugin of a kind has besides its own
 _PLUGIN_FIELDS: Mapping[NodeKind, tuple[type[NodeOptions], ...]] = MappingProxyType(
@@ -56,28 +30,25 @@ _PLUGIN_FIELDS: Mapping[NodeKind, tuple[type[NodeOptions], ...]] = MappingProxyT
 
 
 @dataclass(frozen=True)
-class NodeType:
-    """What a `type` of the pipeline file stands for."""
+class OperatorType(NodeType):
+    """A node type and the class that runs it."""
 
-    id: str
-    kind: NodeKind
-    options: type[NodeOptions]
     #: None when this version cannot run the type yet
-    operator: type[Operator[Any]] | None
-    plugin: bool = False
-
-    @property
-    def has_free_fields(self) -> bool:
-        """True when any further field is an option of the plugin."""
-        return self.options.model_config.get("extra") == "allow"
+    operator: type[Operator[Any]] | None = None
 
 
 class Registry:
     """Node types by kind and id; preprocessors and functions of plugins by id."""
 
-    def __init__(self, builtins: Mapping[NodeKind, Mapping[str, str]]) -> None:
-        self._builtins = builtins
-        self._types: dict[tuple[NodeKind, str], NodeType] = {}
+    def __init__(self, builtins: Iterable[Builtin]) -> None:
+        #: who brings a built-in type along, and where in there it is
+        self._builtins = {
+            (kind, id): (builtin, target)
+            for builtin in builtins
+            for kind, targets in _targets(builtin).items()
+            for id, target in targets.items()
+        }
+        self._types: dict[tuple[NodeKind, str], OperatorType] = {}
         self._preprocessors: dict[str, type[Preprocessor]] = {}
         self._functions: dict[str, type[SqlFunction]] = {}
         #: ids of plugins that have not been imported; of which kind they are is not known
@@ -86,25 +57,26 @@ class Registry:
     @classmethod
     def builtin(cls) -> Registry:
         """A registry of the built-in types; each call gives one of its own."""
-        return cls(_BUILTINS)
+        return cls(builtins())
 
-    def get(self, kind: NodeKind, id: str) -> NodeType | None:
+    def get(self, kind: NodeKind, id: str) -> OperatorType | None:
         """The type under ``id``; imports its module when it is a built-in used for the first time."""
         key = (kind, id)
-        if key not in self._types and id in self._builtins.get(kind, {}):
-            self._types[key] = _load(kind, id, self._builtins[kind][id])
+        if key not in self._types and key in self._builtins:
+            self._types[key] = _load(kind, id, *self._builtins[key])
         return self._types.get(key)
 
     def ids(self, kind: NodeKind) -> tuple[str, ...]:
         """All ids of a kind, sorted."""
-        plugins = (id for of_kind, id in self._types if of_kind is kind)
-        return tuple(sorted({*self._builtins.get(kind, {}), *plugins}))
+        return tuple(sorted({id for of_kind, id in (*self._builtins, *self._types) if of_kind is kind}))
 
     def register(self, kind: NodeKind, id: str, operator: type[Operator[Any]]) -> None:
         """Make a plugin's class available as ``type: id``."""
         if id in self.ids(kind):
             raise StreamlingError.user(f"there is already a {kind} '{id}'", remedy="give the plugin another id")
-        self._types[kind, id] = NodeType(id, kind, _plugin_options(kind, id, operator), operator, plugin=True)
+        self._types[kind, id] = OperatorType(
+            id, kind, _plugin_options(kind, id, operator), plugin=True, operator=operator
+        )
 
     @property
     def preprocessors(self) -> Mapping[str, type[Preprocessor]]:
@@ -131,12 +103,19 @@ class Registry:
         self._functions[id] = function
 
 
-def _load(kind: NodeKind, id: str, path: str) -> NodeType:
-    module, name = path.split(":")
-    found = getattr(import_module(module), name)
+def _targets(builtin: Builtin) -> Mapping[NodeKind, Mapping[str, str]]:
+    return {
+        NodeKind.SOURCE: builtin.sources,
+        NodeKind.TRANSFORM: builtin.transforms,
+        NodeKind.SINK: builtin.sinks,
+    }
+
+
+def _load(kind: NodeKind, id: str, builtin: Builtin, target: str) -> OperatorType:
+    found = builtin.load(target)
     if issubclass(found, NodeOptions):
-        return NodeType(id, kind, found, operator=None)
-    return NodeType(id, kind, found.Options, operator=found)
+        return OperatorType(id, kind, found)
+    return OperatorType(id, kind, found.Options, operator=found)
 
 
 def _plugin_options(kind: NodeKind, id: str, operator: type[Operator[Any]]) -> type[NodeOptions]:

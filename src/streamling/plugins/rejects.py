@@ -9,8 +9,8 @@ from typing import Final
 import pyarrow as pa
 
 from streamling.errors import BadRow
+from streamling.output.redaction import redact
 from streamling.plugins.operators import OP_COLUMN
-from streamling.redaction import redact
 
 #: columns of every dead-letter sink
 SCHEMA: Final = pa.schema(

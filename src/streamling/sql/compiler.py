@@ -24,7 +24,7 @@ from streamling.sql.problems import SqlProblem, SqlRefused
 from streamling.sql.projection import meant_by, project, with_op
 from streamling.sql.references import is_used, match, table_name
 from streamling.types.row_kind import OP_COLUMN
-from streamling.types.wide import contains_wide
+from streamling.types.wide.layout import contains_wide
 
 if TYPE_CHECKING:
     from streamling.sql.places import Analyse

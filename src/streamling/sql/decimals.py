@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from streamling.sql.literals import type_of
 from streamling.sql.printing import spark_sql
-from streamling.types.wide import SPARK_DIGITS
+from streamling.types.wide.layout import SPARK_DIGITS
 
 #: digits before the point that integers of a type may have
 _INTEGERS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql import inference, literals, lookups, typenames, wide_functions
+from streamling.sql import inference, literals, lookups, typenames
 from streamling.sql.decimals import NotExact, divides_natively
 from streamling.sql.functions import as_call, rewrite_call
 from streamling.sql.intervals import interval
@@ -29,7 +29,8 @@ from streamling.sql.problems import SqlProblem
 from streamling.sql.syntax import check_syntax, plain
 from streamling.sql.text_coercion import coerce_text
 from streamling.sql.texts import as_text, is_binary, special
-from streamling.sql.wide import WideNumbers
+from streamling.sql.wide import functions as wide_functions
+from streamling.sql.wide.operators import WideNumbers
 
 #: parts that are words of the syntax, not expressions
 _READ_BY_NAME = {

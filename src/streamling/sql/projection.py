@@ -18,7 +18,7 @@ from streamling.sql.problems import SqlProblem
 from streamling.sql.unnesting import UNNESTED, unnest
 from streamling.types.names import arrow_type_name
 from streamling.types.row_kind import OP_COLUMN
-from streamling.types.wide import contains_wide
+from streamling.types.wide.layout import contains_wide
 
 #: values of the row kind, which follows the rows through every projection
 _KINDS = ("i", "u", "d")

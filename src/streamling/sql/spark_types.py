@@ -15,7 +15,7 @@ from streamling.sql.plan import Check, Plan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamling.plugins.functions import SqlFunction
+    from streamling.sql.user_functions import SqlFunction
 
 
 class SparkTypes:

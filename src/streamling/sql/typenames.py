@@ -2,7 +2,7 @@
 
 Where a name means different things, DataFusion's meaning holds: DECIMAL is DECIMAL(38, 10), TIMESTAMP has no zone,
 INT8 has eight bytes. Unsigned integers become the next wider signed type, as everywhere (see `types.spark`). Numbers
-that Spark does not have are bytes for it; casts from and to them are `streamling.sql.wide`'s.
+that Spark does not have are bytes for it; casts from and to them are `streamling.sql.wide.operators`'s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamling.sql.problems import SqlProblem
 from streamling.sql.text_casts import from_text
 from streamling.sql.texts import as_text, special
 from streamling.sql.time_casts import time_cast
-from streamling.types.wide import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type
+from streamling.types.wide.layout import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type
 
 _T = exp.DType
 _Known = tuple[str, pa.DataType]

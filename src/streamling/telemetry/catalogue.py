@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
+from streamling.builtins import builtins
 from streamling.telemetry.metrics import Kind
 
 PREFIX: Final = "streamling_"
@@ -27,17 +30,17 @@ class Metric:
 
 def unit_of(name: str, kind: Kind) -> str:
     """In which unit ``name`` is measured; empty for plain numbers."""
-    known = METRICS.get(name)
+    known = metrics().get(name)
     return MILLISECONDS if kind == "histogram" else known.unit if known else ""
 
 
 def meaning_of(name: str) -> str:
     """What ``name`` says, as far as we know."""
-    known = METRICS.get(name)
+    known = metrics().get(name)
     return known.meaning if known else ""
 
 
-METRICS: Final = {
+_RUNTIME: Final = {
     # every node
     "input_rows": Metric("counter", "Rows that came to the node."),
     "output_rows": Metric("counter", "Rows that left the node; of a sink: rows written."),
@@ -46,12 +49,6 @@ METRICS: Final = {
     "df_input_rows": Metric("counter", "`input_rows` of a SQL node once more, for dashboards made for DataFusion."),
     "df_output_rows": Metric("counter", "`output_rows` of a SQL node once more."),
     "df_elapsed_compute": Metric("histogram", "`elapsed_compute` of a SQL node once more."),
-    # Kafka sources
-    "kafka_consumer_messages_lag": Metric("gauge", "Messages of a partition that are not stored yet.", ("partition",)),
-    # handlers and webhooks
-    "http_requests": Metric("counter", "Requests that got an answer, or none.", ("outcome", "status_class")),
-    "http_retries": Metric("counter", "Requests that are sent again.", ("status_class",)),
-    "http_request_latency": Metric("histogram", "Time from a request to its answer, when that was success."),
     # the pipeline as a whole
     "checkpoint_epochs_succeeded": Metric("counter", "Checkpoints that were stored."),
     "checkpoint_epochs_failed": Metric("counter", "Checkpoints that failed, which ends the pipeline."),
@@ -64,3 +61,13 @@ METRICS: Final = {
     "checkpoint_finalizers_sent": Metric("counter", "Checkpoints announced to sources, sinks and plugins."),
     "checkpoint_terminal_finalizer_skipped": Metric("counter", "Last checkpoints that were not complete in time."),
 }
+
+
+@cache
+def metrics() -> Mapping[str, Metric]:
+    """The metrics of the runtime and of all built-in nodes, by name."""
+    found = dict(_RUNTIME)
+    for builtin in builtins():
+        if builtin.metrics:
+            found |= builtin.load(builtin.metrics)
+    return found

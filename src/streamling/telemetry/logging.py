@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from streamling.printable import printable, printable_json, printable_lines
+from streamling.output.printable import printable, printable_json, printable_lines
 
 _LEVELS = {
     "trace": logging.DEBUG,

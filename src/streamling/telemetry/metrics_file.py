@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamling.errors import StreamlingError
-from streamling.redaction import redact
+from streamling.output.redaction import redact
 from streamling.telemetry.metrics import MetricStore
 from streamling.telemetry.prometheus import exposition
 

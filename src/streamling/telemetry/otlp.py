@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from streamling.telemetry.catalogue import ROWS, ROWS_DELTA
+from streamling.telemetry.config import TelemetryConfig
 from streamling.telemetry.metrics import MetricStore, Series, SeriesKey
 from streamling.telemetry.otlp_endpoint import Endpoint
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @contextmanager
 def pushing(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> Iterator[Push]:
     """What pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
-    settings = config.open_telemetry_metrics
+    settings = config.part(TelemetryConfig).open_telemetry_metrics
     with ExitStack() as resources:
         with _packages_needed():
             from streamling.telemetry.otlp_transport import transport
@@ -70,7 +71,8 @@ def _number(series: Series) -> float:
 def _resource(config: AppConfig) -> dict[str, str]:
     """Who measured."""
     resource = {"service.name": "streamling", "service.instance.id": config.application_id}
-    return {**resource, "k8s.pod.name": config.pod_name} if config.pod_name else resource
+    pod = config.part(TelemetryConfig).pod_name
+    return {**resource, "k8s.pod.name": pod} if pod else resource
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
-from streamling.pipeline.scalars import redact_url
+from streamling.document.scalars import redact_url
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from streamling import __version__
 from streamling.errors import StreamlingError
 from streamling.http.blocking import HttpReply, ask, reason_of
 from streamling.http.failures import TooLong
-from streamling.redaction import excerpt
+from streamling.output.redaction import excerpt
 from streamling.telemetry.otlp_endpoint import Endpoint
 
 _MOST_BYTES = 64 * 1024

@@ -17,6 +17,7 @@ from typing import Final
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.telemetry.config import TelemetryConfig
 from streamling.telemetry.metrics import MetricStore
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ _REMINDER: Final = 600.0
 
 def is_reported(config: AppConfig, file: Path | None) -> bool:
     """Whether anybody wants to know what a run measures."""
-    return file is not None or config.open_telemetry_metrics.pushes
+    return file is not None or config.part(TelemetryConfig).open_telemetry_metrics.pushes
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def reported(metrics: MetricStore, config: AppConfig, file: Path | None, env: Ma
 
             write = MetricsFile(file, metrics, {"service_instance_id": config.application_id})
             reporters.enter_context(Reporter(f"write metrics to {file}", _FILE_SECONDS, lambda: nullcontext(write)))
-        settings = config.open_telemetry_metrics
+        settings = config.part(TelemetryConfig).open_telemetry_metrics
         if settings.pushes:
             from streamling.telemetry.otlp import pushing
             from streamling.telemetry.otlp_endpoint import Endpoint

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from streamling.config import AppConfig
 from streamling.pipeline.model import Node, Pipeline
+from streamling.telemetry.config import TelemetryConfig
 from streamling.telemetry.metrics import MetricStore
 
 log = logging.getLogger(__name__)
@@ -14,7 +15,7 @@ log = logging.getLogger(__name__)
 
 def store_for(pipeline: Pipeline, config: AppConfig) -> MetricStore:
     """An empty store that knows the nodes of ``pipeline``; operators add what they know of themselves later."""
-    settings = config.open_telemetry_metrics
+    settings = config.part(TelemetryConfig).open_telemetry_metrics
     store = MetricStore(settings.metric_deny_list, settings.tags)
     for node in pipeline.nodes:
         store.describe(node.name, _tags(node, config))

@@ -18,8 +18,8 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.spark.sql_text import literal, quoted
 from streamling.types.spark import LOGICAL
-from streamling.types.wide import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
-from streamling.types.wide_sql import beyond, from_twos_complement
+from streamling.types.wide.layout import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
+from streamling.types.wide.spark_sql import beyond, from_twos_complement
 
 #: stands in the SQL of a value for what happens where a number is none of its type
 MISFIT = "{misfit}"

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from streamling.types.floats import fits_float
 from streamling.types.json_depth import is_too_deep
 from streamling.types.strict_json import Refused, unique_keys
-from streamling.types.wide import Layout, layout_of
+from streamling.types.wide.layout import Layout, layout_of
 
 _Converter = Callable[[Any], Any]
 

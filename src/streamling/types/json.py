@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamling.types.spark import sql_type
-from streamling.types.wide import Layout, layout_of
+from streamling.types.wide.layout import Layout, layout_of
 
 #: JSON text of one value that is not null
 _Encoder = Callable[[Any], str]

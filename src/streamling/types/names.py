@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from streamling.types.wide import I256, U256, contains_wide, decimal_type, is_wide
+from streamling.types.wide.layout import I256, U256, contains_wide, decimal_type, is_wide
 
 _UNITS = ("s", "ms", "us", "ns")
 _PLAIN: tuple[pa.DataType, ...] = (

@@ -16,7 +16,15 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type, arrow_type_name
-from streamling.types.wide import Layout, contains_wide, from_decimals, is_wide, layout_of, to_decimals, without_point
+from streamling.types.wide.layout import (
+    Layout,
+    contains_wide,
+    from_decimals,
+    is_wide,
+    layout_of,
+    to_decimals,
+    without_point,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType

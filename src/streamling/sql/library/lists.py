@@ -195,7 +195,7 @@ FUNCTIONS = (
         "position",
         "list element place?",
         (_FIRST, _FIRST_FROM),
-        "Place of an element (searched from a place on), or NULL.",
+        "Position of an element (searched from a position on), or NULL.",
         "array_position([5, 6, 5], 5) = 1\narray_position([5, 6, 5], 5, 2) = 3",
         _LONG,
         "indexof",

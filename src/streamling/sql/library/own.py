@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.spark.failures import failure_of, on_its_way
+from streamling.spark.python_errors import failure_of, on_its_way
 from streamling.spark.sql_text import type_sql
 from streamling.sql.library.declaration import Args, Function, Kernel, fill
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamling.plugins.functions import SqlFunction
+    from streamling.sql.user_functions import SqlFunction
 
 
 def declared(functions: Mapping[str, type[SqlFunction]]) -> Mapping[str, Function]:

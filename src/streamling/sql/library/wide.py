@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.library.declaration import Args, Function, Kernel
-from streamling.types.wide import I256, U256
+from streamling.types.wide.layout import I256, U256
 
 ADD = Kernel("wide.add", "binary")
 SUBTRACT = Kernel("wide.sub", "binary")
@@ -30,7 +30,7 @@ _KERNELS = (
 
 
 def _before(args: Args) -> exp.Expr:
-    """`streamling.sql.wide_functions` has rewritten the call: errors at run time name the place in the text."""
+    """`streamling.sql.wide.functions` has rewritten the call: errors at run time name the place in the text."""
     raise AssertionError("calls with wide numbers are rewritten before functions are looked up")
 
 

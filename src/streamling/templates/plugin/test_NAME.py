@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from NAME import Lines, Numbers, Times
 
-from streamling.plugins.testing import Bench, SinkContract, SourceContract, TransformContract
+from streamling.testing import Bench, SinkContract, SourceContract, TransformContract
 
 
 class TestNumbers(SourceContract):

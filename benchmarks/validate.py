@@ -1,0 +1,56 @@
+"""`--validate`: time to the verdict."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from benchmarks.children import STREAMLING, Ran, measure
+from benchmarks.figures import Figure, Goal, Unit
+from benchmarks.sizes import Sizes
+from benchmarks.workbench import Scenario
+
+_MISTAKE = ("upper(item)", "upper(itme)")
+
+
+class Validate(Scenario):
+    """A wrong file, a right one, and, beside it, a start: a verdict may take a second longer than the first row."""
+
+    title = "validate"
+
+    @staticmethod
+    def steps(sizes: Sizes, has_pyspark: bool) -> int:
+        return sizes.rounds * 3
+
+    def figures(self) -> list[Figure]:
+        ran = self._bench.alternate(wrong=self._wrong, right=self._right, start=self._start)
+        start = [one.first_line for one in ran["start"]]
+        wrong, right = ([one.ended for one in ran[name]] for name in ("wrong", "right"))
+        return [
+            Figure(self.title, "file with a mistake", Unit.SECONDS, wrong, goal=Goal(bound=0.5)),
+            Figure(
+                self.title,
+                "correct file",
+                Unit.SECONDS,
+                right,
+                start,
+                beside="our first row",
+                goal=Goal(bound=median(start) + 1),
+            ),
+        ]
+
+    def _wrong(self) -> Ran:
+        self._bench.step("validate: file with a mistake")
+        return self._run("--validate", _MISTAKE, code=1)
+
+    def _right(self) -> Ran:
+        self._bench.step("validate: correct file")
+        return self._run("--validate")
+
+    def _start(self) -> Ran:
+        self._bench.step("validate: start to compare with")
+        return self._run("--timings")
+
+    def _run(self, option: str, *changes: tuple[str, str], code: int = 0) -> Ran:
+        place = self._bench.place("validate")
+        file = self._bench.quickstart(place, *changes)
+        return measure([*STREAMLING, "run", file, option], cwd=place, env=self._bench.env, codes=(code,))

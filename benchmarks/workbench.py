@@ -1,0 +1,121 @@
+"""What every scenario works with: folders, environment, sizes, and turns taken in a fair order."""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from benchmarks.children import Worker, worker
+from benchmarks.figures import Figure
+from benchmarks.services import CONNECTORS, Services
+from benchmarks.sizes import Sizes
+from streamling.jvm.timings import Phase
+
+T = TypeVar("T")
+
+#: called with what is being done and which share of all is done, 0 to 1
+Tell = Callable[[str, float], None]
+
+_QUICKSTART = Path(__file__).parents[1] / "examples" / "quickstart"
+
+
+@dataclass
+class Workbench:
+    """The surroundings of one run of the benchmarks."""
+
+    folder: Path
+    cache_dir: Path
+    env: Mapping[str, str]
+    sizes: Sizes
+    tell: Tell
+    services: Services
+    #: steps of all scenarios together
+    total: int
+    #: whether plain PySpark can start here
+    has_pyspark: bool = True
+    done: int = field(default=0, init=False)
+    #: of the starts that were measured, by what was started
+    phases: dict[str, list[Phase]] = field(default_factory=dict, init=False)
+
+    @property
+    def services_env(self) -> Mapping[str, str]:
+        """The environment of a process that uses the services; starts them when they do not run yet."""
+        return {**self.env, **self.services.env}
+
+    @contextmanager
+    def kafka_worker(self, kind: str, name: str) -> Iterator[Worker]:
+        """A worker that does the jobs with Kafka."""
+        with worker(kind, *CONNECTORS, cwd=self.place(name), env=self.services_env) as process:
+            yield process
+
+    def topic(self, count: int, *, headers: bool = True) -> str:
+        """A topic with ``count`` records in one partition."""
+        name = f"changes-{count}{'' if headers else '-bare'}"
+
+        def fill() -> None:
+            with self.kafka_worker("ours", "fill") as process:
+                process.do(side="by hand", job="fill", topic=name, count=count, headers=headers)
+
+        return self.services.topic(name, fill)
+
+    def step(self, doing: str) -> None:
+        """Tell what is measured next."""
+        self.tell(doing, self.done / self.total)
+        self.done += 1
+
+    def place(self, name: str) -> Path:
+        """An empty folder to start a process in."""
+        place = self.folder / name
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        return place
+
+    def quickstart(self, place: Path, *changes: tuple[str, str]) -> str:
+        """Put the quickstart into ``place``; its pipeline file, with some words changed."""
+        shutil.copytree(_QUICKSTART, place / "examples" / "quickstart")
+        file = place / "examples" / "quickstart" / "pipeline.yaml"
+        text = file.read_text(encoding="utf-8")
+        for old, new in changes:
+            assert old in text, f"the quickstart has no {old!r} any more"
+            text = text.replace(old, new)
+        file.write_text(text, encoding="utf-8")
+        return str(file.relative_to(place))
+
+    def alternate(self, times: int = 1, /, **measures: Callable[[], T]) -> dict[str, list[T]]:
+        """Take all measures in turns, every second round backwards, so that a change of the machine hits all alike.
+        Rounds that only warm up are left out of what is returned. ``times`` as many rounds count for measures that
+        are over so soon that one more or less tells little."""
+        found: dict[str, list[T]] = {name: [] for name in measures}
+        for number in range(self.sizes.rounds_for(times)):
+            for name in list(measures)[:: 1 if number % 2 == 0 else -1]:
+                found[name].append(measures[name]())
+        return {name: values[self.sizes.warm_ups :] for name, values in found.items()}
+
+
+class Scenario(ABC):
+    """One group of figures."""
+
+    title: ClassVar[str]
+    #: whether it reads Kafka or writes Postgres
+    needs_services: ClassVar[bool] = False
+    #: whether it measures beside aiohttp
+    needs_aiohttp: ClassVar[bool] = False
+    #: whether all its figures come from /proc
+    needs_proc: ClassVar[bool] = False
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+
+    @staticmethod
+    @abstractmethod
+    def steps(sizes: Sizes, has_pyspark: bool) -> int:
+        """How often `figures` will tell what it does."""
+
+    @abstractmethod
+    def figures(self) -> list[Figure]:
+        """Measure."""

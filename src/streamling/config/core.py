@@ -1,0 +1,204 @@
+"""The settings of the runtime itself."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self, TypeVar
+
+from pydantic import Field, SecretStr, model_validator
+
+from streamling.config import values
+from streamling.config.identity import FORMER_DEFAULT
+from streamling.config.section import Section, no_effect
+
+PartT = TypeVar("PartT")
+
+
+class Plugin(Section):
+    """Plugins, and the secrets meant for them: ``plugin.<name>.<key>``."""
+
+    path: values.LocalPath | None = Field(default=None, description="Plugin file, or a folder of them.")
+    channel_capacity: int = Field(
+        default=50,
+        ge=1,
+        description="Batches that may wait in front of a plugin; unless it is set, as in front of other nodes.",
+    )
+    preprocessor_ids: values.Names = Field(default=(), description="Preprocessors to run, in order.")
+    preprocessor_options: values.AnyMap = Field(
+        default={}, description="Options of the preprocessors, by their ids; those under no id are given to all."
+    )
+    side_output_ids: values.Names = Field(default=(), description="Side outputs to attach to the sources.")
+    side_output_options: values.AnyMap = Field(
+        default={}, description="Options of the side outputs, by their ids; those under no id are given to all."
+    )
+    secrets: dict[str, dict[str, SecretStr]] = Field(
+        default={},
+        description="Secrets by plugin and key; also `plugin.<name>.<key>`, `…PLUGIN__<NAME>__<KEY>`.",
+    )
+
+
+class Spark(Section):
+    """The Spark underneath."""
+
+    master: str = Field(default="local[*]", description="Spark master: this machine, or any cluster.")
+    conf: values.PlainMap = Field(default={}, description="Spark settings; in the environment `k=v,k=v` or JSON.")
+    environment: values.Names = Field(
+        default=(),
+        description="Environment variables that Spark's processes see besides those they need; `AWS_*` names several.",
+    )
+
+
+class LiveDataInspect(Section):
+    """Rows shown per node."""
+
+    no_effect = "this version has no admin API"
+
+    records_per_topology_node: int = Field(default=15, ge=1, description="Rows kept per node.")
+    refresh_in_secs: float = Field(default=30, gt=0, description="Length of the window those rows come from.")
+
+
+class TestSettings(Section):
+    """For tests of whole pipelines."""
+
+    __test__ = False  # pytest would collect it by its name
+    no_effect = "it belongs to the test suite of the original"
+
+    telemetry_assertions_enabled: bool = Field(
+        default=True,
+        json_schema_extra={"environment": "STREAMLING_ENABLE_TELEMETRY_ASSERTIONS"},
+        description="Check metrics too.",
+    )
+    prometheus_max_attempts: int = Field(
+        default=30,
+        ge=1,
+        json_schema_extra={"environment": "STREAMLING_TEST_PROMETHEUS_MAX_ATTEMPTS"},
+        description="Tries to find a metric.",
+    )
+    prometheus_sleep_ms: int = Field(
+        default=500,
+        ge=0,
+        json_schema_extra={"environment": "STREAMLING_TEST_PROMETHEUS_SLEEP_MS"},
+        description="Pause between them.",
+    )
+
+
+def default_cache_dir(env: Mapping[str, str]) -> Path:
+    """The user's cache folder on this platform, plus our name."""
+    home = Path(env.get("HOME") or Path.home())
+    if cache_home := env.get("XDG_CACHE_HOME"):
+        return Path(cache_home) / "streamling"
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "streamling"
+
+
+class CoreConfig(Section):
+    """The settings of the runtime itself. Connectors add theirs in subclasses, which `AppConfig` unites."""
+
+    application_id: str = Field(
+        default=FORMER_DEFAULT,
+        min_length=1,
+        description="Name of this pipeline in the state, in consumer groups and in metrics.",
+        json_schema_extra={"shown_default": "`name` of the pipeline file, else its path without the ending"},
+    )
+    log_format: values.LogFormat = Field(default="text", description="Log lines for people or for machines.")
+    log_level: str = Field(
+        default="info",
+        json_schema_extra={"environment": "RUST_LOG"},
+        description="Least important log lines shown: error, warn, info, debug, trace.",
+    )
+    pipeline_definition_location: values.LocalPath = Field(
+        default=Path("./pipeline.yaml"),
+        validate_default=True,
+        description="Pipeline file, when none is named.",
+    )
+    internal_buffer_size: int = Field(
+        default=10, ge=1, description="Batches that may wait in front of a node; 2 unless it is set."
+    )
+    num_records_before_stop: int | None = Field(default=None, ge=1, description="Stop after that many rows.")
+    checkpoint_interval_sec: float = Field(default=5, gt=0, description="Time between two checkpoints.")
+    checkpoint_timeout_sec: float = Field(
+        default=300, gt=0, description="A checkpoint that takes longer stops the pipeline."
+    )
+    startup_timeout_sec: float = Field(
+        default=10,
+        ge=0,
+        description="Longest wait at the start for a broker, registry or database that cannot be reached.",
+    )
+    enforce_primary_keys: bool = Field(default=False, description="Refuse pipelines whose sinks have no key.")
+    job_mode: bool = Field(default=False, description="End after the bounded sources.")
+    drain_policy: values.DrainPolicy = Field(default="auto", description="What a stop does with rows under way.")
+    shutdown_budget_secs: float = Field(default=25, gt=0, description="Longest time from signal to exit.")
+    plugin_drain_budget_secs: float = Field(
+        default=60,
+        gt=0,
+        json_schema_extra=no_effect("plugins have shutdown_budget_secs as all nodes do"),
+        description="No effect: plugins have `shutdown_budget_secs` as all nodes do.",
+    )
+    backpressure_event_threshold_ms: int = Field(
+        default=100,
+        ge=0,
+        json_schema_extra=no_effect("back-pressure events are not counted in this version"),
+        description="No effect: back-pressure events are not counted in this version.",
+    )
+    preview_tolerant_mode: bool = Field(
+        default=False,
+        json_schema_extra=no_effect("this version has no preview"),
+        description="No effect: this version has no preview.",
+    )
+
+    live_data_inspect_enabled: bool = Field(
+        default=False,
+        json_schema_extra=no_effect("this version has no admin API"),
+        description="Serve rows of running nodes; no effect in this version, which has no admin API.",
+    )
+    live_data_inspect: LiveDataInspect = Field(default=LiveDataInspect())
+    admin_api_host: str = Field(
+        default="127.0.0.1",
+        json_schema_extra=no_effect("this version has no admin API"),
+        description="Address the admin API listens on.",
+    )
+    admin_api_port: int = Field(
+        default=3000,
+        ge=0,
+        le=65535,
+        json_schema_extra=no_effect("this version has no admin API"),
+        description="Its port; 0: any free one.",
+    )
+    admin_api_token: SecretStr | None = Field(
+        default=None,
+        json_schema_extra=no_effect("this version has no admin API"),
+        description="Bearer token; required when the admin API listens beyond this machine.",
+    )
+    secrets: dict[str, SecretStr] = Field(
+        default={}, description="Value of `${secret:NAME}` in pipeline files, by name."
+    )
+    spark: Spark = Field(default=Spark())
+    cache_dir: values.LocalPath = Field(
+        default_factory=lambda: default_cache_dir(os.environ),
+        description="Folder for what is prepared once: start-up archives, connectors.",
+        json_schema_extra={"shown_default": "the user's cache folder + `/streamling`"},
+    )
+    plugin: Plugin = Field(default=Plugin())
+
+    test_settings: TestSettings = Field(default=TestSettings())
+
+    def part(self, kind: type[PartT]) -> PartT:
+        """The configuration as ``kind`` declares it, with the settings of one connector."""
+        assert isinstance(self, kind), f"{kind.__name__} is not part of this configuration"
+        return self
+
+    @model_validator(mode="after")
+    def _token_when_reachable(self) -> Self:
+        if self.admin_api_token is None and not _is_loopback(self.admin_api_host):
+            raise ValueError("admin_api_token is required when admin_api_host is not a loopback address")
+        return self
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

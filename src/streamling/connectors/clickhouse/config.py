@@ -1,0 +1,60 @@
+"""How the ClickHouse source and sink reach their server."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import AliasChoices, Field, SecretStr, model_validator
+
+from streamling.config import values
+from streamling.config.core import CoreConfig
+from streamling.config.section import Section
+from streamling.document.scalars import Duration
+
+_EMPTY = SecretStr("")
+
+
+class ClickHouse(Section):
+    """A ClickHouse server."""
+
+    no_effect = "this version checks ClickHouse nodes, but cannot run them"
+
+    url: values.Url = Field(default="http://localhost:8123", description="HTTP interface.")
+    user: str = Field(default="default", description="User.")
+    password: SecretStr = Field(default=_EMPTY, description="Password.")
+    database: str = Field(default="default", description="Database.")
+
+
+class ClickHouseSource(ClickHouse):
+    """Reading ClickHouse."""
+
+    page_size: int = Field(default=10_000_000, ge=1, description="Rows per page inside one dense key.")
+    sort_key_range: int = Field(
+        default=1_000_000,
+        ge=100,
+        validation_alias=AliasChoices("sort_key_range", "block_range"),
+        description="Width of the key range read at once.",
+    )
+    query_timeout_sec: float = Field(default=60, gt=0, description="Longest time for one query.")
+
+
+class ClickHouseSink(ClickHouse):
+    """Writing ClickHouse."""
+
+    compression: values.Compression = Field(default="zstd", description="Compression of what is sent.")
+    compression_level: int = Field(default=6, ge=0, le=22, description="Its level; 9 is the most gzip knows.")
+    batch_size: int = Field(default=100_000, ge=1, description="Rows per insert.")
+    batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
+
+    @model_validator(mode="after")
+    def _level_fits(self) -> Self:
+        if self.compression == "gzip" and self.compression_level > 9:
+            raise ValueError(f"clickhouse_sink.compression_level is {self.compression_level}, expected 0 to 9 for gzip")
+        return self
+
+
+class ClickHouseConfig(CoreConfig):
+    """What the ClickHouse source and sink add to the configuration."""
+
+    clickhouse_source: ClickHouseSource = Field(default=ClickHouseSource())
+    clickhouse_sink: ClickHouseSink = Field(default=ClickHouseSink())

@@ -1,0 +1,137 @@
+"""Files in a bucket, through Arrow's own clients: Spark would need a bundle of half a gigabyte for it."""
+
+from __future__ import annotations
+
+import fnmatch
+import io
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, cast
+
+from streamling.connectors.file.storage import ENDINGS_WANTED, File, is_hidden, is_wanted, partitions_of
+from streamling.errors import StreamlingError
+
+_VARIABLES = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
+_GLOB_CHARACTERS = frozenset("*?[")
+#: read ahead in pieces of this size: each is a request
+_BUFFER_BYTES = 4 << 20
+
+
+class BucketStorage:
+    """A prefix, an object or a pattern in an S3 or Google Cloud Storage bucket."""
+
+    is_local = False
+
+    def __init__(self, scheme: str, path: str, format: str, environ: Mapping[str, str]) -> None:
+        self._scheme = scheme
+        self._format = format
+        # Travels to executors: nothing but what the client needs.
+        self._environ = {name: environ[name] for name in environ if name in _VARIABLES}
+        self._path = path.strip("/")
+        parts = self._path.split("/")
+        fixed = next((i for i, part in enumerate(parts) if not _GLOB_CHARACTERS.isdisjoint(part)), None)
+        self.root = self._path if fixed is None else "/".join(parts[:fixed])
+        self._has_pattern = fixed is not None
+        self._client: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_client": None}
+
+    def nothing_found(self) -> StreamlingError:
+        return StreamlingError.user(
+            f"there is no {self._format} file in '{self._scheme}://{self._path}'",
+            remedy=f"check the path; {ENDINGS_WANTED[self._format]}",
+        )
+
+    def list_files(self) -> list[File]:
+        try:
+            files = sorted(self._list(), key=lambda file: file.path)
+        except (OSError, ValueError) as error:
+            raise self._failed(error) from error
+        return files
+
+    def open(self, path: str) -> IO[bytes]:
+        return cast(IO[bytes], io.BufferedReader(self._fs.open_input_file(path), _BUFFER_BYTES))
+
+    def _list(self) -> Iterator[File]:
+        from pyarrow import fs
+
+        named = self._fs.get_file_info([self._path])[0]
+        if named.type == fs.FileType.File:
+            yield self._file(named)
+            return
+        selector = fs.FileSelector(self.root, recursive=True, allow_not_found=True)
+        for info in self._fs.get_file_info(selector):
+            if info.type == fs.FileType.File and self._is_wanted(info.path):
+                yield self._file(info)
+
+    def _is_wanted(self, path: str) -> bool:
+        below = path[len(self.root) :].strip("/").split("/")
+        if any(map(is_hidden, below)):
+            return False
+        if self._has_pattern and _matches(path.split("/"), self._path.split("/")):
+            return True
+        # A pattern may also name folders: what lies in them must have the right ending.
+        in_folder = not self._has_pattern or _is_below(path.split("/"), self._path.split("/"))
+        return in_folder and is_wanted(below[-1], self._format)
+
+    def _file(self, info: Any) -> File:
+        return File(
+            info.path, info.path.partition("/")[2], info.size, info.mtime_ns or 0, partitions_of(info.path, self.root)
+        )
+
+    @property
+    def _fs(self) -> Any:
+        if self._client is None:
+            self._client = self._gcs() if self._scheme == "gs" else self._s3()
+        return self._client
+
+    def _s3(self) -> Any:
+        from pyarrow import fs
+
+        # Profiles and roles are found by the client itself, on executors too.
+        env = self._environ
+        return fs.S3FileSystem(
+            access_key=env.get("AWS_ACCESS_KEY_ID"),
+            secret_key=env.get("AWS_SECRET_ACCESS_KEY"),
+            session_token=env.get("AWS_SESSION_TOKEN"),
+            endpoint_override=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL"),
+            region=env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION"),
+            # A server under a name or address of its own rarely answers to bucket.host.
+            force_virtual_addressing=False,
+        )
+
+    def _gcs(self) -> Any:
+        from pyarrow import fs
+
+        return fs.GcsFileSystem()
+
+    def _failed(self, error: Exception) -> StreamlingError:
+        # Arrow's message ends in the request's headers and the server's page
+        reason = str(error).partition("\n")[0]
+        return StreamlingError(
+            f"the files in '{self._scheme}://{self._path}' cannot be listed: {reason}",
+            internal=False,
+            retriable="NETWORK_CONNECTION" in reason or "SLOW_DOWN" in reason,
+            remedy="check the bucket's name, the credentials, the region and AWS_ENDPOINT_URL",
+        )
+
+
+def _matches(path: list[str], pattern: list[str]) -> bool:
+    """Whether the parts of a path match the parts of a pattern; ``**`` stands for any number of folders."""
+    if not pattern:
+        return not path
+    if pattern[0] == "**":
+        return any(_matches(path[i:], pattern[1:]) for i in range(len(path) + 1))
+    return bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _matches(path[1:], pattern[1:])
+
+
+def _is_below(path: list[str], pattern: list[str]) -> bool:
+    return any(_matches(path[:i], pattern) for i in range(1, len(path)))

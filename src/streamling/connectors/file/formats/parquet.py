@@ -1,0 +1,221 @@
+"""Parquet files: columns as their footers declare them, in the types Spark gives them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from functools import partial
+from typing import IO, Any, Final
+
+import pyarrow as pa
+
+from streamling.connectors.file.formats.sample import Sample
+from streamling.errors import StreamlingError
+from streamling.types.names import readable
+from streamling.types.spark import carrier
+from streamling.types.wide.layout import ARROW_DIGITS, contains_wide, decimal_type, is_wide
+
+_INSTANT: Final = pa.timestamp("us", "UTC")
+#: Arrow's type for what Parquet calls a UUID; Spark does not read it
+_UUID: Final = "arrow.uuid"
+#: what pyarrow says of a file that it does not open for that; it does not say which column it is
+_TOO_MANY_DIGITS: Final = re.compile(r"Decimal precision out of range .*: (\d+)")
+
+
+def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample:
+    """Columns of the footer; ``limit`` does not matter."""
+    from pyarrow import parquet
+
+    try:
+        footer = parquet.ParquetFile(stream)
+    except (pa.ArrowException, OSError) as error:
+        if match := _TOO_MANY_DIGITS.search(str(error)):
+            raise StreamlingError.user(
+                f"'{path}' has a decimal of {match[1]} digits, and of Parquet files at most {ARROW_DIGITS} can be read",
+                remedy="write the column as text, or with fewer digits",
+            ) from None
+        raise StreamlingError.user(
+            f"'{path}' is not a valid Parquet file",
+            cause=error,
+            remedy="write the file again, or take it out of the folder",
+        ) from error
+    schema = footer.schema_arrow
+    int96 = frozenset(column.path.split(".")[0] for column in _columns(footer) if column.physical_type == "INT96")
+    stored = {field.name: field.type for field in schema}
+    if len(stored) < len(schema):
+        raise StreamlingError.user(f"'{path}' has two columns of the same name", remedy="rename one of them")
+    fields = [pa.field(field.name, _source_type(field, path, field.name in int96)) for field in schema]
+    return Sample(fields, _with_nulls(footer), stored, int96)
+
+
+def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
+    """Which column has another type than the source's schema says; None when all fit. There are no lines."""
+    return find_type_misfit(take_sample(stream, path, 0).fields, types)
+
+
+def find_type_misfit(fields: Iterable[pa.Field], types: Mapping[str, pa.DataType]) -> str | None:
+    """`find_misfit` for formats that declare their columns."""
+    for field in fields:
+        expected = types.get(field.name, field.type)
+        if common_type(expected, field.type) != expected:
+            return f"column '{field.name}' is {readable(field.type)} where {readable(expected)} is expected"
+    return None
+
+
+def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type both can be read as without loss, None when there is none."""
+    if one == other or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    for is_kind in (pa.types.is_signed_integer, pa.types.is_unsigned_integer):
+        if is_kind(one) and is_kind(other):
+            return one if one.bit_width > other.bit_width else other
+    if pa.types.is_floating(one) and pa.types.is_floating(other):
+        return pa.float64()
+    if pa.types.is_decimal256(one) and pa.types.is_decimal256(other) and one.scale == other.scale:
+        return one if one.precision > other.precision else other
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return _common_struct(one, other)
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return _nested(pa.list_, common_type(one.value_type, other.value_type))
+    if pa.types.is_map(one) and pa.types.is_map(other) and one.key_type == other.key_type:
+        return _nested(partial(pa.map_, one.key_type), common_type(one.item_type, other.item_type))
+    return None
+
+
+def _common_struct(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The fields of both; a file without one of them has nulls there."""
+    types: dict[str, pa.DataType | None] = {}
+    for field in (*one, *other):
+        before = types.setdefault(field.name, field.type)
+        types[field.name] = None if before is None else common_type(before, field.type)
+    if None in types.values():
+        return None
+    return pa.struct(list(types.items()))
+
+
+def _nested(make: Callable[[pa.DataType], pa.DataType], part: pa.DataType | None) -> pa.DataType | None:
+    return None if part is None else make(part)
+
+
+# ── how Spark reads a column ────────────────────────────────────────────────────────────────────────────────
+
+
+class Storing(Enum):
+    """What a column of one file needs to come out as the column of the source."""
+
+    #: nothing: Spark reads it as it is
+    PLAIN = "plain"
+    #: Spark reads a number of nanoseconds, and the plan makes a timestamp of it
+    NANOSECONDS = "nanoseconds"
+    #: nothing but nulls without a type: it is not read
+    UNTYPED = "untyped"
+    #: Arrow reads the file
+    ARROW = "arrow"
+
+
+def storing(name: str, sample: Sample, type_: pa.DataType) -> Storing:
+    """How column ``name`` of the file behind ``sample`` is stored, compared with its type in the source."""
+    stored = sample.stored[name]
+    if pa.types.is_null(stored):
+        return Storing.UNTYPED
+    if name in sample.int96:
+        return Storing.PLAIN if type_ == _INSTANT else Storing.ARROW
+    if pa.types.is_timestamp(stored) and stored.unit == "ns":
+        return Storing.NANOSECONDS
+    return Storing.PLAIN if _spark_reads(stored, type_) else Storing.ARROW
+
+
+def _spark_reads(stored: pa.DataType, type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(stored):
+        return _spark_reads(stored.value_type, type_)
+    if isinstance(stored, pa.BaseExtensionType):
+        return stored.extension_name != _UUID and _spark_reads(stored.storage_type, type_)
+    if pa.types.is_struct(stored):
+        # Spark takes a struct for null when the file has none of its fields
+        parts = [_spark_reads(part.type, type_.field(part.name).type) for part in stored]
+        return bool(parts) and all(parts)
+    if pa.types.is_map(stored):
+        return _spark_reads(stored.key_type, type_.key_type) and _spark_reads(stored.item_type, type_.item_type)
+    if pa.types.is_nested(stored):
+        return pa.types.is_list(type_) and _spark_reads(stored.value_type, type_.value_type)
+    if pa.types.is_null(stored) or pa.types.is_time32(stored) or pa.types.is_float16(stored):
+        return False
+    if pa.types.is_timestamp(stored) or pa.types.is_time64(stored):
+        return bool(stored.unit != "ns")
+    if pa.types.is_duration(stored):  # for Parquet a plain number, of which only Arrow's own schema knows the unit
+        return bool(stored.unit == "us")
+    if pa.types.is_unsigned_integer(stored):
+        return bool(stored == type_)
+    return True
+
+
+def _columns(footer: Any) -> list[Any]:
+    return [footer.schema.column(i) for i in range(len(footer.schema))]
+
+
+def _with_nulls(footer: Any) -> frozenset[str]:
+    """Columns whose statistics count nulls; files without statistics tell nothing."""
+    groups = [footer.metadata.row_group(i) for i in range(footer.metadata.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    return frozenset(
+        chunk.path_in_schema
+        for chunk in chunks
+        if chunk.statistics is not None and chunk.statistics.has_null_count and chunk.statistics.null_count
+    )
+
+
+def _source_type(field: pa.Field, path: str, is_int96: bool) -> pa.DataType:
+    if is_int96 and pa.types.is_timestamp(field.type):
+        return _INSTANT
+    plain = _without_extensions(field.type)
+    check_readable(field.with_type(plain), path)
+    return _plain(plain)
+
+
+def _without_extensions(kind: pa.DataType) -> pa.DataType:
+    """``kind`` with what UUIDs and JSON are stored as in place of Arrow's types for them, at any depth."""
+    if isinstance(kind, pa.BaseExtensionType) and not is_wide(kind):
+        return _without_extensions(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_extensions(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_without_extensions(kind.key_type), _without_extensions(kind.item_type))
+    if pa.types.is_nested(kind):
+        return pa.list_(_without_extensions(kind.value_type))
+    return kind
+
+
+def check_readable(field: pa.Field, path: str) -> None:
+    """Refuse a type that Spark has no room for."""
+    try:
+        carrier(field.type)
+    except StreamlingError as error:
+        raise error.context(f"column '{field.name}' of '{path}'") from None
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """``kind`` without what only concerns Arrow's memory, with times and timestamps as Spark counts them."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_decimal(kind):
+        return decimal_type(kind.precision, kind.scale)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _part(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_part(kind.key_type), _part(kind.item_type))
+    if pa.types.is_nested(kind):
+        return pa.list_(_part(kind.value_type))
+    if pa.types.is_integer(kind) or pa.types.is_null(kind):
+        return kind
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    return pa.time64("us") if pa.types.is_time(kind) else carrier(kind)
+
+
+def _part(kind: pa.DataType) -> pa.DataType:
+    """Inside lists, maps and structs there is no metadata to say what a carrier stands for."""
+    plain = _plain(kind)
+    return plain if contains_wide(plain) or pa.types.is_null(plain) else carrier(plain)

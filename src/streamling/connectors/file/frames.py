@@ -1,0 +1,159 @@
+"""Files of a known schema as Spark DataFrames, without anything being inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.connectors.file.checks import checked_sql
+from streamling.connectors.file.schema import FileSchema
+from streamling.connectors.file.wide import value_sql
+from streamling.plugins.operators import OP_COLUMN
+from streamling.spark.sql_text import quoted
+from streamling.types.spark import to_spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+#: characters with a meaning in the path patterns of Hadoop
+_PATTERN_CHARACTERS = frozenset("{}[]*?\\")
+_MTIME, _PATH, _ROW = "__mtime", "__path", "__row"
+
+NO_OPERATION = f"column '{OP_COLUMN}' has no value in some row"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files whose columns are stored in the same way."""
+
+    paths: Sequence[str]
+    #: columns that are read; the others are null
+    columns: Sequence[str]
+    #: timestamps that are stored as numbers of nanoseconds
+    nanoseconds: frozenset[str] = frozenset()
+    #: for Spark's reader
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def converted_frame(
+    spark: SparkSession, schema: FileSchema, paths: Sequence[str], parallelism: int | None
+) -> DataFrame:
+    """All rows of Parquet files that Arrow has written with the columns of the source, as Spark holds them."""
+    columns = to_spark_schema(schema.columns)
+    frame = spark.read.schema(columns).parquet(*map(_spark_path, paths))
+    frame = frame.select(*(output_column(field, quoted_column(field.name)) for field in columns))
+    return frame if parallelism is None else frame.coalesce(parallelism)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How Spark itself reads the Parquet or Avro files of a source."""
+
+    format: str
+    schema: FileSchema
+    #: folder that key=value folders count from
+    root: str
+    #: most files read side by side; None: as many as there are cores
+    parallelism: int | None
+    #: the order of files when ``parallelism`` is 1: by age, then by path; else by path
+    by_age: bool
+    #: whether files may vanish while they are read
+    ignore_missing: bool = False
+
+    def frame(self, spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
+        """All rows of the files; file after file when ``parallelism`` is 1."""
+        ordered = self.parallelism == 1 and sum(len(group.paths) for group in groups) > 1
+        frames = [self._group(spark, group, ordered) for group in groups]
+        frame = frames[0]
+        for other in frames[1:]:
+            frame = frame.union(other)
+        if ordered:
+            return self._in_order(frame)
+        return frame if self.parallelism is None else frame.coalesce(self.parallelism)
+
+    def _group(self, spark: SparkSession, group: Group, ordered: bool) -> DataFrame:
+        reader = spark.read.schema(self._read_schema(group)).options(**group.options)
+        if self.ignore_missing:
+            reader = reader.option("ignoreMissingFiles", "true")
+        if len(self.schema.partitions):
+            reader = reader.option("basePath", _spark_path(self.root))
+        frame = reader.format(self.format).load([_spark_path(path) for path in group.paths])
+        return frame.select(*self._columns(group), *(_order_columns() if ordered else ()))
+
+    def _in_order(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        # Spark puts large files first. The row number keeps the order within a file: the sort is not stable.
+        numbered = frame.coalesce(1).withColumn(_ROW, f.monotonically_increasing_id())
+        order = (_MTIME, _PATH, _ROW) if self.by_age else (_PATH, _ROW)
+        return numbered.sortWithinPartitions(*order).drop(_MTIME, _PATH, _ROW)
+
+    def _read_schema(self, group: Group) -> StructType:
+        types = self.schema.types
+        fields = [pa.field(name, pa.int64() if name in group.nanoseconds else types[name]) for name in group.columns]
+        return to_spark_schema(pa.schema([*fields, *self.schema.partitions]))
+
+    def _columns(self, group: Group) -> list[Column]:
+        return [output_column(field, self._read(field.name, group)) for field in to_spark_schema(self.schema.columns)]
+
+    def _read(self, name: str, group: Group) -> Column | None:
+        """What is read for a column of the source; None when the files do not have it."""
+        if name in self.schema.partitions.names:
+            return quoted_column(name)
+        if name not in group.columns:
+            return None
+        if name in group.nanoseconds:
+            return _from_nanoseconds(name, self.schema.types[name])
+        return _value(name, self.schema.types[name], is_wide=name in self.schema.wide)
+
+
+def _value(name: str, type_: pa.DataType, *, is_wide: bool) -> Column:
+    from pyspark.sql import functions as f
+
+    if is_wide:
+        return f.expr(value_sql(quoted(name), name, type_))
+    checked = checked_sql(quoted(name), name, type_)
+    return quoted_column(name) if checked is None else f.expr(checked)
+
+
+def _from_nanoseconds(name: str, type_: pa.DataType) -> Column:
+    from pyspark.sql import functions as f
+
+    read = quoted_column(name)
+    whole = read - f.pmod(read, f.lit(1000))
+    micros = f.timestamp_micros(f.call_function("div", whole, f.lit(1000)))
+    return micros if type_.tz else micros.cast("timestamp_ntz")
+
+
+def output_column(field: StructField, read: Column | None) -> Column:
+    """A column of the source out of what was read for it; None when the file has no such column."""
+    from pyspark.sql import functions as f
+
+    column = f.lit(None).cast(field.dataType) if read is None else read
+    if field.name == OP_COLUMN:
+        column = f.coalesce(column, f.raise_error(f.lit(NO_OPERATION)))
+    return column.alias(field.name, metadata=field.metadata) if field.metadata else column.alias(field.name)
+
+
+def _order_columns() -> list[Column]:
+    from pyspark.sql import functions as f
+
+    return [
+        f.col("_metadata.file_modification_time").alias(_MTIME),
+        f.col("_metadata.file_path").alias(_PATH),
+    ]
+
+
+def _spark_path(path: str) -> str:
+    """An absolute path as Spark takes it literally."""
+    return "file:" + "".join(f"\\{c}" if c in _PATTERN_CHARACTERS else c for c in path)
+
+
+def quoted_column(name: str) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.col(quoted(name))

@@ -1,0 +1,282 @@
+"""Files turned into rows: by Arrow, by Spark where they are, or on the executors."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.connectors.file.arrow import Content, TextTables, load, parquet_tables
+from streamling.connectors.file.executors import ExecutorReading
+from streamling.connectors.file.failures import FileFailures
+from streamling.connectors.file.formats.parquet import Storing
+from streamling.connectors.file.frames import Reading, converted_frame
+from streamling.connectors.file.headers import Look, Looks, groups
+from streamling.connectors.file.pieces import PIECE_BYTES, lines_before
+from streamling.connectors.file.schema import FileSchema, check_partitions, grown
+from streamling.connectors.file.staging import Staged, Staging, gone
+from streamling.connectors.file.storage import File, Storage, is_hidden
+from streamling.errors import StreamlingError
+from streamling.plugins.operators import SparkRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: A batch is in memory, text and what Arrow makes of it. Compressed content grows several times when read.
+BATCH_FILES = 1000
+BATCH_BYTES = {"csv": 64 << 20, "json": 64 << 20, "parquet": 32 << 20, "avro": 32 << 20}
+#: A batch that Spark keeps to itself: 2 M parquet rows took 0.96 s in batches of 32 MB, 0.69 s in one.
+_UNCOLLECTED_BYTES = 512 << 20
+_COMPRESSED_WEIGHT = 4
+#: formats that Arrow reads
+_TEXT = ("csv", "json")
+#: fewer bytes are not worth a second task
+_TASK_BYTES = 8 << 20
+_CONVERTED_ROWS = 64 << 10
+
+
+def weight(file: File) -> int:
+    """About how much a file counts in a batch."""
+    return file.size * (_COMPRESSED_WEIGHT if file.is_compressed else 1)
+
+
+class FileReader:
+    """Reads the files of one source. ``staging`` is None on a cluster, whose executors could not see it."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        schema: FileSchema,
+        format: str,
+        parallelism: int | None,
+        by_age: bool,
+        staging: Staging | None,
+        log: logging.Logger,
+        *,
+        collected: bool = True,
+    ) -> None:
+        """``by_age``: files come and go, and are read in the order of their age. ``collected``: rows come into this
+        process, so batches have to be small."""
+        self._storage = storage
+        self._schema = schema
+        self._format = format
+        self._parallelism = parallelism
+        self._by_age = by_age
+        self._staging = staging
+        self._log = log
+        # Spark divides these by itself, and where it keeps the rows nothing else has to
+        self._cuts = collected or format in _TEXT
+        is_here = collected or (format in _TEXT and staging is not None)
+        self.batch_bytes = BATCH_BYTES[format] if is_here else _UNCOLLECTED_BYTES
+        self._cores = parallelism or os.cpu_count() or 1
+        #: files of the batch under way
+        self._current: Sequence[Staged] = ()
+
+    def is_cut(self, file: File) -> bool:
+        """Whether a file is read in pieces: when it is large."""
+        return self._staging is not None and self._cuts and weight(file) > 2 * PIECE_BYTES
+
+    def whole(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
+        """Rows of files that are not cut, and those of the files that are gone."""
+        filled = [file for file in files if file.size]
+        for file in filled:
+            check_partitions(file, self._schema)
+        self._current = ()
+        if not filled:
+            return self._schema.columns.empty_table(), []
+        if self._staging is None:
+            return self._on_cluster(filled)
+        self._staging.clear()
+        if self._format in _TEXT:
+            contents = self._pool(lambda file: _unless_gone(lambda: load(self._storage, file)), filled)
+            missing = self._missing(filled, contents)
+            return self._text_rows([content for content in contents if content]), missing
+        staged: Sequence[Staged | None] = self._in_place(filled)
+        if not (self._storage.is_local and all(map(_is_readable, filled))):
+            staged = self._staging.stage(filled)
+        return self._declared_rows(filled, staged)
+
+    def pieces(self, file: File, offset: int) -> tuple[pa.Table | SparkRead, int | None] | None:
+        """Rows of the next pieces of a file that is cut, and the offset behind them: None at its end. No rows when the
+        file is gone."""
+        assert self._staging is not None
+        check_partitions(file, self._schema)
+        self._current = ()
+        self._staging.clear()
+        try:
+            pieces, end = self._staging.cut_pieces(file, offset, self.batch_bytes)
+        except FileNotFoundError:
+            self._missing([file], [None])
+            return None
+        if self._format not in _TEXT:
+            staged = self._staging.stage_pieces(file, pieces)
+            return self._declared_rows([file] * len(staged), staged)[0], end
+        return self._text_rows([self._piece(data, file, start) for data, start in pieces]), end
+
+    def vanished(self) -> list[File]:
+        """Files of the last batch that Spark may not have found any more."""
+        if not self._storage.is_local or not self._by_age or self._format in _TEXT:
+            return []
+        current, self._current = self._current, ()
+        files = [one.origin for one in current if not os.path.exists(one.origin.path)]
+        for file in files:
+            self._log.warning("'%s' was deleted while it was read; it is read again should it come back", file.path)
+        return files
+
+    # ── CSV and JSON ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _text_rows(self, contents: Sequence[Content]) -> pa.Table | SparkRead:
+        assert self._staging is not None
+        tables = TextTables(self._format, self._schema, self._cores)
+        found = [table for table in tables.read(contents) if table.num_rows]
+        self._take(tables.schema, [content.origin for content in contents])
+        if not found:
+            return self._schema.columns.empty_table()
+        rows = sum(table.num_rows for table in found)
+        return self._converted([self._staging.write(part) for part in self._parts(found)], rows)
+
+    def _parts(self, tables: list[pa.Table]) -> list[list[pa.Table]]:
+        """The tables in as many parts as Spark shall read side by side."""
+        size = sum(table.nbytes for table in tables)
+        count = min(self._cores, max(size // _TASK_BYTES, 1))
+        if count == 1:
+            return [tables]
+        table = pa.concat_tables(tables)
+        rows = -(-table.num_rows // count)
+        return [[table.slice(start, rows)] for start in range(0, table.num_rows, rows)]
+
+    def _converted(self, paths: Iterable[str | None], rows: int | None = None) -> SparkRead:
+        schema, found = self._schema, [path for path in paths if path]
+        return SparkRead(lambda spark: converted_frame(spark, schema, found, self._parallelism), rows)
+
+    def _piece(self, data: bytes, file: File, offset: int) -> Content:
+        def count_lines() -> int:
+            with self._storage.open(file.path) as stream:
+                return lines_before(stream, file.path, self._format, offset)
+
+        return Content(data, file, count_lines)
+
+    # ── Parquet and Avro ────────────────────────────────────────────────────────────────────────────────────
+
+    def _declared_rows(
+        self, files: Sequence[File], staged: Sequence[Staged | None]
+    ) -> tuple[pa.Table | SparkRead, list[File]]:
+        looks, missing = self._look(files, staged)
+        if not looks:
+            return self._schema.columns.empty_table(), missing
+        self._current = [look.staged for look in looks]
+        schema = self._schema
+        if self._staging is not None and any(look.needs(Storing.ARROW, schema) for look in looks):
+            return self._converted(self._written_by_arrow(looks)), missing
+        return SparkRead(lambda spark: self._found_frame(spark, looks, schema)), missing
+
+    def _look(self, files: Sequence[File], staged: Sequence[Staged | None]) -> tuple[list[Look], list[File]]:
+        """The headers of the files, checked against the schema, which takes up new columns."""
+        looking = Looks(self._storage, self._format, frozenset(self._schema.types))
+        looks = self._pool(lambda one: None if one is None else _unless_gone(lambda: looking.look(one)), staged)
+        missing = self._missing(files, looks)
+        found = [look for look in looks if look]
+        samples = [(look.staged.origin, look.sample) for look in found]
+        self._take(grown(self._schema, samples, self._format), [look.staged.origin for look in found])
+        for look in found if self._format not in _TEXT else ():
+            look.check(self._schema)
+        return found, missing
+
+    def _written_by_arrow(self, looks: Sequence[Look]) -> list[str | None]:
+        assert self._staging is not None
+        if self._parallelism == 1:
+            return [self._staging.write(table for look in looks for table in self._tables(look))]
+        return [self._staging.write(self._tables(look)) for look in looks]
+
+    def _tables(self, look: Look) -> Iterable[pa.Table]:
+        with open(look.staged.path, "rb") as stream:
+            yield from parquet_tables(stream, look.staged.origin, self._schema, _CONVERTED_ROWS)
+
+    def _found_frame(self, spark: SparkSession, looks: Sequence[Look], schema: FileSchema) -> DataFrame:
+        is_staged = looks[0].staged.path != looks[0].staged.origin.path
+        root = self._staging.root if is_staged and self._staging else self._storage.root
+        reading = Reading(self._format, schema, root, self._parallelism, self._by_age, ignore_missing=self._by_age)
+        try:
+            return reading.frame(spark, groups(looks, schema, self._format))
+        except Exception as error:
+            left = [look for look in looks if os.path.exists(look.staged.origin.path)]
+            if not self._by_age or "PATH_NOT_FOUND" not in str(error) or len(left) == len(looks):
+                raise
+            if left:
+                return self._found_frame(spark, left, schema)
+            from streamling.types.spark import to_spark_schema
+
+            return spark.createDataFrame([], to_spark_schema(schema.columns))
+
+    # ── a cluster ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _on_cluster(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
+        """Executors see the files, not this process's folder. They read them with Arrow where Spark cannot."""
+        in_place = self._in_place(files)
+        looks, missing = ([], []) if self._format == "json" else self._look(files, in_place)
+        self._current = in_place
+        schema = self._schema
+        by_spark = self._format not in _TEXT and self._storage.is_local and all(map(_is_readable, files))
+        if by_spark and not any(look.needs(Storing.ARROW, schema) for look in looks):
+            return SparkRead(lambda spark: self._found_frame(spark, looks, schema)), missing
+        there = [file for file in files if file not in missing]
+        reading = ExecutorReading(self._storage, self._format, schema, self._parallelism)
+        return SparkRead(lambda spark: reading.frame(spark, there)), missing
+
+    # ── what all share ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _in_place(self, files: Sequence[File]) -> list[Staged]:
+        return [Staged(file.path, file) for file in files]
+
+    def _take(self, schema: FileSchema, files: Sequence[File]) -> None:
+        """Read with ``schema`` from now on; say so when it has more than before."""
+        if schema is self._schema:
+            return
+        known = self._schema.types
+        new = [name for name, kind in schema.types.items() if known.get(name) != kind]
+        self._schema = schema
+        if new:
+            names = ", ".join(f"'{name}'" for name in new)
+            where = f"'{files[0].path}'" + (f" or one of the {len(files) - 1} files read with it" if files[1:] else "")
+            self._log.warning("new columns in %s: %s; rows have them from here on", where, names)
+
+    def _missing(self, files: Sequence[File], found: Sequence[object | None]) -> list[File]:
+        """Files that are gone: left out where files come and go, an error where they were to be read once."""
+        missing = [file for file, one in zip(files, found, strict=True) if one is None]
+        for file in missing:
+            if not self._by_age:
+                raise gone(file)
+            self._log.warning("'%s' was deleted or renamed before it was read and is left out", file.path)
+        return missing
+
+    def _pool(self, call: Callable[..., object], items: Sequence[object]) -> list:  # type: ignore[type-arg]
+        """``call`` for all items, side by side where each has to wait for a bucket."""
+        if len(items) == 1 or self._storage.is_local:
+            return list(map(call, items))
+        with ThreadPoolExecutor(16) as pool:
+            return list(pool.map(call, items))
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        """Spark's failure with file, line and column; None when it is not about the files."""
+        return FileFailures(self._storage, self._format, self._schema, self._current).explain(str(error))
+
+    def close(self) -> None:
+        if self._staging is not None:
+            self._staging.close()
+
+
+def _unless_gone(read: Callable[[], object]) -> object | None:
+    try:
+        return read()
+    except FileNotFoundError:
+        return None
+
+
+def _is_readable(file: File) -> bool:
+    """Whether Spark can read a local file: Hadoop takes a colon for a scheme and leaves hidden files out."""
+    name = os.path.basename(file.path)
+    return ":" not in name and not is_hidden(name)

@@ -1,0 +1,255 @@
+"""The file source: csv, json, parquet and avro files, once or as they arrive."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import BeforeValidator, Field
+
+from streamling.connectors.file.buckets import BucketStorage
+from streamling.connectors.file.progress import Ledger, Ranges, Tracker
+from streamling.connectors.file.reader import BATCH_FILES, FileReader, weight
+from streamling.connectors.file.schema import FileSchema, infer
+from streamling.connectors.file.staging import Staging
+from streamling.connectors.file.storage import READ_ERRORS, File, LocalStorage, Storage, unreadable
+from streamling.document.scalars import Duration, redact_url
+from streamling.errors import StreamlingError
+from streamling.pipeline.options import Options, Parallel, SourceOptions
+from streamling.plugins.connections import Connection
+from streamling.plugins.operators import END, OP_COLUMN, End, Position, Progress, Source, SourceBatch, Wait
+from streamling.spark.master import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+_BUCKETS = ("s3", "s3a", "gs")
+
+
+class Bounded(Options):
+    """Read the files that are there, then end."""
+
+    type: Literal["bounded"]
+
+
+class Continuous(Options):
+    """Keep looking for new and changed files."""
+
+    type: Literal["continuous"] = "continuous"
+    poll_interval: Duration = Field(default=5.0, gt=0, description="Pause between two looks, such as 5s.")
+
+
+def _format_name(value: object) -> object:
+    return "json" if value in ("ndjson", "jsonl") else value
+
+
+class FileSourceOptions(Parallel, SourceOptions):
+    """Reads csv, json, parquet or avro files, once or as they arrive."""
+
+    reserved_labels: ClassVar[frozenset[str]] = frozenset({"path"})
+
+    path: str = Field(min_length=1, description="Folder, file or pattern; local, s3://, s3a:// or gs://.")
+    format: Annotated[Literal["csv", "json", "parquet", "avro"], BeforeValidator(_format_name)] = Field(
+        description="csv (with header), json (one object per line; also ndjson, jsonl), parquet or avro."
+    )
+    mode: Bounded | Continuous = Field(
+        default_factory=Continuous,
+        discriminator="type",
+        description="bounded reads what is there and ends; continuous also takes what arrives.",
+    )
+
+    @property
+    def runs_as_job(self) -> bool:
+        return isinstance(self.mode, Bounded)
+
+
+class FileSource(Source[FileSourceOptions]):
+    """Files of one format under a path, in batches that Spark reads."""
+
+    Options = FileSourceOptions
+
+    def __init__(self, context: NodeContext[FileSourceOptions]) -> None:
+        super().__init__(context)
+        self.bounded = isinstance(self.options.mode, Bounded)
+        self._storage = _storage(self.options)
+        self._tracker: Tracker = Ranges(context.name, {})
+        self._queue: deque[File] = deque()
+        self._total = 0
+        self._listings = 0
+        #: the position that `_tracker` and `_queue` stand at
+        self._at: Position | None = None
+
+    def labels(self) -> dict[str, str]:
+        return {"path": self.options.path}
+
+    @classmethod
+    def connectors(cls, options: FileSourceOptions) -> frozenset[str]:
+        return frozenset({"avro"}) if options.format == "avro" else frozenset()
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[FileSourceOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        return (Connection("files", redact_url(context.options.path), partial(_check_files, context.options)),)
+
+    def schema(self) -> pa.Schema:
+        return self._schema.columns
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        return self._reader.explain(error)
+
+    def close(self) -> None:
+        if "_reader" in vars(self):  # nothing has been read otherwise
+            self._reader.close()
+
+    @cached_property
+    def _schema(self) -> FileSchema:
+        return infer(self._storage, _files(self._storage), self.options.format)
+
+    @cached_property
+    def _reader(self) -> FileReader:
+        local = is_local(self.context.config.spark.master)
+        staging = Staging(self._storage, self.options.format) if local else None
+        # Changes have an order: the last operation on a key wins. Plain rows can be read in any.
+        in_order = not self.bounded or OP_COLUMN in self._schema.columns.names
+        parallelism = self.options.parallelism or (1 if in_order else None)
+        return FileReader(
+            self._storage,
+            self._schema,
+            self.options.format,
+            parallelism,
+            by_age=not self.bounded,
+            staging=staging,
+            log=self.context.log,
+            collected=self.context.collected,
+        )
+
+    # ── position ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _partial_key(self) -> str:
+        """Holds the file of which only a part has been read."""
+        return f"{self.context.name}:partial"
+
+    def restore(self) -> Position:
+        name = self.context.name
+        mine = (f"{name}:bounded_progress",) if self.bounded else (f"{name}:watermark", f"{name}:seen:")
+        stored = self.context.state.get_prefix(f"{name}:")
+        position = {key: value for key, value in stored.items() if key.startswith((*mine, self._partial_key))}
+        return position if self.bounded else Ledger(name, position).adopt(self._storage.list_files())
+
+    def state_keys(self) -> tuple[str, ...]:
+        name = self.context.name
+        files = (f"{name}:bounded_progress",) if self.bounded else (f"{name}:watermark", f"{name}:seen:*")
+        return (*files, self._partial_key)
+
+    def _go_to(self, position: Position) -> None:
+        """Find out what is to be read after ``position``, unless it is where the last call left off."""
+        if self._at is not position:
+            self._tracker = (Ranges if self.bounded else Ledger)(self.context.name, position)
+            self._queue.clear()
+            self._at = position
+            self._list()
+        elif not self._queue and not self.bounded:
+            self._list()
+
+    def _list(self) -> None:
+        listing = self._storage.list_files()
+        self._queue.extend(self._tracker.pending(listing))
+        self._total = len(listing)
+        self._listings += 1
+
+    # ── batches ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def read(self, position: Position) -> SourceBatch | Wait | End:
+        try:
+            self._go_to(position)
+        except StreamlingError as error:
+            if self.bounded or not error.retriable:
+                raise
+            self.context.log.warning("%s; trying again", error)
+        if vanished := self._reader.vanished() if self._at is position else ():
+            self._at = self._tracker.forget(vanished)
+            return SourceBatch(self._schema.columns.empty_table(), self._at)
+        if not self._queue:
+            return Wait(self.options.mode.poll_interval) if isinstance(self.options.mode, Continuous) else END
+        batch = self._next_pieces(position) if self._reader.is_cut(self._queue[0]) else self._next_files(position)
+        self._at = batch.position
+        return batch
+
+    def caught_up(self) -> bool:
+        """The files of the first listing have been read."""
+        return self._listings > 1 or (self._listings == 1 and not self._queue)
+
+    def progress(self) -> Progress | None:
+        return Progress(self._total - len(self._queue), self._total, "files") if self.bounded else None
+
+    def _next_files(self, position: Position) -> SourceBatch:
+        """The next files of the queue, as many as make a good batch, at least one."""
+        files = [self._queue.popleft()]
+        room = self._reader.batch_bytes - weight(files[0])
+        while self._queue and len(files) < BATCH_FILES and weight(self._queue[0]) <= room:
+            if self._reader.is_cut(self._queue[0]):
+                break
+            files.append(self._queue.popleft())
+            room -= weight(files[-1])
+        rows, gone = self._reader.whole(files)
+        return SourceBatch(rows, self._done([file for file in files if file not in gone], position))
+
+    def _next_pieces(self, position: Position) -> SourceBatch:
+        file = self._queue[0]
+        mark = {"path": file.key, "mtime_ns": file.mtime_ns, "size": file.size}
+        partial = position.get(self._partial_key) or {}
+        offset = partial["offset"] if partial.items() >= mark.items() else 0
+        found = self._reader.pieces(file, offset)
+        if found is None:
+            self._queue.popleft()
+            return SourceBatch(self._schema.columns.empty_table(), self._done([], position))
+        rows, end = found
+        if end is not None:
+            return SourceBatch(rows, {**position, self._partial_key: {**mark, "offset": end}})
+        self._queue.popleft()
+        return SourceBatch(rows, self._done([file], position))
+
+    def _done(self, files: list[File], position: Position) -> Position:
+        after = self._tracker.add(files)
+        return {**after, self._partial_key: None} if self._partial_key in position else after
+
+
+def _files(storage: Storage) -> list[File]:
+    """The files that have something in them; at least one."""
+    files = [file for file in storage.list_files() if file.size]
+    if not files:
+        raise storage.nothing_found().about("path")
+    return files
+
+
+def _check_files(options: FileSourceOptions) -> str:
+    storage = _storage(options)
+    files = _files(storage)
+    try:
+        with storage.open(files[0].path) as stream:
+            stream.read(1)
+    except READ_ERRORS as error:
+        raise unreadable(files[0], error) from error
+    return "1 file" if len(files) == 1 else f"{len(files)} files"
+
+
+def _storage(options: FileSourceOptions) -> Storage:
+    scheme, mark, rest = options.path.partition("://")
+    if not mark:
+        return LocalStorage(options.path, options.format)
+    if scheme == "file":
+        return LocalStorage(rest, options.format)
+    if scheme in _BUCKETS:
+        return BucketStorage(scheme, rest, options.format, os.environ)
+    raise StreamlingError.user(
+        f"'{options.path}' has the scheme '{scheme}', which is not supported",
+        remedy="use a local path, s3://, s3a:// or gs://",
+    ).about("path")

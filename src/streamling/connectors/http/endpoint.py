@@ -1,0 +1,191 @@
+"""One endpoint as one node calls it: its headers, what is tried again, what is fatal, what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from base64 import b64encode
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from streamling.connectors.http.config import HttpConfig
+from streamling.connectors.http.options import HttpCall, resolve_secret
+from streamling.connectors.http.payload import Body
+from streamling.connectors.http.senders import Senders
+from streamling.document.scalars import REDACTED
+from streamling.errors import StreamlingError, Unreachable
+from streamling.http.client import HttpClient, Target
+from streamling.http.connection import Answer
+from streamling.output.redaction import excerpt
+from streamling.plugins.context import NodeContext
+from streamling.retry import LONGEST_PAUSE_AT_START, Trouble, gives_up, pause_after
+
+#: answers that may be others later; so may all of 500 and above
+_PASSING: Final = frozenset({408, 429})
+#: answers that are about what was sent, and not about the address or who asks
+_OF_ROWS: Final = frozenset({400, 409, 413, 422})
+#: seconds between two looks at whether the pipeline is to stop
+_POLL: Final = 0.2
+_LONGEST_RETRY_AFTER: Final = 60.0
+#: how much of an answer an error shows
+_SHOWN: Final = 200
+
+
+def secrets_in(url: str) -> set[str]:
+    """What must not be shown of an address: user, password, the header they become, and values of the query."""
+    parts = urlsplit(url)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    basic = b64encode(f"{user}:{password}".encode()).decode() if parts.username else ""
+    return {text for text in (user, password, basic, *(value for _, value in parse_qsl(parts.query))) if text}
+
+
+class Refusal(StreamlingError):
+    """The endpoint answered, and the answer is an error."""
+
+    retry_after: float = 0.0
+    #: whether it is about the rows that were sent
+    of_rows: bool = False
+
+
+class Endpoint:
+    """Made when the node opens, closed with it. `start` and `close` are called on the node's thread."""
+
+    def __init__(
+        self, context: NodeContext[Any], *, skip_refusals: bool = False, return_refusals: bool = False
+    ) -> None:
+        options: HttpCall = context.options
+        settings = context.config.part(HttpConfig).external_http_handler
+        headers = {name: value.get_secret_value() for name, value in options.headers.items()}
+        secret = resolve_secret(options, context.config.part(HttpConfig))
+        if secret is not None:
+            headers[secret[0]] = secret[1].get_secret_value()
+        hidden = {*headers.values(), *secrets_in(options.url)}
+        # what is shorter is no secret, and masking it would leave nothing to read
+        self._secrets = sorted((text for text in hidden if len(text) > 3), key=len, reverse=True)
+        if "content-type" not in map(str.lower, headers):
+            headers["Content-Type"] = "application/json"
+        self._target = Target(
+            options.url,
+            headers=headers,
+            seconds=settings.operator_timeout_sec,
+            most_bytes=settings.max_response_bytes,
+        )
+        self._skip_refusals = skip_refusals
+        self._return_refusals = return_refusals
+        self._skipped_rows, self._last_refusal = 0, ""
+        self._context = context
+        self._trouble = Trouble(context.log, context.report_retry)
+        deny_private = context.config.part(HttpConfig).network.deny_private
+        self._client = context.shared.take(HttpClient, lambda: HttpClient(deny_private=deny_private))
+        self._senders = Senders(self._client, settings.buffer_size, self._answered)
+
+    def calls_at_once(self, requests: int = 1) -> int:
+        """How many calls of `start` with so many ``requests`` each may be unanswered: enough for those under way and
+        as many again, so that the client need not wait for the node's thread."""
+        return max(4, 2 * self._senders.most // requests)
+
+    def start(self, bodies: Sequence[Body]) -> Future[list[bytes | Refusal | None]]:
+        """Send ``bodies`` until they are answered: the texts of the answers, None for an error that is skipped; where
+        refusals are to be returned, those of rows."""
+        return self._senders.start(bodies)
+
+    def tell_skipped(self) -> None:
+        """Log what was skipped since the last time; when no call is under way."""
+        if self._skipped_rows:
+            self._context.log.warning(
+                "skipped %d rows that were answered with an error (skip_on_error); the last one: %s",
+                self._skipped_rows,
+                self._last_refusal,
+            )
+            self._skipped_rows = 0
+
+    def close(self) -> None:
+        self._senders.close()
+        self._context.shared.give_back(HttpClient)
+
+    # ── on the client's thread ───────────────────────────────────────────────────────────────────────────────
+
+    async def _answered(self, body: Body) -> bytes | Refusal | None:
+        started, attempt = time.monotonic(), 0
+        while True:
+            try:
+                answer = await self._once(body)
+            except Refusal as refusal:
+                if self._skip_refusals:
+                    self._skipped_rows += body.stop - body.start
+                    self._last_refusal = str(refusal)
+                    return None
+                if self._return_refusals and refusal.of_rows:
+                    return refusal
+                attempt += 1
+                await self._pause(refusal, attempt, started, refusal.retry_after)
+            except StreamlingError as error:
+                attempt += 1
+                await self._pause(error, attempt, started)
+            else:
+                if attempt:
+                    self._trouble.over(attempt, time.monotonic() - started)
+                return answer
+
+    async def _once(self, body: Body) -> bytes:
+        metrics, began = self._context.metrics, time.monotonic()
+        status = "none"
+        try:
+            answer = await self._client.post(self._target, body.text)
+            status = f"{answer.status // 100}xx"
+            self._check(answer)
+        except StreamlingError as error:
+            outcome = "retriable_error" if error.retriable else "non_retriable_error"
+            metrics.count("http_requests", tags={"outcome": outcome, "status_class": status})
+            if error.retriable:
+                metrics.count("http_retries", tags={"status_class": status})
+            raise
+        metrics.count("http_requests", tags={"outcome": "success", "status_class": status})
+        metrics.latency("http_request_latency", time.monotonic() - began)
+        return answer.body
+
+    def _check(self, answer: Answer) -> None:
+        if 200 <= answer.status < 300:
+            return
+        passing = answer.status in _PASSING or answer.status >= 500
+        said = f": {text}" if (text := self._excerpt(answer.body)) else ""
+        refusal = Refusal(
+            f"{self._target.shown} was answered with {answer.status} {answer.reason}{said}",
+            internal=passing,
+            retriable=passing,
+            remedy=None
+            if passing
+            else "check url, headers and what the endpoint expects; rows come again after a restart",
+        )
+        refusal.retry_after = min(answer.retry_after, _LONGEST_RETRY_AFTER)
+        refusal.of_rows = answer.status in _OF_ROWS
+        raise refusal
+
+    def _excerpt(self, body: bytes) -> str:
+        """The beginning of an error's text on one line; an endpoint may repeat the key that it was sent."""
+        text = body[: 20 * _SHOWN].decode("utf-8", "replace")
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        return "".join(char for char in excerpt(text, _SHOWN) if char.isprintable())
+
+    async def _pause(self, error: StreamlingError, attempt: int, started: float, at_least: float = 0.0) -> None:
+        """Wait before the next attempt, or raise ``error`` when there is none."""
+        stopping = self._context.stopping
+        if gives_up(error, attempt, stopping):
+            raise error
+        pause = pause_after(attempt, random.random())
+        if isinstance(error, Unreachable):
+            pause = min(pause, LONGEST_PAUSE_AT_START)
+            if time.monotonic() - started + pause > self._context.config.startup_timeout_sec:
+                raise error
+        if stopping.is_set():
+            await asyncio.sleep(pause)
+            return
+        pause = max(pause, at_least)
+        self._trouble.failed(error, attempt, pause)
+        end = time.monotonic() + pause
+        while (left := end - time.monotonic()) > 0 and not stopping.is_set():
+            await asyncio.sleep(min(left, _POLL))

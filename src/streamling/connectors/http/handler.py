@@ -1,0 +1,168 @@
+"""Handler transform: rows are sent to an HTTP endpoint and replaced by its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pydantic import Field
+
+from streamling.connectors.http.config import HttpConfig
+from streamling.connectors.http.options import HttpCall, resolve_secret
+from streamling.document.scalars import PrimaryKey, redact_url
+from streamling.errors import BadRow, StreamlingError
+from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
+from streamling.pipeline.typenames import TypeName, parse_type
+from streamling.plugins.connections import Connection
+from streamling.plugins.operators import OP_COLUMN, Calls, Transform
+from streamling.plugins.rejects import sift
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamling.connectors.http.endpoint import Refusal
+    from streamling.connectors.http.payload import Body
+    from streamling.plugins.context import NodeContext
+
+    #: a request and what came back: the text of the answer, or that its rows are refused
+    Answered = tuple[Body, bytes | Refusal | None]
+
+
+_LEFT_OUT = "the endpoint answers with columns that are not part of the output (declare them in 'schema_override')"
+
+
+class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Rejecting, Downstream, TransformOptions):
+    """Enrichment over HTTP."""
+
+    primary_key: PrimaryKey = Field(description="Key columns of the answer, comma-separated.")
+    schema_override: dict[str, TypeName | None] = Field(
+        default={}, description="Columns that the answer adds or changes, with their type; null removes one."
+    )
+
+
+class HandlerTransform(Transform[HandlerTransformOptions]):
+    """A batch is one or more requests; its answers together are the batch that goes on."""
+
+    Options = HandlerTransformOptions
+
+    def __init__(self, context: NodeContext[HandlerTransformOptions]) -> None:
+        super().__init__(context)
+        # a secret that is not configured is found by `validate`
+        resolve_secret(context.options, context.config.part(HttpConfig))
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[HandlerTransformOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        from streamling.connectors.http.probe import http_connection
+
+        network = context.config.part(HttpConfig).network
+        return (http_connection(context.options.url, deny_private=network.deny_private),)
+
+    def labels(self) -> Mapping[str, str]:
+        return {"url": redact_url(self.options.url)}
+
+    def output_schema(self) -> pa.Schema:
+        """The input's columns with `schema_override`: new ones stand at the end, before the row kind."""
+        override, incoming = self.options.schema_override, self.context.input_schema
+        if OP_COLUMN in override:
+            raise StreamlingError.user(
+                f"schema_override names '{OP_COLUMN}', which every row has", remedy="leave it out"
+            )
+        unknown = [name for name, kind in override.items() if kind is None and name not in incoming.names]
+        if unknown:
+            raise StreamlingError.user(
+                f"schema_override removes '{unknown[0]}', which is no column of '{self.options.from_}'",
+                remedy=f"its columns are {', '.join(incoming.names)}",
+            )
+        kept = [field for field in incoming if field.name not in override and field.name != OP_COLUMN]
+        types = {name: parse_type(kind) for name, kind in override.items() if kind is not None}
+        # the endpoint may leave out every column but the key
+        fields = [
+            pa.field(field.name, types.pop(field.name)) if field.name in types else field.with_nullable(True)
+            for field in incoming
+            if field in kept or field.name in types
+        ]
+        added = [pa.field(name, kind) for name, kind in types.items()]
+        return pa.schema([*fields, *added, pa.field(OP_COLUMN, pa.string(), nullable=False)])
+
+    def open(self) -> None:
+        from streamling.connectors.http.endpoint import Endpoint
+        from streamling.connectors.http.payload import Payload
+
+        self._schema = self.output_schema()
+        self._payload = Payload.of(self.options, self.context.config.part(HttpConfig).external_http_handler)
+        self._endpoint = Endpoint(self.context, return_refusals=self.context.rejects is not None)
+
+    def process(self, batch: pa.RecordBatch) -> Calls[list[bytes | Refusal | None]]:
+        sent: list[Body] = []
+        return Calls(
+            self._starts(batch, sent),
+            lambda answers: self._answered(batch, list(zip(sent, chain.from_iterable(answers), strict=True))),
+            at_once=self._endpoint.calls_at_once(self._payload.group_size(batch)),
+        )
+
+    def close(self) -> None:
+        self._endpoint.close()
+
+    def _starts(
+        self, batch: pa.RecordBatch, sent: list[Body]
+    ) -> Iterator[Callable[[], Future[list[bytes | Refusal | None]]]]:
+        from streamling.connectors.http.payload import described
+
+        for bodies in self._payload.groups(described(batch, self.context.input_schema)):
+            sent += bodies
+            yield partial(self._endpoint.start, bodies)
+
+    def _answered(self, batch: pa.RecordBatch, answered: Sequence[Answered]) -> pa.RecordBatch:
+        try:
+            return self._rows(batch, answered)
+        except BadRow:
+            if self.context.rejects is None:
+                raise
+        parts = [part for body, text in answered for part in self._sifted(batch, body, text)]
+        return pa.concat_batches([self._rows(batch, ()), *parts])
+
+    def _rows(self, batch: pa.RecordBatch, answered: Sequence[Answered]) -> pa.RecordBatch:
+        from streamling.connectors.http.answers import Answers
+        from streamling.connectors.http.payload import operations
+
+        kinds = operations(batch)
+        answers = Answers(
+            self._schema,
+            version=self.options.payload_version,
+            key=self.context.primary_key,
+            most_values=self.context.config.part(HttpConfig).external_http_handler.max_response_values,
+        )
+        for body, text in answered:
+            if isinstance(text, StreamlingError):
+                raise BadRow.user(text.message, remedy=text.remedy)
+            answers.add(text or b"", kinds[body.start : body.stop])
+        removed = self.options.schema_override
+        self.context.report_left_out(_LEFT_OUT, (name for name in answers.left_out if name not in removed))
+        return answers.batch()
+
+    # ── where there is a dead-letter sink ───────────────────────────────────────────────────────────────────
+
+    def _sifted(self, batch: pa.RecordBatch, body: Body, text: bytes | Refusal | None) -> list[pa.RecordBatch]:
+        """The rows of one answer. Where it is bad, the rows that were sent are sent again in parts until it is known
+        which of them are to blame."""
+        rows = batch.slice(body.start, body.stop - body.start)
+        try:
+            return [self._rows(batch, [(body, text)])]
+        except BadRow as bad:
+            if rows.num_rows == 1:
+                self.context.reject(rows, bad.reason)
+                return []
+        made: list[pa.RecordBatch] = []
+        sift(lambda part: made.append(self._rows(part, self._asked(part))), rows, self.context.reject)
+        return made
+
+    def _asked(self, rows: pa.RecordBatch) -> list[Answered]:
+        sent: list[Body] = []
+        calls = [start() for start in self._starts(rows, sent)]
+        return list(zip(sent, chain.from_iterable(call.result() for call in calls), strict=True))

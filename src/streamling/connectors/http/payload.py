@@ -1,0 +1,123 @@
+"""Rows as the bodies of requests.
+
+| `payload_version` | a row |
+|---|---|
+| 0 | `{"id": 1, "_gs_op": "i"}` |
+| 1 | `{"metadata": {"op": "i"}, "data": {"id": 1, "_gs_op": "i"}}` |
+
+A request carries an array of rows, or one row alone with `one_row_per_request`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from json.encoder import encode_basestring
+from typing import Final
+
+import pyarrow as pa
+
+from streamling.connectors.http.config import HttpHandler
+from streamling.connectors.http.options import HttpCall
+from streamling.errors import StreamlingError
+from streamling.plugins.operators import OP_COLUMN
+from streamling.types.json import json_rows
+
+#: rows that are put into words at a time
+_STEP: Final = 2000
+#: requests of one row that are handed over at a time
+_GROUP: Final = 25
+
+
+@dataclass(frozen=True)
+class Body:
+    """One request: its text and the rows of the batch that are in it."""
+
+    text: bytes
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Payload:
+    """How rows are written."""
+
+    version: int
+    one_row: bool
+    most_rows: int
+    most_bytes: int
+
+    @classmethod
+    def of(cls, options: HttpCall, settings: HttpHandler) -> Payload:
+        return cls(
+            options.payload_version,
+            options.one_row_per_request,
+            settings.trigger_max_count,
+            settings.max_request_bytes,
+        )
+
+    def bodies(self, batch: pa.RecordBatch) -> Iterator[Body]:
+        """All rows of ``batch`` in order, cut into requests."""
+        if self.one_row:
+            for number, text in enumerate(self._checked(batch)):
+                yield Body(text, number, number + 1)
+            return
+        start, texts, size = 0, list[bytes](), 0
+        for number, text in enumerate(self._checked(batch)):
+            if texts and (len(texts) == self.most_rows or size + len(text) > self.most_bytes):
+                yield Body(_array(texts), start, number)
+                start, texts, size = number, [], 0
+            texts.append(text)
+            size += len(text) + len(_BETWEEN)
+        if texts:
+            yield Body(_array(texts), start, batch.num_rows)
+
+    def groups(self, batch: pa.RecordBatch) -> Iterator[list[Body]]:
+        """The same in groups that are handed over together: requests of one row cost less that way."""
+        bodies = self.bodies(batch)
+        while group := list(islice(bodies, self.group_size(batch))):
+            yield group
+
+    def group_size(self, batch: pa.RecordBatch) -> int:
+        """Requests in each of the `groups`, the last one aside."""
+        return min(_GROUP, batch.num_rows) if self.one_row else 1
+
+    def _checked(self, batch: pa.RecordBatch) -> Iterator[bytes]:
+        for text in self._rows(batch):
+            if len(text) > self.most_bytes:
+                raise StreamlingError.user(
+                    f"a row is {len(text)} bytes as JSON, and a request may have {self.most_bytes}: {text[:100]!r}…",
+                    remedy="select fewer columns, or raise external_http_handler.max_request_bytes",
+                )
+            yield text
+
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[bytes]:
+        for start in range(0, batch.num_rows, _STEP):
+            part = batch.slice(start, _STEP)
+            if self.version == 0:
+                yield from (row.encode() for row in json_rows(part))
+            else:
+                for operation, row in zip(operations(part), json_rows(part), strict=True):
+                    yield f'{{"metadata":{{"op":{encode_basestring(operation)}}},"data":{row}}}'.encode()
+
+
+_BETWEEN: Final = b",\n"
+
+
+def _array(texts: Sequence[bytes]) -> bytes:
+    return b"[" + _BETWEEN.join(texts) + b"]\n"
+
+
+def described(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
+    """``batch`` with what is known about its columns: Spark hands over wide integers as bytes without a word."""
+    if batch.schema.names != declared.names or batch.schema.types != declared.types:
+        return batch  # a source may gain columns while it runs
+    return pa.RecordBatch.from_arrays(batch.columns, schema=declared)
+
+
+def operations(batch: pa.RecordBatch) -> list[str]:
+    """The row kind of each row; a row without one is an insert."""
+    if OP_COLUMN not in batch.schema.names:
+        return ["i"] * batch.num_rows
+    return [operation or "i" for operation in batch.column(OP_COLUMN).to_pylist()]

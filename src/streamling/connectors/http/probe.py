@@ -1,0 +1,63 @@
+"""Trying a connection to an HTTP endpoint: TCP and TLS only, no request is sent."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from functools import partial
+from typing import Final
+
+from streamling.document.scalars import redact_url
+from streamling.errors import StreamlingError, Unreachable
+from streamling.http.addresses import is_private
+from streamling.http.request import BadAddress, Origin, origin_of
+from streamling.plugins.connections import Connection
+
+_CONNECT_SECONDS: Final = 5.0
+
+
+def http_connection(url: str, *, deny_private: bool) -> Connection:
+    """The connection to the host of ``url``, for `Operator.connections`."""
+    return Connection("HTTP", redact_url(url), partial(_check, url, deny_private))
+
+
+def _check(url: str, deny_private: bool) -> str | None:
+    try:
+        origin = origin_of(url)
+    except BadAddress:
+        raise StreamlingError.user(
+            f"{redact_url(url)} is not an address that can be called", remedy="correct `url`"
+        ) from None
+    try:
+        with socket.create_connection((origin.host, origin.port), timeout=_CONNECT_SECONDS) as plain:
+            address = str(plain.getpeername()[0])
+            if deny_private and is_private(address):
+                raise StreamlingError.user(
+                    f"'{origin.host}' leads to {address}, a private address, and network.deny_private is on",
+                    remedy="use a public address, or turn network.deny_private off",
+                )
+            return _tls_version(plain, origin) if origin.tls else None
+    except socket.gaierror:
+        raise _unreachable(origin, "the host cannot be resolved") from None
+    except ssl.SSLCertVerificationError as error:
+        raise StreamlingError.user(
+            f"{origin}: the certificate of the server cannot be verified ({error.verify_message})",
+            remedy="let the server send a certificate of a known authority, or name yours in SSL_CERT_FILE",
+        ) from None
+    except ssl.SSLError as error:
+        raise StreamlingError.user(
+            f"{origin}: no TLS with the server ({error.reason})", remedy="correct `url`"
+        ) from None
+    except TimeoutError:
+        raise _unreachable(origin, f"no connection within {_CONNECT_SECONDS:g} s") from None
+    except OSError as error:
+        raise _unreachable(origin, error.strerror or str(error)) from None
+
+
+def _tls_version(plain: socket.socket, origin: Origin) -> str | None:
+    with ssl.create_default_context().wrap_socket(plain, server_hostname=origin.host) as encrypted:
+        return encrypted.version()
+
+
+def _unreachable(origin: Origin, reason: str) -> Unreachable:
+    return Unreachable(f"no connection to {origin}: {reason}", remedy="start the service, or correct `url`")

@@ -1,0 +1,104 @@
+"""Webhook sink: rows are posted to an HTTP endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+from pydantic import Field
+
+from streamling.connectors.http.config import HttpConfig
+from streamling.connectors.http.options import HttpCall, resolve_secret
+from streamling.document.scalars import redact_url
+from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.plugins.connections import Connection
+from streamling.plugins.in_flight import InFlight
+from streamling.plugins.operators import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+
+class WebhookSinkOptions(HttpCall, Parallel, Rebatched, SinkOptions):
+    """Rows as JSON to an HTTP endpoint."""
+
+    reserved_labels: ClassVar[frozenset[str]] = frozenset({"url"})
+
+    skip_on_error: bool = Field(
+        default=False, description="Count rows as delivered when the endpoint answers with an error."
+    )
+
+
+class WebhookSink(Sink[WebhookSinkOptions]):
+    """Many requests are under way at once; those that share a key are sent one after the other."""
+
+    Options = WebhookSinkOptions
+    distributable = True
+
+    def __init__(self, context: NodeContext[WebhookSinkOptions]) -> None:
+        super().__init__(context)
+        # a secret that is not configured is found by `validate`
+        resolve_secret(context.options, context.config.part(HttpConfig))
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[WebhookSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        from streamling.connectors.http.probe import http_connection
+
+        network = context.config.part(HttpConfig).network
+        return (http_connection(context.options.url, deny_private=network.deny_private),)
+
+    def labels(self) -> Mapping[str, str]:
+        return {"url": redact_url(self.options.url)}
+
+    def open(self) -> None:
+        from streamling.connectors.http.endpoint import Endpoint
+        from streamling.connectors.http.payload import Payload
+
+        self._payload = Payload.of(self.options, self.context.config.part(HttpConfig).external_http_handler)
+        self._in_flight = InFlight()
+        self._latest = _LatestPerKey()
+        self._endpoint = Endpoint(self.context, skip_refusals=self.options.skip_on_error)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        from streamling.connectors.http.payload import described
+
+        keys = self._keys(batch)
+        for body in self._payload.bodies(described(batch, self.context.input_schema)):
+            share = keys[body.start : body.stop]
+            self._latest.wait_for(share)
+            self._in_flight.make_room(self._endpoint.calls_at_once())
+            call = self._endpoint.start([body])
+            self._in_flight.add(call)
+            self._latest.remember(share, call)
+
+    def flush(self) -> None:
+        self._in_flight.wait()
+        self._latest = _LatestPerKey()
+        self._endpoint.tell_skipped()
+
+    def close(self) -> None:
+        self._endpoint.close()
+
+    def _keys(self, batch: pa.RecordBatch) -> list[Any]:
+        """The key of each row; rows without a key have nothing in common."""
+        columns = [batch.column(name).to_pylist() for name in self.context.primary_key]
+        return list(map(repr, zip(*columns, strict=True))) if columns else []
+
+
+class _LatestPerKey:
+    """The last request that each key was in, so that a later one does not overtake it."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Future[Any]] = {}
+
+    def wait_for(self, keys: list[str]) -> None:
+        wait({call for key in keys if (call := self._calls.get(key)) is not None and not call.done()})
+
+    def remember(self, keys: list[str], call: Future[Any]) -> None:
+        self._calls.update(dict.fromkeys(keys, call))

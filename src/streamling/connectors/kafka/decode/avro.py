@@ -1,0 +1,338 @@
+"""Avro messages in a schema registry's framing: a zero byte, four bytes of schema id, the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.connectors.kafka.decode.failures import (
+    AVRO_RANGE,
+    AVRO_VALUE,
+    MESSAGE,
+    MISSING_SCHEMA,
+    NOT_FRAMED,
+    UNDECODABLE,
+    UNKNOWN_KEY_SCHEMA,
+    UNKNOWN_SCHEMA,
+    Complaint,
+    passing,
+    raising,
+    sentence,
+    stopping,
+)
+from streamling.connectors.kafka.decode.keys import decoded_key, plain_key
+from streamling.connectors.kafka.registry import NotRegistered, RegisteredSchema, SchemaRegistry
+from streamling.errors import StreamlingError
+from streamling.spark.sql_text import literal, quoted, type_sql
+from streamling.types.avro import MISFIT, AvroColumn, AvroRecord, primary_key_of, record_of
+from streamling.types.wide.layout import is_wide
+from streamling.types.wide.spark_sql import has_misfit
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from streamling.connectors.kafka.source import AvroDecoding
+
+#: a field that is in no message: its default says that the message could be decoded
+_DECODED = "__streamling_decoded"
+
+
+class AvroFormat:
+    """Knows the schemas of a topic: the one rows come out in (the reader's) and those messages were written with."""
+
+    key_is_required = False  # the schema says what may be null
+
+    def __init__(
+        self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry, *, sifting: bool = False
+    ) -> None:
+        self._node = node
+        self._sifting = sifting
+        self._instead = passing if sifting else stopping(node)
+        self._mode = "PERMISSIVE" if sifting else "FAILFAST"
+        self._subject = f"{topic}-value"
+        self._options = options
+        self._registry = registry
+        self._overrides = {override.from_: override.to for override in options.schema_id_overrides}
+        self._reader: RegisteredSchema | None = None
+        self._record: AvroRecord | None = None
+        #: writer schemas by the id in the message
+        self._writers: dict[int, RegisteredSchema] = {}
+        #: schemas of message keys that were met in tombstones
+        self._keys: dict[int, Any] = {}
+        #: ids in messages and in their keys that the registry does not know, where that makes them bad rows
+        self._missing: set[int] = set()
+        self._missing_keys: set[int] = set()
+
+    # ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def load(self) -> None:
+        """Ask the registry, once, for the schemas that messages may have been written with. The reader's is the newest
+        of them: no message whose schema the plan knows was written with a newer one. Each schema not known costs a new
+        query."""
+        known = self._registry.versions(self._subject)
+        self._read_with(known[-1] if known else self._registry.latest(self._subject))
+        for writer in known:
+            self._writers.setdefault(writer.id, writer)
+        for id, decoded_as in self._overrides.items():
+            self._writers[id] = self._registry.by_id(decoded_as)
+
+    def learn(self, id: int, *, of_key: bool) -> None:
+        """A message, or the key of a tombstone, was written with a schema not known yet. That of a message may be newer
+        than the reader's."""
+        try:
+            self._learn(id, of_key=of_key)
+        except NotRegistered:
+            if not self._sifting:
+                raise
+            (self._missing_keys if of_key else self._missing).add(id)
+
+    def _learn(self, id: int, *, of_key: bool) -> None:
+        if of_key:
+            self._keys[id] = self._registry.by_id(id).schema
+            return
+        self._writers[id] = self._registry.by_id(self._overrides.get(id, id))
+        # asked after the writer's: the reader's is never the older one
+        if self._options.validate_writer_schema_ordering:
+            latest = self._registry.latest(self._subject)
+            if latest.id != self._known_reader.id:
+                self._read_with(latest)
+
+    def _read_with(self, reader: RegisteredSchema) -> None:
+        try:
+            self._record = AvroRecord.of(reader.schema)
+        except StreamlingError as error:
+            raise error.context(f"schema {reader.id} of the subject '{self._subject}'") from None
+        self._reader = reader
+        self._writers.setdefault(reader.id, reader)
+
+    @property
+    def _known_reader(self) -> RegisteredSchema:
+        assert self._reader is not None, "load first"
+        return self._reader
+
+    @property
+    def record(self) -> AvroRecord:
+        assert self._record is not None, "load first"
+        return self._record
+
+    @property
+    def reader_id(self) -> int:
+        return self._known_reader.id
+
+    def schema(self) -> pa.Schema:
+        return self.record.arrow
+
+    def primary_key(self) -> tuple[str, ...]:
+        return primary_key_of(record_of(self._known_reader.schema))
+
+    # ── decoding ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def payloads(self) -> dict[str, Column]:
+        """Columns that hold decoded structs, to be made in one projection below `values`."""
+        if not self._skips_resolution:
+            return {"payload": self._decoded(self._mode, self._sifted(self.record.reader))}
+        return {f"payload{id}": self._alone(id) for id in sorted(self._writers)} | {"payload": self._checked()}
+
+    def key_text(self) -> Column:
+        """Keys are framed as values are, or plain text."""
+        from pyspark.sql import functions as f
+
+        frame = f.expr("substring(key, 1, 5)")
+        unknown = raising(self._node, UNKNOWN_KEY_SCHEMA, _id_of("key"))
+        column = f.when(f.expr("key IS NULL"), f.lit(None))
+        for id, schema in sorted(self._keys.items()):
+            column = column.when(frame == f.lit(_frame(id)), decoded_key(schema, self._mode))
+        if self._missing_keys:
+            column = column.when(_is_one_of(frame, self._missing_keys), f.lit(None))
+        framed = f.expr("length(key) >= 5 AND substring(key, 1, 1) = X'00'")
+        return column.when(framed, f.expr(unknown)).otherwise(plain_key())
+
+    def checks(self) -> Sequence[Mapping[str, str]]:
+        """None: the decoder itself fails."""
+        return []
+
+    def values(self) -> Sequence[tuple[pa.Field, str]]:
+        """Each column and Spark SQL for its value over the columns of `payloads`."""
+        if self._skips_resolution:
+            return [(column.field, self._first(column.field)) for column in self.record.columns]
+        return [(column.field, self._value(column, "payload")) for column in self.record.columns]
+
+    def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
+        value = f"{MESSAGE}.value"
+        id = _id_of(value)
+        missing = ", ".join(f"X'{_frame(id).hex()}'" for id in sorted(self._missing))
+        unknown = [Complaint(f"substring({value}, 1, 5) IN ({missing})", MISSING_SCHEMA, id)] if missing else []
+        decoded = "payload" if self._skips_resolution else f"payload.{_DECODED}"
+        return [
+            Complaint(f"{value} IS NOT NULL AND NOT ({_framed(value)})", NOT_FRAMED, f"hex(substring({value}, 1, 5))"),
+            *unknown,
+            Complaint(f"{value} IS NOT NULL AND {decoded} IS NULL", UNDECODABLE, self._schemas_of(value)),
+            *self._misfits(places),
+        ]
+
+    def _misfits(self, places: Mapping[str, str]) -> list[Complaint]:
+        if self._skips_resolution:
+            return [
+                complaint
+                for id, writer in sorted(self._writers.items())
+                for column in AvroRecord.of(writer.schema).columns
+                for complaint in _complaints(column, f"payload{id}.{quoted(column.field.name)}")
+            ]
+        return [
+            complaint
+            for column in self.record.columns
+            for complaint in _complaints(column, f"payload.{quoted(column.field.name)}", places.get(column.field.name))
+        ]
+
+    def is_decoded(self) -> Column:
+        """Whether a message can be decoded at all; never fails."""
+        from pyspark.sql import functions as f
+
+        decoded = self._decoded("PERMISSIVE", _with_sentinel(self.record.reader), complain=False)
+        return f.coalesce(decoded.getField(_DECODED), f.lit(False))
+
+    def _schemas_of(self, value: str) -> str:
+        """SQL for the schemas that a message is decoded with."""
+        id, reader = _id_of(value), self.reader_id
+        if self._skips_resolution:
+            return id
+        return f"IF({id} = {literal(str(reader))}, {id}, concat({id}, {literal(f', read as schema {reader}')}))"
+
+    def undecodable(self, writer: int) -> str:
+        """What is wrong with a message of that schema that cannot be decoded."""
+        same = self._skips_resolution or writer == self.reader_id
+        read_as = "" if same else f", read as schema {self.reader_id}"
+        return sentence(UNDECODABLE, f"{writer}{read_as}")
+
+    @property
+    def _skips_resolution(self) -> bool:
+        skipped = self._options.skip_schema_resolution_for_reader_schema_ids
+        return self._options.skip_schema_resolution or self.reader_id in skipped
+
+    def _decoded(self, mode: str, reader: Any, *, complain: bool = True) -> Column:
+        from pyspark.sql import functions as f
+
+        frame = f.expr("substring(value, 1, 5)")
+        column = f.when(f.expr("value IS NULL"), f.lit(None))
+        for id, writer in sorted(self._writers.items()):
+            column = column.when(frame == f.lit(_frame(id)), _from_avro(writer.schema, reader, mode))
+        if self._missing:
+            column = column.when(_is_one_of(frame, self._missing), f.lit(None))
+        return column.otherwise(f.expr(self._complaint())) if complain else column
+
+    def _sifted(self, reader: Any) -> Any:
+        return _with_sentinel(reader) if self._sifting else reader
+
+    def _complaint(self) -> str:
+        """A schema that is not known stops the plan in any case: the registry has to be asked."""
+        unknown = raising(self._node, UNKNOWN_SCHEMA, _id_of("value"))
+        foreign = self._instead(NOT_FRAMED, "hex(substring(value, 1, 5))")
+        return f"IF({_framed('value')}, {unknown}, {foreign})"
+
+    # without resolution every schema gives a struct of its own, and rows take their columns from the one that is there
+
+    def _alone(self, id: int) -> Column:
+        from pyspark.sql import functions as f
+
+        schema = self._writers[id].schema
+        known = f.expr("substring(value, 1, 5)") == f.lit(_frame(id))
+        return f.when(known, _from_avro(schema, self._sifted(AvroRecord.of(schema).reader), self._mode))
+
+    def _checked(self) -> Column:
+        from pyspark.sql import functions as f
+
+        frame = f.expr("substring(value, 1, 5)")
+        checked: Column = f.when(f.expr("value IS NULL"), f.lit(None))
+        if self._sifting:
+            for id in sorted(self._writers):
+                checked = checked.when(frame == f.lit(_frame(id)), self._alone(id).getField(_DECODED))
+            if self._missing:
+                checked = checked.when(_is_one_of(frame, self._missing), f.lit(None))
+        else:
+            checked = checked.when(_is_one_of(frame, self._writers), f.lit(True))
+        return checked.otherwise(f.expr(self._complaint()))
+
+    def _first(self, field: pa.Field) -> str:
+        from streamling.types.spark import to_spark_type
+
+        found = [
+            self._value(column, f"payload{id}")
+            for id, writer in sorted(self._writers.items())
+            for column in AvroRecord.of(writer.schema).columns
+            if column.field.name == field.name
+        ]
+        kind = type_sql(to_spark_type(field.type))
+        return "coalesce(" + ", ".join(f"CAST({value} AS {kind})" for value in found or ["NULL"]) + ")"
+
+    def _value(self, column: AvroColumn, payload: str) -> str:
+        name = column.field.name
+        place = f"{payload}.{quoted(name)}"
+        value = self._converted(column, place)
+        bad = _is_bad(column, place)
+        return (
+            value if self._sifting or bad is None else f"IF({bad}, {self._instead(AVRO_RANGE, literal(name))}, {value})"
+        )
+
+    def _converted(self, column: AvroColumn, place: str) -> str:
+        if column.value is None:
+            return place
+        misfit = self._instead(AVRO_VALUE, _misfit_detail(column, place))
+        return column.value.replace("{0}", place).replace(MISFIT, misfit)
+
+
+def _is_bad(column: AvroColumn, place: str) -> str | None:
+    """SQL for whether a decoded value is one that its column cannot hold."""
+    return None if column.bad is None else f"coalesce({column.bad.replace('{0}', place)}, false)"
+
+
+def _complaints(column: AvroColumn, place: str, value: str | None = None) -> list[Complaint]:
+    """What makes a decoded value bad; ``value`` is where the finished one is."""
+    complaints = []
+    if bad := _is_bad(column, place):
+        complaints.append(Complaint(bad, AVRO_RANGE, literal(column.field.name)))
+    if column.value is not None and MISFIT in column.value:
+        known = not pa.types.is_nested(column.field.type) and value is not None
+        misfit = f"{place} IS NOT NULL AND {value} IS NULL" if known else has_misfit(place, column.field.type)
+        complaints.append(Complaint(misfit, AVRO_VALUE, _misfit_detail(column, place)))
+    return complaints
+
+
+def _misfit_detail(column: AvroColumn, place: str) -> str:
+    name, type_ = column.field.name, column.field.type
+    if pa.types.is_nested(type_):
+        return literal(f"in '{name}'")
+    if not is_wide(type_):
+        return f"concat({literal(f'{name} is {type_}, not ')}, CAST({place} AS STRING))"
+    return f"concat({literal(f'{name} is {type_} and has the bytes 0x')}, hex({place}))"
+
+
+def _id_of(value: str) -> str:
+    return f"CAST(conv(hex(substring({value}, 2, 4)), 16, 10) AS STRING)"
+
+
+def _framed(value: str) -> str:
+    return f"length({value}) >= 5 AND substring({value}, 1, 1) = X'00'"
+
+
+def _with_sentinel(reader: Any) -> Any:
+    sentinel = {"name": _DECODED, "type": "boolean", "default": True}
+    return {**reader, "fields": [*reader["fields"], sentinel]}
+
+
+def _frame(id: int) -> bytearray:
+    return bytearray(b"\x00" + id.to_bytes(4, "big"))
+
+
+def _is_one_of(frame: Column, ids: Iterable[int]) -> Column:
+    return frame.isin([_frame(id) for id in sorted(ids)])
+
+
+def _from_avro(writer: Any, reader: Any, mode: str) -> Column:
+    from pyspark.sql import functions as f
+    from pyspark.sql.avro.functions import from_avro
+
+    options = {"avroSchema": json.dumps(reader), "mode": mode}
+    return from_avro(f.expr("substring(value, 6)"), json.dumps(writer), options)

@@ -1,0 +1,105 @@
+"""JSON messages: exactly one object each, with the columns that the pipeline file declares.
+
+`streamling.connectors.kafka.decode.json_decoder` makes a row of a message, or says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.connectors.kafka.decode.failures import JSON_TEXT, JSON_VALUE, Complaint, passing, stopping
+from streamling.connectors.kafka.decode.json_decoder import DETAIL, PROBLEM, decoded, field_name
+from streamling.connectors.kafka.decode.keys import plain_key
+from streamling.errors import StreamlingError
+from streamling.pipeline.typenames import parse_type
+from streamling.spark.sql_text import literal
+from streamling.sql.library.wide import PARSE
+from streamling.sql.wide.calls import call, checked
+from streamling.types.wide.layout import layout_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_SHOWN = 200
+
+
+class JsonFormat:
+    """Columns come in alphabetical order, all nullable; keys that are not columns are ignored."""
+
+    key_is_required = True
+
+    def __init__(self, node: str, schema: Mapping[str, str], *, sifting: bool) -> None:
+        self._sifting = sifting
+        self._instead = passing if sifting else stopping(node)
+        self._schema = pa.schema([pa.field(name, parse_type(schema[name])) for name in sorted(schema)])
+
+    def load(self) -> None:
+        """Whether Spark can hold the types is known without asking anyone."""
+        from streamling.types.spark import carrier
+
+        for field in self._schema:
+            try:
+                carrier(field.type)
+            except StreamlingError as error:
+                raise error.context(f"schema.{field.name}") from None
+
+    def learn(self, id: int, *, of_key: bool) -> None:
+        raise AssertionError("JSON messages have no schema ids")
+
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def primary_key(self) -> tuple[str, ...]:
+        return ()
+
+    def key_text(self) -> Column:
+        """Whatever the values are, keys are text."""
+        return plain_key()
+
+    def payloads(self) -> dict[str, Column]:
+        from pyspark.sql import functions as f
+
+        return {"payload": decoded(f.col("value"), list(self._schema))}
+
+    def checks(self) -> Sequence[Mapping[str, str]]:
+        """A bad message stops the plan, whichever of its columns is used."""
+        if self._sifting:
+            return []
+        text, value = (self._instead(kind, f"payload.{DETAIL}") for kind in (JSON_TEXT, JSON_VALUE))
+        bad = f"IF(payload.{PROBLEM} = {literal(JSON_TEXT)}, {text}, {value})"
+        return [{"checked": f"IF(payload.{PROBLEM} IS NULL, payload, {bad})"}]
+
+    def values(self) -> Sequence[tuple[pa.Field, str]]:
+        return [(field, self._value(number, field)) for number, field in enumerate(self._schema)]
+
+    def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
+        return [
+            *(
+                Complaint(f"payload.{PROBLEM} = {literal(kind)}", kind, f"payload.{DETAIL}")
+                for kind in (JSON_TEXT, JSON_VALUE)
+            ),
+            *(
+                Complaint(f"{place} IS NOT NULL AND {places[field.name]} IS NULL", JSON_VALUE, _shown(field, place))
+                for number, field in enumerate(self._schema)
+                if layout_of(field.type)
+                for place in (self._place(number),)
+            ),
+        ]
+
+    def _value(self, number: int, field: pa.Field) -> str:
+        place = self._place(number)
+        layout = layout_of(field.type)
+        if layout is None:
+            return place
+        parsed = call(PARSE, place, types=[field.type])
+        return f"IF({place} IS NULL, NULL, {checked(parsed, layout, self._instead(JSON_VALUE, _shown(field, place)))})"
+
+    def _place(self, number: int) -> str:
+        return f"{'payload' if self._sifting else 'checked'}.{field_name(number)}"
+
+
+def _shown(field: pa.Field, place: str) -> str:
+    return f"concat({literal(field.name + ' = ')}, left({place}, {_SHOWN}))"

@@ -1,0 +1,102 @@
+"""JSON messages as columns, decoded in the JVM by classes of our own (``spark/java``).
+
+They are called from the code that Spark generates, with the bytes of a message, and return a row of Spark's own:
+nothing is converted on the way. A Java UDF would turn each value into an object of another kind and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from streamling.types.wide.layout import layout_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+#: fields of a decoded message: a kind of failure (`connectors/kafka/decode/failures.py`), and what it is about
+PROBLEM: Final = "problem"
+DETAIL: Final = "detail"
+
+#: digits of a second by unit
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 6}
+
+
+def decoded(value: Column, fields: Sequence[pa.Field]) -> Column:
+    """A struct of `PROBLEM`, `DETAIL` and a field for each column (`field_name`) over the bytes of a message; null for
+    null. Numbers that are wider than Spark's come as text."""
+    return _call("streamling.JsonDecoder", value, fields)
+
+
+def decoded_key(text: Column, fields: Sequence[pa.Field]) -> Column:
+    """The same over the text of a message key, whose columns are those of the primary key, in its order. What the key
+    does not hold is null."""
+    return _call("streamling.KeyDecoder", text, fields)
+
+
+def _call(decoder_class: str, argument: Column, fields: Sequence[pa.Field]) -> Column:
+    from py4j.java_gateway import JavaClass
+    from pyspark.sql import Column
+    from pyspark.sql.utils import get_active_spark_context
+
+    client: Any = get_active_spark_context()._gateway._gateway_client  # type: ignore[union-attr]
+
+    def java(name: str) -> Any:
+        return JavaClass(name, client)
+
+    expressions = "org.apache.spark.sql.catalyst.expressions"
+    decoder = java(decoder_class)([field.name for field in fields], [_type_name(field.type) for field in fields])
+    utils = java("org.apache.spark.sql.classic.ExpressionUtils")
+    seq = java("org.apache.spark.api.python.PythonUtils").toSeq
+    target = java(f"{expressions}.Literal").create(
+        decoder, java("org.apache.spark.sql.types.ObjectType")(decoder.getClass())
+    )
+    row_type = java("org.apache.spark.sql.types.DataType").fromJson(_row_type(fields).json())
+    # NULL gives NULL, and nothing else does. Not deterministic, or Spark would copy the call into the filters above it
+    # and decode each message twice.
+    call = java(f"{expressions}.objects.Invoke")(
+        target, "decode", row_type, seq([utils.expression(argument._jc)]), seq([]), True, False, False
+    )
+    return Column(utils.column(call))
+
+
+def field_name(number: int) -> str:
+    """The field of a decoded message that holds the column of this number; no name of the user's collides with it."""
+    return f"value{number}"
+
+
+def _row_type(fields: Sequence[pa.Field]) -> Any:
+    from pyspark.sql import types as spark
+
+    from streamling.types.spark import to_spark_type
+
+    kinds = [spark.StringType() if layout_of(field.type) else to_spark_type(field.type) for field in fields]
+    values = [spark.StructField(field_name(number), kind) for number, kind in enumerate(kinds)]
+    return spark.StructType(
+        [spark.StructField(PROBLEM, spark.StringType()), spark.StructField(DETAIL, spark.StringType()), *values]
+    )
+
+
+def _type_name(type_: pa.DataType) -> str:
+    """The type as `JsonColumn.java` names it."""
+    if layout_of(type_):
+        return "string"
+    if pa.types.is_fixed_size_binary(type_):
+        return f"binary {type_.byte_width}"
+    if pa.types.is_decimal(type_):
+        return f"decimal {type_.precision} {type_.scale}"
+    if pa.types.is_boolean(type_):
+        return "boolean"
+    if pa.types.is_date(type_):
+        return "date"
+    if pa.types.is_time(type_):
+        return f"time {_DIGITS[type_.unit]}"
+    if pa.types.is_timestamp(type_):
+        return f"timestamp {_DIGITS[type_.unit]}"
+    if pa.types.is_duration(type_):
+        return "int64"
+    if pa.types.is_floating(type_):
+        return f"float{type_.bit_width}"
+    return str(type_)  # int8 … uint64, binary, null

@@ -1,0 +1,53 @@
+"""Messages that are no rows, on their way to a dead-letter sink: what is told about each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from streamling.connectors.kafka.decode.failures import MESSAGE, Complaint
+from streamling.plugins.rejects import REJECT
+from streamling.spark.sql_text import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+#: why it is no row; null for those that are
+ERROR = "__error"
+
+
+def message(columns: Sequence[str]) -> Column:
+    """The column `MESSAGE` over Kafka's own columns."""
+    from pyspark.sql import functions as f
+
+    return f.struct("key", "value", *(["headers"] if "headers" in columns else [])).alias(MESSAGE)
+
+
+def verdict(complaints: Sequence[Complaint]) -> str:
+    """Spark SQL for the first that is right, null when none is."""
+    branches = " ".join(f"WHEN {one.condition} THEN {one.sentence()}" for one in complaints)
+    return f"CASE {branches} END"
+
+
+def reject(topic: str) -> Column:
+    """The column `REJECT` over the other columns."""
+    from pyspark.sql import functions as f
+
+    position = f"concat({literal(topic + '/')}, CAST(partition AS STRING), '/', CAST(offset AS STRING))"
+    bad = f"named_struct('error', {ERROR}, 'position', {position}, 'payload', {_payload()})"
+    return f.expr(f"IF({ERROR} IS NULL, NULL, {bad})").alias(REJECT)
+
+
+def _payload() -> str:
+    """A JSON object of what the message holds; what is null is left out."""
+    headers = f"transform({MESSAGE}.headers, h -> named_struct('key', h.key, {_text_or_bytes('h', 'value')}))"
+    parts = [_text_or_bytes(MESSAGE, "key"), _text_or_bytes(MESSAGE, "value"), f"'headers', {headers}"]
+    return f"to_json(named_struct({', '.join(parts)}))"
+
+
+def _text_or_bytes(owner: str, name: str) -> str:
+    """A field for text and one for what is none, of which JSON makes base64. Text with a zero byte is none: databases
+    do not take it."""
+    place = f"{owner}.{name}"
+    is_text = f"(is_valid_utf8(CAST({place} AS STRING)) AND position(X'00' IN {place}) = 0)"
+    return f"'{name}', IF({is_text}, CAST({place} AS STRING), NULL), '{name}_base64', IF({is_text}, NULL, {place})"

@@ -1,0 +1,212 @@
+"""Columns as Spark's Avro encoder wants them for a given schema.
+
+The encoder is strict: an INT does not go into a long, and a timestamp without a zone only into a ``local-timestamp``.
+What does not change a byte of the outcome (logical types) is changed in the schema that the encoder is given; what does
+is an expression over the column. Columns that do not fit are told by name before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.connectors.kafka.encode.avro_scalars import LOGICAL, Fitted, Kind, MisfitError, enum, fixed, plain
+from streamling.errors import StreamlingError
+from streamling.spark.sql_text import literal, quoted
+from streamling.types.avro import checked_name, record_of
+from streamling.types.row_kind import OP_COLUMN
+from streamling.types.spark import logical_type
+
+#: unions that one column type stands for
+_WIDENED = {frozenset({"int", "long"}): pa.int64(), frozenset({"float", "double"}): pa.float64()}
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How rows become Avro: the record schema for Spark's encoder, Spark SQL for each of its fields, what stands
+    before the record in a message when the schema is a union, and the columns that have nulls although the schema
+    allows none."""
+
+    schema: dict[str, Any]
+    values: Mapping[str, str]
+    branch: bytes
+    required: tuple[str, ...]
+
+
+def encoding(schema: Any, columns: pa.Schema) -> Encoding:
+    """``columns`` are those of a DataFrame (`to_arrow_schema`). Raises a user's error naming what does not fit.
+    A schema without ``_gs_op`` is accepted: the header has it too."""
+    record = record_of(schema)
+    fit, fields, values = _Fitting(), [], {}
+    fit.name(record)
+    known = {checked_name(field): field for field in record["fields"]}
+    for column in columns:
+        if column.name not in known and column.name != OP_COLUMN:
+            raise StreamlingError.user(
+                f"column '{column.name}' is not in the schema, which has {', '.join(known)}",
+                remedy="register a schema that has it, or leave the column out with a sql transform",
+            )
+    for name, field in known.items():
+        if name not in columns.names:
+            fields.append(field)
+            default = _default(field, fit)
+            if default is not None:
+                values[name] = default
+            continue
+        column = columns.field(name)
+        try:
+            fitted = fit.type(field["type"], Kind(column.type, logical_type(column)))
+        except MisfitError as misfit:
+            raise StreamlingError.user(
+                f"column '{name}' is {misfit}", remedy="cast the column in a sql transform, or register another schema"
+            ) from None
+        fields.append({**field, "type": fitted.schema})
+        values[name] = (fitted.value or "{0}").replace("{0}", quoted(name))
+    required = tuple(column.name for column in columns if column.nullable and _is_required(known.get(column.name)))
+    return Encoding({**record, "fields": fields}, values, _branch(schema, record), required)
+
+
+def _is_required(field: Mapping[str, Any] | None) -> bool:
+    return field is not None and field["type"] != "null" and "null" not in field["type"]
+
+
+def _branch(schema: Any, record: Any) -> bytes:
+    """The number of the record in a union as Avro writes it (small numbers: doubled), nothing without a union."""
+    if not isinstance(schema, list):
+        return b""
+    return bytes([schema.index(record) * 2])
+
+
+def _default(field: dict[str, Any], fit: _Fitting) -> str | None:
+    """Spark SQL for a field that no column is for; None when Spark writes null by itself."""
+    fit.define(field["type"])
+    branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
+    default = field.get("default")
+    if "null" in branches and default is None:
+        return None
+    kind = branches[0]["type"] if isinstance(branches[0], dict) else branches[0]
+    if isinstance(default, bool):
+        return str(default).lower()
+    casts = {"int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE"}
+    if isinstance(default, int | float) and kind in casts and not isinstance(branches[0], dict):
+        return f"CAST({default!r} AS {casts[kind]})"
+    if isinstance(default, str) and kind in ("string", "enum"):
+        return literal(default)
+    raise StreamlingError.user(
+        f"the schema has a field '{field['name']}' that must have a value, and there is no such column",
+        remedy="add the column in a sql transform, or register a schema in which the field may be null",
+    )
+
+
+class _Fitting:
+    """One walk through a schema; types may be used again by their names further down."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Any] = {}
+        self._depth = 0
+
+    def name(self, schema: Mapping[str, Any]) -> None:
+        """Remember a named type, under its name with and without the namespace."""
+        name = schema["name"]
+        self._named[name.rpartition(".")[2]] = self._named[name] = schema
+        if schema.get("namespace"):
+            self._named[f"{schema['namespace']}.{name}"] = schema
+
+    def define(self, schema: Any) -> None:
+        """Remember the named types in a part that is passed over."""
+        if isinstance(schema, list):
+            for branch in schema:
+                self.define(branch)
+        elif isinstance(schema, dict):
+            if "name" in schema:
+                self.name(schema)
+            for part in ("items", "values", "type"):
+                self.define(schema.get(part))
+            for field in schema.get("fields", ()):
+                self.define(field["type"])
+
+    def type(self, schema: Any, kind: Kind) -> Fitted:
+        if isinstance(schema, list):
+            return self._union(schema, kind)
+        if isinstance(schema, str):
+            if schema in self._named:
+                return Fitted(schema, self.type(self._named[schema], kind).value)
+            return plain(schema, kind)
+        if not isinstance(schema["type"], str):
+            return self.type(schema["type"], kind)
+        if "name" in schema:
+            self.name(schema)
+        nested: dict[str, Callable[[dict[str, Any], Kind], Fitted]] = {
+            "record": self._record,
+            "array": self._array,
+            "map": self._map,
+            "enum": enum,
+            "fixed": fixed,
+        }
+        if schema["type"] in nested:
+            return nested[schema["type"]](schema, kind)
+        logical = LOGICAL.get((schema["type"], schema.get("logicalType", "")))
+        return logical(schema, kind) if logical else plain(schema["type"], kind)
+
+    def _union(self, schema: list[Any], kind: Kind) -> Fitted:
+        branches = [branch for branch in schema if branch != "null"]
+        if len(branches) <= 1:
+            fitted = self.type(branches[0] if branches else "null", kind)
+            return Fitted(["null" if branch == "null" else fitted.schema for branch in schema], fitted.value)
+        if all(isinstance(b, str) for b in branches) and _WIDENED.get(frozenset(branches)) == kind.held:
+            return Fitted(schema)
+        members = [f"member{number}" for number in range(len(branches))]
+        if not pa.types.is_struct(kind.held) or [field.name for field in kind.held] != members:
+            raise MisfitError(kind, schema)
+        parts = [self.type(b, kind.part(_member(m))) for b, m in zip(branches, members, strict=True)]
+        schemas = iter(part.schema for part in parts)
+        return Fitted(
+            ["null" if branch == "null" else next(schemas) for branch in schema],
+            _struct(dict(zip(members, parts, strict=True))),
+        )
+
+    def _record(self, schema: dict[str, Any], kind: Kind) -> Fitted:
+        if not pa.types.is_struct(kind.held):
+            raise MisfitError(kind, schema)
+        members = {field.name for field in kind.held}
+        wanted = {checked_name(field): field for field in schema["fields"]}
+        if members != wanted.keys():
+            raise MisfitError(kind, schema)
+        fitted = {name: self.type(field["type"], kind.part(_member(name))) for name, field in wanted.items()}
+        fields = [{**field, "type": fitted[name].schema} for name, field in wanted.items()]
+        return Fitted({**schema, "fields": fields}, _struct(fitted))
+
+    def _array(self, schema: dict[str, Any], kind: Kind) -> Fitted:
+        if not pa.types.is_list(kind.held):
+            raise MisfitError(kind, schema)
+        item, name = self.type(schema["items"], kind.part(lambda list_: list_.value_type)), self._variable()
+        value = item.value and f"transform({{0}}, {name} -> {item.value.replace('{0}', name)})"
+        return Fitted({**schema, "items": item.schema}, value)
+
+    def _map(self, schema: dict[str, Any], kind: Kind) -> Fitted:
+        if not pa.types.is_map(kind.held) or not pa.types.is_string(kind.held.key_type):
+            raise MisfitError(kind, schema)
+        item, name = self.type(schema["values"], kind.part(lambda map_: map_.item_type)), self._variable()
+        value = item.value and f"transform_values({{0}}, (_key, {name}) -> {item.value.replace('{0}', name)})"
+        return Fitted({**schema, "values": item.schema}, value)
+
+    def _variable(self) -> str:
+        self._depth += 1
+        return f"_item{self._depth}"
+
+
+def _member(name: str) -> Callable[[pa.DataType], pa.DataType]:
+    return lambda struct: struct.field(name).type
+
+
+def _struct(members: Mapping[str, Fitted]) -> str | None:
+    if not any(fitted.value for fitted in members.values()):
+        return None
+    parts = [
+        f"{literal(name)}, {(fitted.value or '{0}').replace('{0}', '{0}.' + quoted(name))}"
+        for name, fitted in members.items()
+    ]
+    return f"IF({{0}} IS NULL, NULL, named_struct({', '.join(parts)}))"

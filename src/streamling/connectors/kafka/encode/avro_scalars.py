@@ -1,0 +1,173 @@
+"""Single columns and Avro types without parts: whether they fit, and what Spark's encoder has to be given for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.types.wide.layout import SPARK_DIGITS, Layout, contains_wide, decimal_type, layout_of
+from streamling.types.wide.spark_sql import from_long, needed_bytes, to_twos_complement
+
+_UUID = "lower(regexp_replace(hex({0}), '(.{8})(.{4})(.{4})(.{4})(.{12})', '$1-$2-$3-$4-$5'))"
+_MICROSECONDS = "timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01', TIMESTAMP'1970-01-01' + {0})"
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type in Spark as Arrow has it, and the type that it stands for."""
+
+    held: pa.DataType
+    meant: pa.DataType
+
+    def part(self, of: Callable[[pa.DataType], pa.DataType]) -> Kind:
+        """A part of a nested type, such as its elements."""
+        held = of(self.held)
+        return Kind(held, of(self.meant) if contains_wide(self.meant) else held)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    schema: Any
+    value: str | None = None
+
+
+class MisfitError(Exception):
+    """Ends the sentence "column 'x' is …"."""
+
+    def __init__(self, kind: Kind, schema: Any) -> None:
+        super().__init__(f"{kind.meant}, and the schema wants {_shown(schema)}")
+
+
+def plain(name: str, kind: Kind) -> Fitted:
+    exact = {
+        "null": (pa.null(),),
+        "boolean": (pa.bool_(),),
+        "int": _INTEGERS[:3],
+        "long": (pa.int64(),),
+        "float": (pa.float32(),),
+        "double": (pa.float64(),),
+        "string": (pa.string(),),
+        "bytes": (pa.binary(),),
+    }
+    widened = {"long": ("BIGINT", _INTEGERS[:3]), "double": ("DOUBLE", (*_INTEGERS[:3], pa.float32()))}
+    if kind.held in exact.get(name, ()):
+        return Fitted(name)
+    if name in widened and kind.held in widened[name][1]:
+        return Fitted(name, f"CAST({{0}} AS {widened[name][0]})")
+    if name == "long" and pa.types.is_duration(kind.held):
+        return Fitted(name, _MICROSECONDS)
+    raise MisfitError(kind, name)
+
+
+def enum(schema: dict[str, Any], kind: Kind) -> Fitted:
+    if not pa.types.is_string(kind.held):
+        raise MisfitError(kind, schema)
+    return Fitted(schema)
+
+
+def fixed(schema: dict[str, Any], kind: Kind) -> Fitted:
+    if schema.get("logicalType") == "decimal":
+        return _decimal(schema, kind)
+    other_size = pa.types.is_fixed_size_binary(kind.meant) and kind.meant.byte_width != schema["size"]
+    if not pa.types.is_binary(kind.held) or other_size:
+        raise MisfitError(kind, schema)
+    return Fitted({key: value for key, value in schema.items() if key != "logicalType"})
+
+
+def _decimal(schema: dict[str, Any], kind: Kind) -> Fitted:
+    precision, scale, held = schema["precision"], schema.get("scale", 0), kind.held
+    layout = layout_of(kind.meant)
+    if layout is not None:
+        return _wide(schema, kind, layout, "{0}")
+    if precision > SPARK_DIGITS and held in _INTEGERS:
+        layout = layout_of(decimal_type(SPARK_DIGITS + 1, 0))
+        assert layout is not None
+        return _wide(schema, kind, layout, from_long("CAST({0} AS BIGINT)", layout, "NULL"))
+    if pa.types.is_decimal(held):
+        digits, places = held.precision, held.scale
+    elif held in _INTEGERS:
+        digits, places = {1: 3, 2: 5, 4: 10, 8: 19}[held.bit_width // 8], 0
+    else:
+        raise MisfitError(kind, schema)
+    if places > scale or digits - places > precision - scale or precision > SPARK_DIGITS:
+        raise MisfitError(kind, schema)
+    same = pa.types.is_decimal(held) and (digits, places) == (precision, scale)
+    return Fitted(schema, None if same else f"CAST({{0}} AS DECIMAL({precision}, {scale}))")
+
+
+def _wide(schema: dict[str, Any], kind: Kind, layout: Layout, held: str) -> Fitted:
+    """What Spark's encoder does not know goes through it as bytes."""
+    fits = max(len(str(abs(bound))) for bound in (layout.low, layout.high)) <= schema["precision"]
+    size = schema.get("size")
+    if not fits or schema.get("scale", 0) != layout.scale or (size is not None and size < needed_bytes(layout)):
+        raise MisfitError(kind, schema)
+    value = to_twos_complement(held, layout, size)
+    plain = {key: part for key, part in schema.items() if key not in ("logicalType", "precision", "scale")}
+    return Fitted("bytes" if size is None else plain, value)
+
+
+def _uuid(schema: dict[str, Any], kind: Kind) -> Fitted:
+    if pa.types.is_string(kind.held):
+        return Fitted("string")
+    if pa.types.is_binary(kind.held):
+        return Fitted("string", _UUID)
+    raise MisfitError(kind, schema)
+
+
+def _date(schema: dict[str, Any], kind: Kind) -> Fitted:
+    if not pa.types.is_date(kind.held):
+        raise MisfitError(kind, schema)
+    return Fitted(schema)
+
+
+def _time(schema: dict[str, Any], kind: Kind) -> Fitted:
+    millis = schema["logicalType"] == "time-millis"
+    if kind.meant == pa.time64("ns"):
+        return Fitted("int", "CAST({0} div 1000000 AS INT)") if millis else Fitted("long", "{0} div 1000")
+    if not pa.types.is_time(kind.held):
+        raise MisfitError(kind, schema)
+    return Fitted("int", "CAST(time_to_millis({0}) AS INT)") if millis else Fitted(schema)
+
+
+def _timestamp(schema: dict[str, Any], kind: Kind) -> Fitted:
+    if not pa.types.is_timestamp(kind.held):
+        raise MisfitError(kind, schema)
+    unit = schema["logicalType"].rpartition("-")[2]
+    if unit == "nanos":
+        return Fitted("long", "unix_micros(CAST({0} AS TIMESTAMP)) * 1000")
+    prefix = "" if kind.held.tz else "local-"
+    return Fitted({"type": "long", "logicalType": f"{prefix}timestamp-{unit}"})
+
+
+#: by Avro type and logical type
+LOGICAL: dict[tuple[str, str], Callable[[dict[str, Any], Kind], Fitted]] = {
+    ("bytes", "decimal"): _decimal,
+    ("string", "uuid"): _uuid,
+    ("int", "date"): _date,
+    ("int", "time-millis"): _time,
+    ("long", "time-micros"): _time,
+    **{
+        ("long", f"{local}timestamp-{unit}"): _timestamp
+        for local in ("", "local-")
+        for unit in ("millis", "micros", "nanos")
+    },
+}
+
+
+def _shown(schema: Any) -> str:
+    """A type in a few words."""
+    if isinstance(schema, list):
+        return " or ".join(_shown(branch) for branch in schema)
+    if isinstance(schema, str):
+        return schema
+    if schema.get("logicalType") == "decimal":
+        return f"decimal({schema['precision']}, {schema.get('scale', 0)})"
+    if schema["type"] == "record":
+        return f"a record of {', '.join(field['name'] for field in schema['fields'])}"
+    if schema["type"] == "fixed":
+        return f"{schema['size']} bytes"
+    return str(schema.get("logicalType") or _shown(schema["type"]))

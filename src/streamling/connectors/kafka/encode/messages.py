@@ -1,0 +1,108 @@
+"""From rows to Kafka's messages, as one Spark plan: key, value, the header with the operation, and their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.spark.sql_text import literal, quoted
+from streamling.sql.library.wide import JSON, TEXT
+from streamling.sql.wide.calls import call
+from streamling.types.row_kind import OP_COLUMN
+from streamling.types.spark import logical_type
+from streamling.types.wide.layout import contains_wide, is_wide
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from streamling.connectors.kafka.encode.avro import Encoding
+
+#: begins the text of a failure of ours in what Spark says
+NULL_KEY = "streamling: no key in "
+#: number of a row in source order
+ORDER = "__streamling_order"
+_KEY = "__streamling_key"
+_OPERATION = f"CASE {OP_COLUMN} WHEN 'u' THEN 'u' WHEN 'd' THEN 'd' ELSE 'i' END"
+_HEADER = f"""array(named_struct('key', 'dbz.op', 'value', CASE {OP_COLUMN} WHEN 'u' THEN X'75' WHEN 'd' THEN X'64'
+    ELSE X'63' END))"""
+
+
+def with_operation(frame: DataFrame) -> DataFrame:
+    """The rows with ``_gs_op`` as one of i, u and d, so that value and header always agree."""
+    from pyspark.sql import functions as f
+
+    return frame.withColumn(OP_COLUMN, f.expr(_OPERATION) if OP_COLUMN in frame.columns else f.lit("i"))
+
+
+def messages(frame: DataFrame, key: str, value: Column) -> DataFrame:
+    """What Spark's Kafka writer takes."""
+    from pyspark.sql import functions as f
+
+    return frame.select(f.expr(key).alias("key"), value.alias("value"), f.expr(_HEADER).alias("headers"))
+
+
+def key_text(primary_key: Sequence[str], columns: pa.Schema) -> str:
+    """Spark SQL for the key: its columns as text, joined by colons. A key without a value has no place in a topic."""
+    parts = []
+    for name in primary_key:
+        missing = f"raise_error('{NULL_KEY}' || {literal(name)})"
+        parts.append(f"coalesce({_text(columns.field(name), quoted(name))}, {missing})")
+    return f"concat_ws(':', {', '.join(parts)})"
+
+
+def _text(column: pa.Field, place: str) -> str:
+    type_, meant = column.type, logical_type(column)
+    if contains_wide(meant):
+        return call(TEXT if is_wide(meant) else JSON, place, types=[meant])
+    if pa.types.is_binary(type_):
+        return f"lower(hex({place}))"
+    if pa.types.is_nested(type_):
+        return f"to_json({place})"
+    return f"CAST({place} AS STRING)"
+
+
+def avro_value(encoding: Encoding, id: int, primary_key: Sequence[str]) -> Column:
+    """A row in the registry's framing: a zero byte, four bytes of schema id, the record. A deleted row that lacks a
+    required value has nothing but its key, as a tombstone does, and is written as one."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.avro.functions import to_avro
+
+    record = f.struct(*(f.expr(value).alias(name) for name, value in encoding.values.items()))
+    frame = b"\x00" + id.to_bytes(4, "big") + encoding.branch
+    value = f.concat(f.lit(bytearray(frame)), to_avro(record, json.dumps(encoding.schema)))
+    lacking = " OR ".join(f"{quoted(name)} IS NULL" for name in encoding.required if name not in primary_key)
+    return f.when(f.expr(f"NOT ({OP_COLUMN} = 'd' AND ({lacking}))"), value) if lacking else value
+
+
+# ── order ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def in_one_stream(frame: DataFrame) -> DataFrame:
+    """All rows in source order, written by one task; no shuffle."""
+    return frame.coalesce(1)
+
+
+def by_key(frame: DataFrame, key: str, streams: int) -> DataFrame:
+    """Rows of one key in one of ``streams`` tasks, in source order."""
+    from pyspark.sql import functions as f
+
+    return in_order(frame.withColumn(ORDER, f.monotonically_increasing_id()).repartition(streams, f.expr(key)))
+
+
+def in_order(shuffled: DataFrame) -> DataFrame:
+    """Rows as they were before a shuffle between machines, which delivers those of several tasks in any order."""
+    return shuffled.sortWithinPartitions(ORDER).drop(ORDER)
+
+
+def last_per_key(frame: DataFrame, key: str, streams: int) -> DataFrame:
+    """The last row of each key, in source order."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    numbered = frame.withColumn(ORDER, f.monotonically_increasing_id()).withColumn(_KEY, f.expr(key))
+    rank = f.row_number().over(Window.partitionBy(_KEY).orderBy(f.desc(ORDER)))
+    spread = numbered.repartition(streams, _KEY).withColumn("__streamling_rank", rank)
+    return in_order(spread.where("__streamling_rank = 1").drop(_KEY, "__streamling_rank"))

@@ -1,0 +1,185 @@
+"""Which partitions of its topic a Kafka source reads, and from where, when other instances read it too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamling.connectors.kafka.admin import KafkaAdmin
+from streamling.connectors.kafka.config import KafkaConfig
+from streamling.connectors.kafka.group.consumer import GroupConsumer, Partitions
+from streamling.connectors.kafka.group.instances import Instance
+from streamling.connectors.kafka.group.membership import Group, Membership, Stream, listed
+from streamling.connectors.kafka.offsets import Offsets
+from streamling.connectors.kafka.reachable import check_reachable
+from streamling.connectors.kafka.settings import client_settings
+from streamling.errors import StreamlingError
+from streamling.plugins.connections import OutsidePosition
+from streamling.plugins.operators import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from streamling.connectors.kafka.admin import Committed
+    from streamling.connectors.kafka.source import KafkaSourceOptions
+    from streamling.plugins.context import NodeContext
+
+
+#: the part of the configuration that leads to the brokers
+SECTION = "kafka_source"
+
+
+def group_name(context: NodeContext[KafkaSourceOptions]) -> str:
+    """The consumer group of a node."""
+    config = context.config.part(KafkaConfig)
+    return f"{config.kafka_source.consumer_group_id or config.application_id}-{context.name}"
+
+
+def group_of(context: NodeContext[KafkaSourceOptions]) -> Group:
+    """That group, and how long it waits for an instance that is silent, and for one that still has work to finish."""
+    session_timeout = context.config.part(KafkaConfig).kafka_source.session_timeout_ms / 1000
+    return Group(group_name(context), session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout))
+
+
+def group_position(context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]) -> OutsidePosition:
+    """The offsets of the consumer group, for `Operator.outside_positions`."""
+    group, topic, config = group_name(context), context.options.topic, context.config.part(KafkaConfig).kafka_source
+
+    def forget() -> bool:
+        check_reachable(config.brokers, SECTION)
+        admin = KafkaAdmin(spark(), client_settings(config, SECTION))
+        try:
+            return admin.uncommit(group, topic)
+        finally:
+            admin.close()
+
+    return OutsidePosition(f"the offsets of the consumer group '{group}' for the topic '{topic}'", forget)
+
+
+class SourceGroup:
+    """The source's place among the instances of its pipeline.
+
+    With a state that others see, the consumer group divides the partitions, and whoever gets one goes on from the
+    position in the state. Else this instance reads all of them, and the group only shows when there is a second one.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        admin: KafkaAdmin,
+        settings: Mapping[str, str],
+        context: NodeContext[KafkaSourceOptions],
+        offsets: Offsets,
+    ) -> None:
+        self._context = context
+        self._admin = admin
+        self._offsets = offsets
+        self.shares = context.state.shared
+        group = group_of(context)
+        self.name = group.name
+        #: when we got the partitions that the stream reads, see `Membership.held`
+        self._read: dict[int, int] = {}
+        #: whether the group has told which partitions are ours
+        self.is_assigned = not self.shares
+        self._told: frozenset[int] | None = None
+        self._committed: dict[int, int] = {}
+        #: what could not be committed before we are a member
+        self._owed: dict[int, int] = {}
+        me = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
+
+        def connect(partitions: Partitions) -> GroupConsumer:
+            return GroupConsumer(
+                spark,
+                {**settings, "client.id": me.client_id},
+                group=group.name,
+                topic=offsets.topic,
+                session_timeout=group.session_timeout,
+                rebalance_timeout=group.rebalance_timeout,
+                partitions=partitions,
+                note=offsets.note,
+            )
+
+        stream = Stream(context.restart_stream, context.checkpoint)
+        self._membership = Membership(connect, admin, group, me, stream, context.log)
+        self._membership.start()
+
+    def position(self, position: Position) -> Position | None:
+        """Where to go on from ``position``: there, with the partitions that are ours now. None: nothing to read."""
+        self._membership.check()
+        if not self.shares:
+            return position
+        held = self._membership.held()
+        if held is None:
+            return None
+        self.is_assigned = True
+        self._tell(frozenset(held))
+        if not held:
+            self._read = {}
+            return None
+        kept = {partition for partition, gain in held.items() if self._read.get(partition) == gain}
+        keys = {partition: self._offsets.key(partition) for partition in held}
+        claimed = self._context.state.claim([key for partition, key in keys.items() if partition not in kept])
+        self._read = dict(held)
+        self._committed = {}
+        mine = {keys[partition]: position[keys[partition]] for partition in kept if keys[partition] in position}
+        return {**mine, **claimed}
+
+    @property
+    def partitions(self) -> list[int] | None:
+        """The partitions to read; None: all."""
+        return sorted(self._read) if self.shares else None
+
+    def stored(self, position: Position) -> None:
+        """``position`` has been stored: tell the group. What another instance has claimed meanwhile is read anew from
+        the state, if the group still says that it is ours."""
+        void = {key for key, value in position.items() if value is None}
+        if taken := [partition for partition in self._read if self._offsets.key(partition) in void]:
+            self._read = {partition: gain for partition, gain in self._read.items() if partition not in taken}
+            self._context.restart_stream(0)
+        self._commit(self._offsets.of(position))
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._membership.close()
+        if self._owed:
+            self._admin.commit(self.name, self._offsets.topic, self._owed, self._offsets.note())
+
+    def committed(self) -> dict[int, Committed]:
+        """What the group remembers: where to go on when the state does not know."""
+        try:
+            return self._admin.committed(self.name, self._offsets.topic)
+        except StreamlingError as error:
+            if error.retriable:
+                raise
+            self._context.log.warning("the offsets of the group '%s' are not known: %s", self.name, error)
+            return {}
+
+    def _commit(self, offsets: Mapping[int, int]) -> None:
+        """The state is the truth. The group has the same offsets for tools that look at it, and for the day when the
+        state is lost."""
+        moved = {partition: offset for partition, offset in offsets.items() if self._committed.get(partition) != offset}
+        if not moved:
+            return
+        self._committed |= moved
+        if not self._membership.commit(moved):
+            try:
+                self._admin.commit(self.name, self._offsets.topic, moved, self._offsets.note())
+            except StreamlingError as error:
+                # the group still has a dead member, or is about to have us as one: we commit as a member, or at the end
+                self._context.log.debug("the offsets are committed to the group '%s' later: %s", self.name, error)
+                self._owed |= moved
+                return
+        self._owed = {}
+
+    def _tell(self, held: frozenset[int]) -> None:
+        if held == self._told:
+            return
+        self._told = held
+        topic, group = self._offsets.topic, self.name
+        if held:
+            self._context.log.info("reads %s of the topic '%s' (group '%s')", listed(held), topic, group)
+        else:
+            self._context.log.info(
+                "has no partition of the topic '%s' to read (group '%s'): waits for one", topic, group
+            )

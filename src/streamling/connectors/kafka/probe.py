@@ -1,0 +1,56 @@
+"""Trying the connections to brokers and to a schema registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from streamling.connectors.kafka.admin import KafkaAdmin, TopicInfo
+from streamling.connectors.kafka.config import Kafka
+from streamling.connectors.kafka.reachable import check_reachable
+from streamling.connectors.kafka.registry import SchemaRegistry
+from streamling.connectors.kafka.settings import client_settings
+from streamling.document.scalars import redact_url
+from streamling.plugins.connections import Connection
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: gives the Spark session, which is started when it is first asked for
+Sessions = Callable[[], "SparkSession"]
+
+
+def topic_connection(
+    config: Kafka, section: str, topic: str, spark: Sessions, *, must_exist: bool = True
+) -> Connection:
+    """The connection to the brokers and the topic on them, for `Operator.connections`."""
+    check = partial(_check_topic, config, section, topic, spark, must_exist)
+    return Connection("Kafka", f"{config.brokers}, topic '{topic}'", check, uses_spark=True)
+
+
+def registry_connection(config: Kafka, section: str, subject: str, *, must_exist: bool = True) -> Connection:
+    """The connection to the schema registry and the subject in it, for `Operator.connections`."""
+    check = partial(_check_subject, config, section, subject, must_exist)
+    return Connection("schema registry", f"{redact_url(config.schema_registry_url)}, subject '{subject}'", check)
+
+
+def _check_topic(config: Kafka, section: str, topic: str, spark: Sessions, must_exist: bool) -> str:
+    check_reachable(config.brokers, section)
+    admin = KafkaAdmin(spark(), client_settings(config, section))
+    try:
+        found = admin.describe(topic) if must_exist else admin.find(topic)
+    finally:
+        admin.close()
+    return "the topic will be created" if found is None else _partitions(found)
+
+
+def _partitions(topic: TopicInfo) -> str:
+    count = len(topic.partitions)
+    return "1 partition" if count == 1 else f"{count} partitions"
+
+
+def _check_subject(config: Kafka, section: str, subject: str, must_exist: bool) -> str:
+    registry = SchemaRegistry.of(config, section)
+    found = registry.latest(subject) if must_exist else registry.find_latest(subject)
+    return "the schema will be registered" if found is None else f"schema {found.id}"

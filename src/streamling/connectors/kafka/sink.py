@@ -1,0 +1,253 @@
+"""Kafka sink: one message per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import BeforeValidator, Field
+
+from streamling.connectors.kafka.admin import KafkaAdmin
+from streamling.connectors.kafka.config import KafkaConfig
+from streamling.connectors.kafka.encode.avro import encoding
+from streamling.connectors.kafka.encode.avro_schema import value_schema
+from streamling.connectors.kafka.encode.json import json_value
+from streamling.connectors.kafka.encode.messages import (
+    avro_value,
+    by_key,
+    in_one_stream,
+    key_text,
+    last_per_key,
+    messages,
+    with_operation,
+)
+from streamling.connectors.kafka.encode.trouble import writing_trouble
+from streamling.connectors.kafka.errors import error_text
+from streamling.connectors.kafka.probe import registry_connection, topic_connection
+from streamling.connectors.kafka.reachable import check_reachable
+from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
+from streamling.connectors.kafka.settings import client_settings
+from streamling.connectors.kafka.writer import MessageWriter
+from streamling.document.scalars import Duration, folded
+from streamling.errors import StreamlingError
+from streamling.pipeline.options import Parallel, SinkOptions
+from streamling.plugins.connections import Connection
+from streamling.plugins.operators import FrameSink
+from streamling.spark.counting import counted, read_count, report_counts, shuffled_rows
+from streamling.sql.kernels.registration import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+_SECTION = "kafka_sink"
+_LARGEST_MESSAGE = 10_485_760
+#: Java's producer counts bytes, not messages, per request: a message is taken as that many
+_BYTES_PER_MESSAGE = 100
+_MESSAGES_PER_REQUEST = 10_000
+_LARGEST_REQUEST = 8 * 2**20
+_LINGER = 0.2
+
+
+class KafkaSinkOptions(Parallel, SinkOptions):
+    """Messages in a Kafka topic, keyed by the primary key, with the row kind in the header `dbz.op`."""
+
+    reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
+    requires_primary_key: ClassVar[bool] = True
+
+    topic: str = Field(min_length=1, description="Topic to write to; created when it does not exist.")
+    data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
+        description="Encoding of the messages."
+    )
+    topic_partitions: int = Field(default=4, ge=1, description="Partitions of a topic that is created.")
+    # Batching is the producer's here: rows are not collected in front of the node.
+    batch_size: int | None = Field(default=None, ge=1, description="Messages per request (`batch.num.messages`).")
+    batch_flush_interval: Duration | None = Field(
+        default=None, description="Longest wait for a full request (`linger.ms`)."
+    )
+    message_max_bytes: int | None = Field(default=None, ge=1, description="Largest message (`message.max.bytes`).")
+    compression: Literal["none", "gzip", "lz4"] = Field(default="lz4", description="Compression of messages.")
+    deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")
+
+
+class KafkaSink(FrameSink[KafkaSinkOptions]):
+    """Encodes rows in Spark's plan and writes them with Spark's Kafka writer."""
+
+    Options: ClassVar[type[KafkaSinkOptions]] = KafkaSinkOptions
+    counts_rows: ClassVar[bool] = True
+
+    def __init__(self, context: NodeContext[KafkaSinkOptions]) -> None:
+        super().__init__(context)
+        self._topic = context.options.topic
+        self._settings = client_settings(context.config.part(KafkaConfig).kafka_sink, _SECTION)
+        self._writer = MessageWriter(self._topic, self._producer())
+        self._registry: SchemaRegistry | None = None
+        self._schema: RegisteredSchema | None = None
+        self._admin: KafkaAdmin | None = None
+        #: columns of the last batch and how they become a value
+        self._known: tuple[pa.Schema, Column] | None = None
+        if context.options.data_format == "avro":
+            self._registry = SchemaRegistry.of(context.config.part(KafkaConfig).kafka_sink, _SECTION)
+            self._own_schema()
+
+    @classmethod
+    def connectors(cls, options: KafkaSinkOptions) -> frozenset[str]:
+        return frozenset({"avro", "kafka"})
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[KafkaSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        config, options = context.config.part(KafkaConfig).kafka_sink, context.options
+        brokers = topic_connection(config, _SECTION, options.topic, spark, must_exist=False)
+        if options.data_format == "json":
+            return (brokers,)
+        return (brokers, registry_connection(config, _SECTION, f"{options.topic}-value", must_exist=False))
+
+    def labels(self) -> Mapping[str, str]:
+        return {"topic": self._topic}
+
+    def batching(self) -> tuple[int | None, float | None]:
+        return None, None  # the producer collects, nobody in front of it
+
+    # ── topic and subject ───────────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Waits for brokers and registry that are away."""
+        try:
+            self.context.retry(self._prepare)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+
+    def _prepare(self) -> None:
+        from pyspark.sql import SparkSession
+
+        if self._admin is None:
+            check_reachable(self.context.config.part(KafkaConfig).kafka_sink.brokers, _SECTION)
+            self._admin = KafkaAdmin(SparkSession.active(), self._settings)
+        if not self._admin.exists(self._topic):
+            self._admin.create(self._topic, self.options.topic_partitions, self._topic_settings())
+            self.context.log.info("created the topic '%s'", self._topic)
+        if self._registry is not None:
+            self._schema = self._registry.find_latest(self._subject) or self._registered(self._registry)
+
+    def _topic_settings(self) -> dict[str, str]:
+        settings = {"cleanup.policy": "compact", "retention.ms": "-1"}
+        if self.options.message_max_bytes is not None:
+            settings["max.message.bytes"] = str(self.options.message_max_bytes)
+        return settings
+
+    def _registered(self, registry: SchemaRegistry) -> RegisteredSchema:
+        schema = self._own_schema()
+        try:
+            id = registry.register(self._subject, schema)
+        except StreamlingError as error:
+            raise error.context(f"registering the schema of this sink under '{self._subject}'") from None
+        self.context.log.info("registered schema %d for the subject '%s'", id, self._subject)
+        return RegisteredSchema(id, schema)
+
+    def _own_schema(self) -> list[Any]:
+        return value_schema(self._topic, self.context.input_schema, self.context.primary_key)
+
+    @property
+    def _subject(self) -> str:
+        return f"{self._topic}-value"
+
+    # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write_frame(self, frame: DataFrame) -> int:
+        return self.context.retry(lambda: self._write(frame))
+
+    def _write(self, frame: DataFrame) -> int:
+        from streamling.types.spark import to_arrow_schema
+
+        in_place = self._is_in_place
+        frame = with_operation(counted(frame) if in_place else frame)
+        columns = to_arrow_schema(frame.schema)
+        key = key_text(self.context.primary_key, columns)
+        register(frame.sparkSession, [key, json_value(columns)] if self._registry is None else [key])
+        rows = messages(self._ordered(frame, key), key, self._value(columns))
+        try:
+            execution = self._writer.write(rows)
+        except Exception as error:
+            raise self._explained(error) from None
+        report_counts(execution)
+        return read_count(execution) if in_place else shuffled_rows(execution)
+
+    @property
+    def _is_in_place(self) -> bool:
+        """Whether rows are written by the task that computes them, without a shuffle."""
+        return not self.options.deduplicate and self.options.streams == 1
+
+    def _ordered(self, frame: DataFrame, key: str) -> DataFrame:
+        if self.options.deduplicate:
+            return last_per_key(frame, key, self.options.streams)
+        return in_one_stream(frame) if self._is_in_place else by_key(frame, key, self.options.streams)
+
+    def _value(self, columns: pa.Schema) -> Column:
+        if self._known is None or not self._known[0].equals(columns, check_metadata=True):
+            self._known = columns, self._encoded(columns)
+        return self._known[1]
+
+    def _encoded(self, columns: pa.Schema) -> Column:
+        from pyspark.sql import functions as f
+
+        if self._registry is None:
+            return f.expr(json_value(columns))
+        assert self._schema is not None, "open first"
+        try:
+            found = encoding(self._schema.schema, columns)
+            return avro_value(found, self._schema.id, self.context.primary_key)
+        except StreamlingError as misfit:
+            latest = self._registry.latest(self._subject)
+            if latest == self._schema:
+                raise misfit.context(f"schema {latest.id} of the subject '{self._subject}'") from None
+            self._schema = latest  # someone registered what the new columns need
+            return self._encoded(columns)
+
+    def _producer(self) -> dict[str, str]:
+        options = self.options
+        linger = _LINGER if options.batch_flush_interval is None else options.batch_flush_interval
+        request = (options.batch_size or _MESSAGES_PER_REQUEST) * _BYTES_PER_MESSAGE
+        return {
+            **self._settings,
+            "acks": "all",
+            "compression.type": options.compression,
+            "max.request.size": str(options.message_max_bytes or _LARGEST_MESSAGE),
+            "batch.size": str(min(request, _LARGEST_REQUEST)),
+            "linger.ms": str(round(linger * 1000)),
+            # A broker that is away is told after half a minute, and tried again by us; else by the client, silently.
+            "request.timeout.ms": "15000",
+            "delivery.timeout.ms": str(30000 + round(linger * 1000)),
+            "max.block.ms": "15000",
+        }
+
+    def _explained(self, error: Exception) -> Exception:
+        """The failure in the user's terms; as it is when the rows themselves could not be computed."""
+        trouble = writing_trouble(error_text(error), self._topic)
+        if trouble is None:
+            return error
+        if trouble.retriable and self._admin is not None:
+            return self._gone() or trouble
+        return trouble
+
+    def _gone(self) -> StreamlingError | None:
+        """A topic that was deleted is never made again: what was in it would be missing."""
+        assert self._admin is not None
+        try:
+            there = self._admin.exists(self._topic)
+        except StreamlingError:
+            return None
+        if there:
+            return None
+        return StreamlingError.user(
+            f"the topic '{self._topic}' was deleted while it was written to",
+            remedy="create it again, or restart the pipeline to have it created",
+        )

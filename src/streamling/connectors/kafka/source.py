@@ -1,0 +1,433 @@
+"""Kafka source: rows of a topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+import pyarrow as pa
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from streamling.connectors.kafka.admin import KafkaAdmin
+from streamling.connectors.kafka.config import KafkaConfig
+from streamling.connectors.kafka.decode.avro import AvroFormat
+from streamling.connectors.kafka.decode.failures import (
+    UNKNOWN_KEY_SCHEMA,
+    UNKNOWN_SCHEMA,
+    Failure,
+    find_failure,
+    message_place,
+)
+from streamling.connectors.kafka.decode.json import JsonFormat
+from streamling.connectors.kafka.decode.rows import METADATA, decoded_rows, sifted_rows
+from streamling.connectors.kafka.decode.trouble import broker_trouble, first_undecodable, is_undecodable
+from streamling.connectors.kafka.errors import error_text
+from streamling.connectors.kafka.filter import compiled_filter, filtered
+from streamling.connectors.kafka.group.source import SECTION, SourceGroup, group_name, group_position
+from streamling.connectors.kafka.group.start import StartLog
+from streamling.connectors.kafka.lag import LagReporter
+from streamling.connectors.kafka.offsets import Offsets
+from streamling.connectors.kafka.pace import pace
+from streamling.connectors.kafka.probe import registry_connection, topic_connection
+from streamling.connectors.kafka.reachable import check_reachable
+from streamling.connectors.kafka.registry import SchemaRegistry
+from streamling.connectors.kafka.settings import client_settings, spark_options
+from streamling.document.scalars import BadValueError, Duration, ProgramText, folded
+from streamling.errors import StreamlingError
+from streamling.pipeline.options import Options, Parallel, Rejecting, SourceOptions
+from streamling.pipeline.typenames import TypeName
+from streamling.plugins.connections import Connection, OutsidePosition
+from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
+from streamling.plugins.rejects import REJECT
+from streamling.retry import retried_at_start
+from streamling.types.row_kind import OP_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+_U32 = 2**32 - 1
+_COMMITTED = "read_committed"
+SchemaId = Annotated[int, Field(ge=0, le=_U32)]
+
+
+def _starting_offsets(value: object) -> object:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(text, str) and text not in ("earliest", "latest") and not (text.isascii() and text.isdigit()):
+        raise BadValueError(
+            f"is '{text}', which is no place to start", "write earliest, latest, or milliseconds since 1970"
+        )
+    return text
+
+
+StartingOffsets = Annotated[
+    str,
+    BeforeValidator(_starting_offsets),
+    WithJsonSchema({"anyOf": [{"enum": ["earliest", "latest"]}, {"type": "integer", "minimum": 0}]}),
+]
+
+
+class SchemaIdOverride(Options):
+    """Reads messages framed with one schema id as if they had another."""
+
+    from_: SchemaId = Field(alias="from", description="Schema id in the message.")
+    to: SchemaId = Field(description="Schema id to decode with.")
+
+
+class AvroDecoding(Options):
+    """Fields on how Avro messages are decoded, shared by the Kafka and hybrid sources."""
+
+    validate_writer_schema_ordering: bool = Field(
+        default=True, description="React to messages written with a newer schema than the one read with."
+    )
+    schema_id_overrides: list[SchemaIdOverride] = Field(
+        default=[], description="Schema ids to replace before decoding."
+    )
+    skip_schema_resolution: bool = Field(
+        default=False,
+        description="Decode with the writer's schema, without resolving it against the reader's.",
+    )
+    skip_schema_resolution_for_reader_schema_ids: list[SchemaId] = Field(
+        default=[], description="The same, only while the reader's schema has one of these ids."
+    )
+
+    def check_overrides(self, topic: str) -> None:
+        """Each schema id may be overridden once."""
+        ids = [override.from_ for override in self.schema_id_overrides]
+        twice = next((id for id in ids if ids.count(id) > 1), None)
+        if twice is not None:
+            raise BadValueError(
+                f"of topic '{topic}' overrides the schema id {twice} twice",
+                "keep one 'from' per id",
+                field="schema_id_overrides",
+            )
+
+
+class KafkaSourceOptions(AvroDecoding, Parallel, Rejecting, SourceOptions):
+    """Rows of a Kafka topic, Avro with a schema registry or JSON with a declared schema."""
+
+    reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
+    infers_primary_key: ClassVar[bool] = True
+
+    topic: str = Field(min_length=1, description="Topic to read.")
+    parallelism: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tasks that read at the same time, each whole partitions; by default as many as there are cores.",
+    )
+    starting_offsets: StartingOffsets = Field(
+        default="earliest",
+        description="Where to start without a stored position: earliest, latest, or milliseconds since 1970.",
+    )
+    isolation_level: Annotated[Literal["read_committed", "read_uncommitted"], BeforeValidator(folded)] = Field(
+        default="read_committed",
+        description="Whether messages of open and aborted transactions are left out (read_committed) or read as well.",
+    )
+    include_metadata: bool = Field(
+        default=False,
+        description="Add the columns `__kafka_partition`, `__kafka_offset` and `__kafka_timestamp`.",
+    )
+    filter: ProgramText | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
+    batch_size: int | None = Field(
+        default=None,
+        ge=1,
+        le=_U32,
+        description="Most messages per batch; 200 000 by default, a million where Spark alone takes them.",
+    )
+    batch_flush_interval: Duration | None = Field(
+        default=None,
+        description="Longest wait for a full batch; by default a batch begins as soon as there are messages.",
+    )
+    data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
+        default="avro", description="Encoding of the messages."
+    )
+    schema_: dict[str, TypeName] | None = Field(
+        default=None, alias="schema", description="Columns and their types; for `data_format: json` only."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self.check_overrides(self.topic)
+        if self.data_format == "json" and not self.schema_:
+            raise BadValueError(
+                "is missing, and data_format json needs it",
+                "list the columns and their types",
+                field="schema",
+            )
+        if self.data_format == "avro" and self.schema_ is not None:
+            raise BadValueError(
+                "is given, but data_format avro takes the columns from the schema registry",
+                "remove it, or set data_format: json",
+                field="schema",
+            )
+        return self
+
+
+class KafkaSource(StreamedSource[KafkaSourceOptions]):
+    """Reads a topic with Spark's Kafka source and decodes it in Spark's plan."""
+
+    Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
+    is_divided: ClassVar[bool] = True  # by the consumer group
+
+    def __init__(self, context: NodeContext[KafkaSourceOptions]) -> None:
+        super().__init__(context)
+        self._topic = context.options.topic
+        self._config = context.config.part(KafkaConfig).kafka_source
+        self._settings = client_settings(self._config, SECTION)
+        self._offsets = Offsets(
+            context.name,
+            self._topic,
+            committed=context.options.isolation_level == _COMMITTED,
+            group=group_name(context),
+            log=context.log,
+        )
+        self._format = self._make_format()
+        self._filter: str | None = None
+        self._admin: KafkaAdmin | None = None
+        self._group: SourceGroup | None = None
+        self._lag: LagReporter | None = None
+        #: offsets that the running query began at
+        self._started_at: Mapping[int, int] = {}
+        self._spark: SparkSession | None = None
+        self._start_log = StartLog(self._topic, context.log)
+        #: where the running query stands
+        self._position: Position = {}
+        #: where the topic ended at the start; known when somebody asks
+        self._ends: dict[int, int] | None = None
+        #: a schema id that a message has and that the registry has to be asked for
+        self._unknown: Failure | None = None
+
+    def _make_format(self) -> AvroFormat | JsonFormat:
+        name, options = self.context.name, self.options
+        if options.schema_ is not None:
+            return JsonFormat(name, options.schema_, sifting=self._sifting)
+        registry = SchemaRegistry.of(self._config, SECTION)
+        return AvroFormat(name, self._topic, options, registry, sifting=self._sifting)
+
+    @property
+    def _sifting(self) -> bool:
+        """Whether messages that are no rows have a sink of their own."""
+        return self.options.errors is not None
+
+    @classmethod
+    def connectors(cls, options: KafkaSourceOptions) -> frozenset[str]:
+        return frozenset({"avro", "kafka"})
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        config, topic = context.config.part(KafkaConfig).kafka_source, context.options.topic
+        brokers = topic_connection(config, SECTION, topic, spark)
+        if context.options.data_format == "json":
+            return (brokers,)
+        return (brokers, registry_connection(config, SECTION, f"{topic}-value"))
+
+    @classmethod
+    def outside_positions(
+        cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[OutsidePosition]:
+        return (group_position(context, spark),)
+
+    def labels(self) -> Mapping[str, str]:
+        return {"topic": self._topic}
+
+    # ── before Spark ────────────────────────────────────────────────────────────────────────────────────────
+
+    def schema(self) -> pa.Schema:
+        timeout = self.context.config.startup_timeout_sec
+        retried_at_start(self._format.load, timeout=timeout, log=self.context.log)
+        schema = self._schema()
+        self._filter = compiled_filter(self.options.filter, schema)
+        return schema
+
+    def _schema(self) -> pa.Schema:
+        fields = list(self._format.schema())
+        if OP_COLUMN not in self._format.schema().names:
+            fields.append(pa.field(OP_COLUMN, pa.string(), nullable=False))
+        return pa.schema([*fields, *(METADATA if self.options.include_metadata else ())])
+
+    def inferred_primary_key(self) -> tuple[str, ...]:
+        return self._format.primary_key()
+
+    def state_keys(self) -> Sequence[str]:
+        return (f"{self._offsets.prefix}*",)
+
+    def restore(self) -> Position:
+        if self.context.state.shared:
+            return {}  # not before the group has told which partitions are ours
+        return dict(self.context.state.get_prefix(self._offsets.prefix))
+
+    # ── running ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Waits a moment for brokers that cannot be reached; later outages are waited out by the flow."""
+        self.context.retry(partial(check_reachable, self._config.brokers, SECTION))
+
+    def close(self) -> None:
+        if self._group is not None:
+            self._leave(self._group)
+        if self._lag is not None:
+            self._lag.stop()
+        if self._admin is not None:
+            self._admin.close()
+
+    def _leave(self, group: SourceGroup) -> None:
+        try:
+            group.close()
+        except StreamlingError as error:
+            self.context.log.warning("the offsets were not committed to the group '%s': %s", group.name, error)
+
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame | StreamFrom | None:
+        self._spark = spark
+        if self._unknown is not None:
+            self._learn(self._unknown)
+        if self._admin is None:
+            self._admin = KafkaAdmin(spark, self._settings)
+        if self._group is None:
+            self._group = SourceGroup(spark, self._admin, self._settings, self.context, self._offsets)
+        group = self._group
+        mine = group.position(position or self._pinned(self._admin, group))
+        if mine is None:
+            self._report_lag(self._admin, {})
+            return None
+        starting = self.options.starting_offsets
+        offsets = self._offsets.start(self._admin, mine, starting, group.committed, group.partitions)
+        self._start_log.report(offsets, self._offsets.reasons)
+        self._position = self._offsets.position(offsets, mine)
+        self._report_lag(self._admin, offsets)
+        reader = spark.readStream.format("kafka").options(**self._reader_options(spark, offsets))
+        messages = reader.load()
+        if self.options.parallelism is not None:
+            messages = messages.coalesce(self.options.parallelism)
+        rows = self._rows(messages)
+        return StreamFrom(rows, self._position) if group.shares else rows
+
+    def _pinned(self, admin: KafkaAdmin, group: SourceGroup) -> Position:
+        """Where a first start with `latest` begins: else a restart before the first batch would begin later."""
+        if self.options.starting_offsets != "latest":
+            return {}
+        if not self._offsets.of(self.context.state.get_prefix(self._offsets.prefix)):
+            self.context.state.put_new(self._offsets.ends(admin, group.committed))
+        return self.restore()
+
+    def position_after(self, offset: str, previous: Position) -> Position:
+        self._position = self._offsets.position(self._offsets.parse(offset), previous)
+        return self._position
+
+    def rows_between(self, before: Position, after: Position) -> int:
+        """Messages, as offsets count them: those of aborted transactions and compacted ones are among them."""
+        start = {**self._started_at, **self._offsets.of(before)}
+        return sum(max(0, end - start.get(partition, end)) for partition, end in self._offsets.of(after).items())
+
+    def lag(self) -> int | None:
+        return None if self._lag is None else self._lag.behind
+
+    def caught_up(self) -> bool:
+        """The end offsets of the start have been reached, in those partitions that this instance reads."""
+        if self._admin is None or self._group is None or not self._group.is_assigned:
+            return False
+        at, mine = self._offsets.of(self._position), self._group.partitions
+        if self._ends is None:
+            try:
+                self._ends = self._offsets.latest(self._admin, sorted(at if mine is None else mine))
+            except StreamlingError as error:
+                if not error.retriable:
+                    raise
+                return False
+        return all(
+            at.get(partition, 0) >= end for partition, end in self._ends.items() if mine is None or partition in mine
+        )
+
+    def commit(self, position: Position) -> None:
+        if self._lag is not None:
+            self._lag.stored(self._offsets.of(position))
+        if self._group is None:
+            return
+        try:
+            self._group.stored(position)
+        except StreamlingError as error:
+            self.context.log.warning("the offsets were not committed to the group '%s': %s", self._group.name, error)
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        text = error_text(error)
+        failure = find_failure(text, self.context.name)
+        if failure is not None and failure.kind in (UNKNOWN_SCHEMA, UNKNOWN_KEY_SCHEMA):
+            self._unknown = failure
+            return StreamAgain(f"schema {failure.detail} is new in the topic '{self._topic}'")
+        if failure is not None:
+            return failure.error(self._topic)
+        if is_undecodable(text):
+            return self._undecodable()
+        return broker_trouble(text, self._topic)
+
+    def _report_lag(self, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
+        self._started_at = offsets
+        if self._lag is None:
+            interval = self._config.lag_report_interval_ms / 1000
+            # a query that begins again compares the topic's id with that of the position
+            again = partial(self.context.restart_stream, 0)
+            self._lag = LagReporter(admin, self._offsets, self.context.metrics, interval, self.context.log, again)
+        self._lag.reading(offsets)
+
+    # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _learn(self, unknown: Failure) -> None:
+        before = self._format.schema()
+        try:
+            self._format.learn(int(unknown.detail), of_key=unknown.kind == UNKNOWN_KEY_SCHEMA)
+        except StreamlingError as error:
+            place = message_place(self._topic, unknown.partition, unknown.offset)
+            what = "has a key that was" if unknown.kind == UNKNOWN_KEY_SCHEMA else "was"
+            raise error.context(f"{place} {what} written with schema {unknown.detail}") from None
+        if self._format.schema() != before:
+            self._filter = compiled_filter(self.options.filter, self._schema())
+            added = [name for name in self._format.schema().names if name not in before.names]
+            self.context.log.info(
+                "the topic '%s' has a new schema%s", self._topic, f", new columns: {', '.join(added)}" if added else ""
+            )
+        self._unknown = None
+
+    def _reader_options(self, spark: SparkSession, offsets: Mapping[int, int]) -> dict[str, str]:
+        return {
+            **spark_options(self._settings),
+            **self._which(offsets),
+            "startingOffsets": self._offsets.spark(offsets),
+            "failOnDataLoss": "true",
+            "kafka.isolation.level": self.options.isolation_level,
+            "includeHeaders": str(self._sifting or OP_COLUMN not in self._format.schema().names).lower(),
+            "kafkaConsumer.pollTimeoutMs": str(int(self._config.consumer_fetch_timeout_sec * 1000)),
+            "groupIdPrefix": f"streamling-{self.context.name}",
+            **pace(self.context, spark.sparkContext.defaultParallelism),
+        }
+
+    def _which(self, offsets: Mapping[int, int]) -> dict[str, str]:
+        """A topic that is read alone is read with all partitions it will ever have."""
+        if self._group is None or self._group.partitions is None:
+            return {"subscribe": self._topic}
+        return {"assign": json.dumps({self._topic: sorted(offsets)})}
+
+    def _rows(self, messages: DataFrame) -> DataFrame:
+        primary_key = self.context.primary_key or self._format.primary_key()
+        if self._sifting:
+            rows = sifted_rows(messages, self._format, self._schema(), self._topic, primary_key)
+        else:
+            rows = decoded_rows(messages, self._format, self._schema(), self.context.name, primary_key)
+        if self._filter is None:
+            return rows
+        unless = f"{REJECT} IS NOT NULL" if self._sifting else "FALSE"
+        return filtered(rows, self.options.filter, self._schema(), unless=unless)
+
+    def _undecodable(self) -> StreamlingError:
+        """Spark does not say which message it could not decode: look for the first."""
+        if self._spark is not None and isinstance(self._format, AvroFormat):
+            offsets = self._offsets.of(self._position)
+            options = {**self._reader_options(self._spark, offsets), "includeHeaders": "false"}
+            if found := first_undecodable(self._spark, options, self._format.is_decoded()):
+                partition, offset, id = found
+                place = message_place(self._topic, partition, offset)
+                return StreamlingError.user(f"{place} {self._format.undecodable(id)}")
+        return StreamlingError.user(f"a message of the topic '{self._topic}' cannot be decoded with its Avro schema")

@@ -1,0 +1,187 @@
+"""The columns of an aggregate table: where their values come from, and what the trigger makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import pyarrow as pa
+
+from streamling.connectors.postgres.types import arrow_type_of, postgres_type
+from streamling.document.suggest import did_you_mean
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.connectors.postgres.aggregate.sink import AggregateColumn, GroupColumn
+
+Function = Literal["sum", "count", "avg", "min", "max"]
+
+#: the one row of an aggregate over everything: name and value of its key
+EVERYTHING: Final = ("key", "value")
+
+#: Postgres types by what can be done with their values; those of one family may stand for each other
+_FAMILIES: Final = {
+    "numbers": ("SMALLINT", "INTEGER", "INT", "BIGINT", "NUMERIC", "REAL", "DOUBLE PRECISION", "FLOAT"),
+    "texts": ("TEXT", "VARCHAR", "CHAR"),
+    "dates and timestamps": ("DATE", "TIMESTAMP", "TIMESTAMPTZ"),
+    "times of day": ("TIME",),
+    "booleans": ("BOOLEAN", "BOOL"),
+    "bytes": ("BYTEA",),
+    "JSON": ("JSON", "JSONB"),
+}
+_ORDERED: Final = ("numbers", "texts", "dates and timestamps", "times of day")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A column that groups."""
+
+    name: str
+    source: str
+    type: str
+    #: whether values have to be converted on their way
+    converted: bool
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A column that the trigger keeps up to date. An average is two of them."""
+
+    name: str
+    #: what the user asked for, under which name
+    asked: str
+    fn: Function
+    #: None: rows are counted, whatever they hold
+    source: str | None
+    type: str
+    converted: bool = False
+
+    @property
+    def is_extreme(self) -> bool:
+        return self.fn in ("min", "max")
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """All columns of the aggregate table."""
+
+    groups: Sequence[Group]
+    kept: Sequence[Kept]
+
+    @property
+    def key(self) -> list[str]:
+        return [group.name for group in self.groups] or [EVERYTHING[0]]
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.key, *(column.name for column in self.kept)]
+
+    @property
+    def extremes(self) -> list[Kept]:
+        """Columns from which nothing can be taken back."""
+        return [column for column in self.kept if column.is_extreme]
+
+    @property
+    def sums(self) -> list[Kept]:
+        """Columns to which an update would have to bring the old value."""
+        return [column for column in self.kept if column.fn in ("sum", "avg")]
+
+
+def resolved(
+    fields: Sequence[pa.Field], group_by: Mapping[str, GroupColumn], aggregate: Mapping[str, AggregateColumn]
+) -> Aggregates:
+    """What the options mean for rows of ``fields``; a user's error for what cannot be."""
+    known = {field.name: field for field in fields}
+    groups = [_group(name, column, known) for name, column in group_by.items()]
+    kept = [one for name, column in aggregate.items() for one in _kept(name, column, known)]
+    made = Aggregates(groups, kept)
+    _check_names(made)
+    return made
+
+
+# ── one column ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _group(name: str, column: GroupColumn, known: Mapping[str, pa.Field]) -> Group:
+    option = f"group_by.{name}"
+    field = _field(option, column.from_ or name, known)
+    found = _type(field)
+    if _family(found) == "JSON":
+        raise StreamlingError.user(
+            f"`{option}` groups by '{field.name}', which is {field.type}",
+            remedy="group by a part of it that a sql transform takes out",
+        )
+    type_, converted = _wanted(option, column.type, found, (_family(found), "texts"))
+    return Group(name, field.name, type_, converted)
+
+
+def _kept(name: str, column: AggregateColumn, known: Mapping[str, pa.Field]) -> list[Kept]:
+    option = f"aggregate.{name}"
+    if column.fn == "count":
+        source = None if column.from_ is None else _field(option, column.from_, known).name
+        return [Kept(name, name, "count", source, _wanted(option, column.type, "BIGINT", ("numbers",))[0])]
+    field = _field(option, column.from_ or name, known)
+    found = _type(field)
+    allowed = _ORDERED if column.fn in ("min", "max") else ("numbers",)
+    if _family(found) not in allowed:
+        raise StreamlingError.user(
+            f"`{option}` is the {column.fn} of '{field.name}', which is {field.type}; {column.fn} takes"
+            f" {' and '.join(allowed) if len(allowed) == 1 else ', '.join(allowed)}",
+            remedy="name another column with `from`, or cast this one in a sql transform",
+        )
+    type_, converted = _wanted(option, column.type, found, (_family(found),))
+    if column.fn == "avg":
+        return [
+            Kept(f"{name}_sum", name, "sum", field.name, type_, converted),
+            Kept(f"{name}_count", name, "avg", field.name, "BIGINT"),
+        ]
+    return [Kept(name, name, column.fn, field.name, type_, converted)]
+
+
+def _field(option: str, name: str, known: Mapping[str, pa.Field]) -> pa.Field:
+    if name not in known:
+        raise StreamlingError.user(
+            f"`{option}` takes the column '{name}', which is not among ({', '.join(known)})",
+            remedy=did_you_mean(name, known, "name one of them with `from`"),
+        )
+    return known[name]
+
+
+def _type(field: pa.Field) -> str:
+    return postgres_type(field) or "TEXT"
+
+
+def _wanted(option: str, override: str | None, found: str, families: Sequence[str]) -> tuple[str, bool]:
+    """The type of a column, and whether values of the type ``found`` have to be converted to it. Only what
+    `arrow_type_of` knows reaches a statement."""
+    if override is None:
+        return found, False
+    try:
+        arrow_type_of(override)
+    except StreamlingError as error:
+        raise StreamlingError.user(f"`{option}.type`: {error}", remedy=error.remedy) from None
+    type_ = " ".join(override.upper().split())
+    if _family(type_) not in families:
+        raise StreamlingError.user(
+            f"`{option}.type` is {type_}, which does not take {_family(found)} ({found})",
+            remedy=f"choose a type of {' or '.join(dict.fromkeys(families))}, or cast the column in a sql transform",
+        )
+    return type_, type_ != found
+
+
+def _family(type_: str) -> str:
+    name = type_.split("(")[0].strip()
+    return next(family for family, names in _FAMILIES.items() if name in names)
+
+
+def _check_names(made: Aggregates) -> None:
+    seen: set[str] = set()
+    for name in made.names:
+        if name in seen:
+            raise StreamlingError.user(
+                f"the aggregate table would have two columns '{name}'",
+                remedy="rename one; an avg makes two columns, NAME_sum and NAME_count, and an aggregate over everything"
+                f" has a column '{EVERYTHING[0]}'",
+            )
+        seen.add(name)

@@ -1,0 +1,267 @@
+"""Postgres aggregate sink: a landing table, and a trigger that keeps an aggregate of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, field_validator
+
+from streamling.connectors.postgres.aggregate.columns import resolved
+from streamling.connectors.postgres.aggregate.landing import Landing, Run, removal, settled
+from streamling.connectors.postgres.aggregate.trigger import EPOCH_COLUMN, Objects
+from streamling.connectors.postgres.changes import Plan, first_wins, in_rounds
+from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.incoming import Incoming
+from streamling.connectors.postgres.probe import postgres_connection
+from streamling.connectors.postgres.table import Column, TableName, check_names, prepare_table
+from streamling.connectors.postgres.writer import Writer, batching
+from streamling.document.scalars import BadValueError
+from streamling.errors import BadRow, StreamlingError
+from streamling.pipeline.options import Options, Parallel, Rebatched, Rejecting, SinkOptions
+from streamling.plugins.connections import Connection
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import Acknowledge, Sink
+from streamling.types.row_kind import OP_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_OPERATION: Final = pa.field(OP_COLUMN, pa.string())
+#: for rows that cannot be aggregated
+_REMEDY: Final = "leave such rows out in a sql transform, or name a dead-letter sink with `errors: {to: …}`"
+
+
+class GroupColumn(Options):
+    """One column to group by."""
+
+    from_: str | None = Field(default=None, alias="from", description="Input column; the same name by default.")
+    type: str | None = Field(default=None, description="Postgres type; that of the input by default.")
+
+
+class AggregateColumn(GroupColumn):
+    """One aggregated column."""
+
+    fn: Literal["sum", "count", "avg", "min", "max"] = Field(description="Aggregate function.")
+
+
+class PostgresAggregateSinkOptions(Parallel, Rebatched, Rejecting, SinkOptions):
+    """Sums, counts, averages and extremes, kept up to date inside Postgres."""
+
+    reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
+    requires_primary_key: ClassVar[bool] = True
+
+    schema_: str = Field(alias="schema", min_length=1, description="Schema of both tables.")
+    landing_table: str = Field(min_length=1, description="Table that takes the rows.")
+    agg_table: str = Field(min_length=1, description="Table with the aggregates.")
+    group_by: dict[str, GroupColumn] = Field(
+        default={}, description="Columns to group by; without any there is one row for everything."
+    )
+    aggregate: dict[str, AggregateColumn] = Field(description="Aggregated columns, at least one.")
+    deduplicate: bool = Field(
+        default=True,
+        description="Write only the first row per key and operation of a batch, which is the one that counts.",
+    )
+
+    @field_validator("group_by", mode="before")
+    @classmethod
+    def _columns_without_fields(cls, value: object) -> object:
+        """``account:`` with nothing below it is a column as it comes."""
+        if not isinstance(value, dict):
+            return value
+        return {name: {} if column is None else column for name, column in value.items()}
+
+    @field_validator("aggregate")
+    @classmethod
+    def _at_least_one(cls, value: dict[str, AggregateColumn]) -> dict[str, AggregateColumn]:
+        if not value:
+            raise BadValueError("is empty", "name at least one aggregated column, such as total: {fn: count}")
+        return value
+
+
+class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
+    """Each batch is one transaction: rows are copied into a staging table and upserted into the landing table, whose
+    trigger adds those that are new to the aggregate. `_postgres_landing` tells why nothing counts twice."""
+
+    Options = PostgresAggregateSinkOptions
+
+    def __init__(self, context: NodeContext[PostgresAggregateSinkOptions]) -> None:
+        super().__init__(context)
+        options = self.options
+        self._landing = TableName(options.schema_, options.landing_table)
+        self._aggregate = TableName(options.schema_, options.agg_table)
+        self._key = [*context.primary_key, OP_COLUMN]
+        self._incoming = Incoming(context.input_schema)
+        self._resolve()
+        self._writer = Writer(context, self._landing)
+        self._columns: dict[str, Column] = {}
+        self._run = Run(context.name)
+        self._told_of_updates = False
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[PostgresAggregateSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        return (postgres_connection(Server.of_sink(context.config, context.name)),)
+
+    def labels(self) -> Mapping[str, str]:
+        return {"table": self.options.agg_table}
+
+    def batching(self) -> tuple[int | None, float | None]:
+        return batching(self.context)
+
+    def open(self) -> None:
+        try:
+            self._prepare()
+            self._remove_settled()
+        except BaseException:
+            self._writer.close()
+            raise
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._incoming.changes(batch.schema):
+            self._resolve()
+            self._prepare()
+        operations = _operations(batch)
+        good, rejected = self._divided(batch, operations)
+        if rejected and self.context.rejects is None:
+            raise BadRow.user(rejected[0][1], remedy=_REMEDY)
+        self._put(batch.filter(good), operations.filter(good))
+        # at the end: when the others fail, all are asked for again, in smaller parts
+        for rows, reason in rejected:
+            self.context.reject(rows, reason)
+
+    def marker_ahead(self, epoch: int) -> None:
+        self._run.passes(epoch)
+
+    def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
+        self._run.passes(epoch)
+        acknowledge(self._run.final_with(epoch))
+
+    def finalized(self, epoch: int) -> None:
+        marks = self._run.finalized(epoch)
+        if marks is None:
+            return
+        try:
+            self._writer.once(partial(self._remove, marks))
+            self._run.removed(epoch)
+        except StreamlingError as error:  # nothing depends on it: the next epoch or the next start removes them
+            self.context.log.debug("rows of table %s stay for now: %s", self._landing, error)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _resolve(self) -> None:
+        """Find out what the options mean for the columns that arrive."""
+        if EPOCH_COLUMN in self._incoming.names:
+            raise StreamlingError.user(
+                f"the column '{EPOCH_COLUMN}' arrives, which is the landing table's own",
+                remedy="leave it out, or rename it with a sql transform",
+            )
+        if missing := [name for name in self.context.primary_key if name not in self._incoming.names]:
+            raise StreamlingError.user(f"column '{missing[0]}' of the primary key does not arrive")
+        self._aggregates = resolved(self._incoming.fields, self.options.group_by, self.options.aggregate)
+        check_names(self._landing, self._incoming.names)
+        check_names(self._aggregate, self._aggregates.names)
+
+    def _prepare(self) -> None:
+        """Make what is missing in the database, and the trigger anew."""
+        fields = [*self._incoming.fields, _OPERATION]
+        objects = Objects(self._landing, self._aggregate, self._aggregates)
+
+        def prepare() -> dict[str, Column]:
+            with self._writer.answering() as connection:
+                columns = prepare_table(
+                    connection, self._landing, fields, self._key, add_columns=None, log=self.context.log
+                )
+                objects.make(connection)
+                return columns
+
+        columns = self._writer.durably(prepare)
+        self._columns = {field.name: columns[field.name] for field in fields}
+
+    def _remove_settled(self) -> None:
+        """Rows of earlier runs whose positions are stored do not come again."""
+        for key, marks in settled(self.context.name, self.context.state):
+            self._writer.durably(partial(self._remove, marks))
+            self.context.state.remove(key)
+
+    def _remove(self, marks: tuple[int, int]) -> None:
+        with self._writer.answering() as connection:
+            connection.execute(removal(self._landing, marks))
+
+    # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _put(self, batch: pa.RecordBatch, operations: pa.Array) -> None:
+        if not batch.num_rows:
+            return
+        plan = self._plan(batch, operations)
+        rows = self._incoming.rows(batch, self._columns).append_column(_OPERATION, operations)
+        rows = rows if plan.rows is None else rows.take(plan.rows)
+        if plan.steps_of_rows is not None:
+            rows = rows.append_column(EPOCH_COLUMN, plan.steps_of_rows)
+        transaction = Landing(
+            self._landing,
+            list(self._columns.values()),
+            self._key,
+            self._writer.statement_timeout_ms,
+            with_steps=plan.steps_of_rows is not None,
+            mark=self._run.mark,
+        )
+        self._run.writes()
+        self._writer.durably(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
+
+    def _plan(self, batch: pa.RecordBatch, operations: pa.Array) -> Plan:
+        """The first row of a key and operation counts, in whichever batches they come; rows that follow only change
+        the landing table."""
+        keys = self._incoming.keys(batch, self.context.primary_key, self._columns)
+        keys = keys.append_column("operation", operations)
+        return first_wins(keys, None) if self.options.deduplicate else in_rounds(keys, None)
+
+    def _divided(
+        self, batch: pa.RecordBatch, operations: pa.Array
+    ) -> tuple[pa.Array, list[tuple[pa.RecordBatch, str]]]:
+        """Which rows can be aggregated, and the others with what is wrong about them."""
+        good, rejected = pa.repeat(True, batch.num_rows), []
+        for mask, reason in self._unusable(batch, operations):
+            rejected.append((batch.filter(pc.and_(good, mask)), reason))
+            good = pc.and_not(good, mask)
+        return good, [(rows, reason) for rows, reason in rejected if rows.num_rows]
+
+    def _unusable(self, batch: pa.RecordBatch, operations: pa.Array) -> Iterator[tuple[pa.Array, str]]:
+        """Which rows cannot be aggregated, and why."""
+        for name in self.context.primary_key:
+            if batch.column(name).null_count:
+                yield batch.column(name).is_null(), f"column '{name}' of the primary key is NULL"
+        for group in self._aggregates.groups:
+            if batch.column(group.source).null_count:
+                reason = f"column '{group.source}', which `group_by.{group.name}` groups by, is NULL"
+                yield batch.column(group.source).is_null(), reason
+        changed = pc.not_equal(operations, "i")
+        if not pc.any(changed).as_py():
+            return
+        if self._aggregates.extremes:
+            extreme = self._aggregates.extremes[0]
+            asked = f"`aggregate.{extreme.asked}` ({extreme.fn})"
+            yield changed, f"an update or delete has come, and {asked} cannot take a value back"
+        elif self._aggregates.sums and not self._told_of_updates and pc.any(pc.equal(operations, "u")).as_py():
+            self._told_of_updates = True
+            self.context.log.warning(
+                "an update does not tell the value before it: `aggregate.%s` adds the new value to the old one; deletes"
+                " and inserts are exact",
+                self._aggregates.sums[0].asked,
+            )
+
+
+def _operations(batch: pa.RecordBatch) -> pa.Array:
+    """``i``, ``u`` or ``d`` for each row; whatever is neither update nor delete is an insert."""
+    if OP_COLUMN not in batch.schema.names:
+        return pa.repeat("i", batch.num_rows)
+    given = batch.column(OP_COLUMN)
+    return pc.if_else(pc.is_in(given, pa.array(["u", "d"], given.type)), given, "i")

@@ -1,0 +1,123 @@
+"""How the Postgres sinks, the state backend and dynamic tables reach their server."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field, SecretStr
+
+from streamling.config import values
+from streamling.config.core import CoreConfig
+from streamling.config.section import Section, no_effect
+from streamling.document.scalars import Duration
+
+_EMPTY = SecretStr("")
+
+
+class PostgresServer(Section):
+    """How to reach the Postgres database of the state and of dynamic tables."""
+
+    host: str = Field(default="localhost", description="Server name or address.")
+    port: int = Field(default=5432, ge=1, le=65535, description="Server port.")
+    db: str = Field(default="streamling", description="Database.")
+    user: str = Field(default="graph-node", description="User.")
+    password: SecretStr = Field(default=_EMPTY, description="Password.")
+    sslmode: values.SslMode = Field(default="require", description="TLS, with libpq's meaning.")
+    sslrootcert: values.LocalPath | None = Field(
+        default=None,
+        description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
+    )
+
+
+class PostgresState(PostgresServer):
+    """The state table in Postgres."""
+
+    max_connections: int = Field(
+        default=20,
+        ge=1,
+        json_schema_extra=no_effect("one connection stores the positions of all sources in one transaction"),
+        description="No effect: one connection stores all positions in one transaction.",
+    )
+    state_schema_name: str = Field(default="streamling", description="Schema, created when missing.")
+    state_table_name: str = Field(default="state", description="Table, created when missing.")
+    acquire_timeout_secs: float | None = Field(
+        default=None,
+        ge=1,
+        description="Longest wait for a connection; else min(5, shutdown budget / 2), at least 1.",
+    )
+
+
+class DynamicTablePostgres(PostgresServer):
+    """Where dynamic tables with the Postgres backend live."""
+
+    max_connections: int = Field(
+        default=20,
+        ge=1,
+        description="Connections that one table uses at most for look-ups of more than `max_batch_size` values; one "
+        "unless it is set.",
+    )
+    dt_schema_name: str = Field(default="streamling", description="Schema of the dynamic tables.")
+    cache_enabled: bool = Field(default=False, description="Keep the tables' content in memory.")
+    cache_refresh_debounce_ms: int = Field(default=1000, ge=0, description="Shortest time between two refreshes.")
+
+
+class PostgresConnection(Section):
+    """Where a Postgres sink writes; what is left out comes from ``postgres_sink``."""
+
+    host: str | None = Field(default=None, description="Server name or address.")
+    port: int | None = Field(default=None, ge=1, le=65535, description="Server port.")
+    user: str | None = Field(default=None, description="User.")
+    pass_: SecretStr | None = Field(default=None, alias="pass", description="Password.")
+    db: str | None = Field(default=None, description="Database.")
+    sslmode: values.SslMode | None = Field(default=None, description="TLS, with libpq's meaning.")
+    sslrootcert: values.LocalPath | None = Field(default=None, description="Certificates to trust.")
+
+
+class PostgresSink(Section):
+    """Writing Postgres."""
+
+    host: str = Field(default="127.0.0.1", description="Server name or address.")
+    port: int = Field(default=5432, ge=1, le=65535, description="Server port.")
+    user: str = Field(default="graph-node", description="User.")
+    pass_: SecretStr = Field(default=_EMPTY, alias="pass", description="Password.")
+    db: str = Field(default="postgres", description="Database.")
+    sslmode: values.SslMode = Field(default="disable", description="TLS, with libpq's meaning.")
+    sslrootcert: values.LocalPath | None = Field(
+        default=None,
+        description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
+    )
+    batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
+    batch_size: int = Field(default=100, ge=1, description="Rows per write.")
+    statement_timeout_secs: float = Field(default=60, ge=0, description="Longest statement; 0: no limit.")
+    pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Longest wait for a connection.")
+    pool_idle_timeout_secs: float = Field(default=600, gt=0, description="An idle connection is closed after this.")
+    pool_max_lifetime_secs: float = Field(default=1800, gt=0, description="A connection is replaced after this.")
+
+
+class PostgresConfig(CoreConfig):
+    """What Postgres sinks add to the configuration."""
+
+    postgres_sink: PostgresSink = Field(default=PostgresSink())
+    postgres_sink_connections: dict[str, PostgresConnection] = Field(
+        default={},
+        description="Another server for one sink, by its name in lower case with `_` for the rest.",
+    )
+
+    def postgres_connection(self, sink: str) -> PostgresSink:
+        """The settings of ``sink``: ``postgres_sink`` with what its own connection overrides."""
+        own = self.postgres_sink_connections.get(connection_key(sink))
+        if own is None:
+            return self.postgres_sink
+        return self.postgres_sink.model_copy(update={k: v for k, v in own if v is not None})
+
+    def postgres_setting(self, sink: str, name: str) -> str:
+        """The setting that a value of `postgres_connection` comes from."""
+        key, shown = connection_key(sink), name.rstrip("_")
+        own = self.postgres_sink_connections.get(key)
+        is_own = own is not None and getattr(own, name) is not None
+        return f"postgres_sink_connections.{key}.{shown}" if is_own else f"postgres_sink.{shown}"
+
+
+def connection_key(sink: str) -> str:
+    """The name of ``sink`` as a key of ``postgres_sink_connections`` and in environment names."""
+    return re.sub(r"[^a-z0-9]+", "_", sink.lower()).strip("_")

@@ -1,0 +1,84 @@
+"""Connecting to a Postgres server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    import psycopg
+    from pydantic import SecretStr
+
+    from streamling.config import AppConfig
+from streamling.connectors.postgres.config import PostgresConfig, PostgresServer
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where a database is and how to get in."""
+
+    host: str
+    port: int
+    db: str
+    user: str
+    password: SecretStr
+    sslmode: str
+    sslrootcert: Path | None = None
+    #: the settings that the fields come from, for errors
+    settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, server: PostgresServer, section: str) -> Self:
+        """The server of a section of the configuration."""
+        names = ("host", "port", "db", "user", "password", "sslmode", "sslrootcert")
+        values = {name: getattr(server, name) for name in names}
+        return cls(**values, settings={name: f"{section}.{name}" for name in names})
+
+    @classmethod
+    def of_sink(cls, config: AppConfig, sink: str) -> Self:
+        """The server that the sink of this name writes to."""
+        names = {name: name for name in ("host", "port", "db", "user", "sslmode", "sslrootcert")} | {
+            "password": "pass_"
+        }
+        settings = config.part(PostgresConfig)
+        connection = settings.postgres_connection(sink)
+        values = {name: getattr(connection, own) for name, own in names.items()}
+        return cls(**values, settings={name: settings.postgres_setting(sink, own) for name, own in names.items()})
+
+    def setting(self, name: str) -> str:
+        """The setting that a field comes from."""
+        return self.settings.get(name, name)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}/{self.db}"
+
+
+def connect(
+    server: Server, *, application_name: str, connect_timeout: float, silence_timeout: float = 0, **more: Any
+) -> psycopg.Connection:
+    """A connection in autocommit mode.
+
+    ``silence_timeout``: seconds after which the system gives up on sent data that nobody acknowledges; 0: its own.
+    ``more`` are further parameters of libpq.
+    """
+    import psycopg
+
+    return psycopg.connect(
+        host=server.host,
+        port=server.port,
+        dbname=server.db,
+        user=server.user,
+        password=server.password.get_secret_value() or None,
+        sslmode=server.sslmode,
+        sslrootcert=str(server.sslrootcert) if server.sslrootcert else None,
+        # libpq counts whole seconds and reads 1 as 2
+        connect_timeout=max(2, round(connect_timeout)),
+        application_name=application_name,
+        tcp_user_timeout=int(silence_timeout * 1000),
+        autocommit=True,
+        # poolers in transaction mode know neither prepared statements nor settings of a session
+        prepare_threshold=None,
+        **more,
+    )

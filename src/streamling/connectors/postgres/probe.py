@@ -1,0 +1,32 @@
+"""Trying a connection to a Postgres server."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.diagnosis import connection_error
+from streamling.connectors.postgres.errors import first_line
+from streamling.errors import StreamlingError
+from streamling.plugins.connections import Connection
+
+_CONNECT_SECONDS: Final = 5.0
+
+
+def postgres_connection(server: Server) -> Connection:
+    """The connection to ``server``, for `Operator.connections`."""
+    return Connection("Postgres", str(server), partial(_check, server))
+
+
+def _check(server: Server) -> str:
+    import psycopg
+
+    try:
+        connection = connect(server, application_name="streamling check", connect_timeout=_CONNECT_SECONDS)
+        with connection:
+            return f"server {connection.info.server_version // 10000}, user '{connection.info.user}'"
+    except psycopg.Error as error:
+        raise connection_error(error, server) or StreamlingError(
+            f"no connection to Postgres at {server}: {first_line(error)}"
+        ) from None

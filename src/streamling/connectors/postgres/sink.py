@@ -1,0 +1,215 @@
+"""Postgres sink: rows are upserted into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from streamling.connectors.postgres.changes import Plan, first_wins, in_rounds, last_wins
+from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.errors import is_transient
+from streamling.connectors.postgres.incoming import Incoming
+from streamling.connectors.postgres.inserts import Hope, Inserting, said_to_be_new
+from streamling.connectors.postgres.probe import postgres_connection
+from streamling.connectors.postgres.statements import STEP, Appending, Staged
+from streamling.connectors.postgres.table import Column, TableName, check_names, prepare_table
+from streamling.connectors.postgres.writer import Writer, batching
+from streamling.errors import StreamlingError
+from streamling.pipeline.options import Parallel, Rebatched, Rejecting, SinkOptions
+from streamling.plugins.connections import Connection
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import Sink
+from streamling.types.row_kind import OP_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+Comparison = Literal["=", ">", ">=", "<", "<=", "!=", "<>"]
+
+
+class PostgresSinkOptions(Parallel, Rebatched, Rejecting, SinkOptions):
+    """Rows in a Postgres table, created when it does not exist."""
+
+    reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
+
+    table: str = Field(min_length=1, description="Table to write to.")
+    schema_: str = Field(alias="schema", min_length=1, description="Schema of the table.")
+    on_conflict: Literal["update", "nothing"] = Field(
+        default="update", description="What happens to a row whose key exists."
+    )
+    update_where: dict[str, Comparison] = Field(
+        default={},
+        description="Update only where the new value of the column compares so with the stored one.",
+    )
+    deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")
+    evolve: Literal["none", "add_columns"] = Field(
+        default="none", description="What happens when the table lacks a column: an error, or it is added."
+    )
+
+
+class PostgresSink(Sink[PostgresSinkOptions]):
+    """Each batch is one transaction: rows are copied into a staging table, then upserted and deleted from there.
+    Batches of nothing but inserts are copied into the table itself, as long as their keys are new."""
+
+    Options = PostgresSinkOptions
+    distributable = True
+
+    def __init__(self, context: NodeContext[PostgresSinkOptions]) -> None:
+        super().__init__(context)
+        self._name = TableName(self.options.schema_, self.options.table)
+        self._incoming = Incoming(context.input_schema)
+        self._key = context.primary_key
+        self._check_fields()
+        self._writer = Writer(context, self._name)
+        self._columns: dict[str, Column] = {}
+        self._skipped_deletes = 0
+        self._hope = Hope()
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[PostgresSinkOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        return (postgres_connection(Server.of_sink(context.config, context.name)),)
+
+    def labels(self) -> Mapping[str, str]:
+        return {"table": self.options.table}
+
+    def batching(self) -> tuple[int | None, float | None]:
+        return batching(self.context)
+
+    def open(self) -> None:
+        try:
+            self._take_aim()
+        except BaseException:
+            self._writer.close()
+            raise
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._incoming.changes(batch.schema):
+            self._check_fields()
+            self._take_aim()
+        deleted = _deleted(batch)
+        if self._key:
+            if deleted is not None or not self._inserted(batch):
+                self._merge(batch, deleted)
+        else:
+            self._append(batch if deleted is None else self._without_deletes(batch, deleted))
+
+    def close(self) -> None:
+        self._writer.close()
+
+    # ── the columns ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_aim(self) -> None:
+        """Make the table fit the columns, and the statements fit the table."""
+        columns = self._writer.durably(self._prepare)
+        self._columns = {name: columns[name] for name in self._incoming.names}
+        timeout_ms = self._writer.statement_timeout_ms
+        self._appending = Appending(self._name, list(self._columns.values()), timeout_ms)
+        self._inserting = Inserting(self._name, list(self._columns.values()), timeout_ms, self._key)
+        self._staged = {
+            with_steps: Staged(
+                self._name,
+                list(self._columns.values()),
+                self._key,
+                keep_existing=self.options.on_conflict == "nothing",
+                update_where=self.options.update_where,
+                statement_timeout_ms=timeout_ms,
+                with_steps=with_steps,
+            )
+            for with_steps in (False, True)
+        }
+
+    # ── one transaction ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _append(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows:
+            rows = self._printable(batch)
+            self._writer.durably(lambda: self._writer.transact(self._appending, rows), rows)
+
+    def _inserted(self, batch: pa.RecordBatch) -> bool:
+        """Whether the rows are in the table; they are not when one of them was there already."""
+        if not said_to_be_new(batch, self._key, OP_COLUMN) or not self._hope.tries():
+            return False
+        rows = self._printable(batch)
+        if self._writer.durably(lambda: self._insert(rows), rows):
+            self._hope.fulfilled()
+            return True
+        self._hope.disappointed()
+        return False
+
+    def _insert(self, rows: pa.Table) -> bool:
+        import psycopg
+
+        try:
+            self._writer.transact(self._inserting, rows)
+            return True
+        except psycopg.Error as error:
+            if is_transient(error):
+                raise
+            # a key that exists, or what only an upsert may do or can explain
+            with self._writer.answering() as connection:
+                connection.execute("ROLLBACK")
+            return False
+
+    def _merge(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> None:
+        plan = self._plan(batch, deleted)
+        rows = self._printable(batch if plan.rows is None else batch.take(plan.rows))
+        if plan.steps_of_rows is not None:
+            rows = rows.append_column(STEP, plan.steps_of_rows)
+        transaction = self._staged[plan.steps_of_rows is not None]
+        self._writer.durably(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
+
+    def _prepare(self) -> dict[str, Column]:
+        with self._writer.answering() as connection:
+            return prepare_table(
+                connection,
+                self._name,
+                self._incoming.fields,
+                self._key,
+                add_columns=self.options.evolve == "add_columns",
+                log=self.context.log,
+            )
+
+    # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _plan(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> Plan:
+        keys = self._incoming.keys(batch, self._key, self._columns)
+        compares = bool(self.options.update_where) and self.options.on_conflict == "update"
+        if compares or not self.options.deduplicate:
+            return in_rounds(keys, deleted)
+        return first_wins(keys, deleted) if self.options.on_conflict == "nothing" else last_wins(keys, deleted)
+
+    def _printable(self, batch: pa.RecordBatch) -> pa.Table:
+        return self._incoming.rows(batch, self._columns)
+
+    def _without_deletes(self, batch: pa.RecordBatch, deleted: pa.Array) -> pa.RecordBatch:
+        if not self._skipped_deletes:
+            self.context.log.warning("deletes are skipped: without a primary key nobody knows what they are about")
+        kept = batch.filter(pc.invert(deleted))
+        self._skipped_deletes += batch.num_rows - kept.num_rows
+        return kept
+
+    def _check_fields(self) -> None:
+        names = self._incoming.names
+        check_names(self._name, names)
+        asked = {**dict.fromkeys(self._key, "primary_key"), **dict.fromkeys(self.options.update_where, "update_where")}
+        for column, option in asked.items():
+            if column not in names:
+                raise StreamlingError.user(
+                    f"postgres sink '{self.context.name}': `{option}` names the column '{column}', which is not"
+                    f" among ({', '.join(names)})"
+                )
+
+
+def _deleted(batch: pa.RecordBatch) -> pa.Array | None:
+    """Which rows are deletes; None when none is. Whatever is no delete is an insert."""
+    if OP_COLUMN not in batch.schema.names:
+        return None
+    deleted = pc.equal(batch.column(OP_COLUMN), "d").fill_null(False)
+    return deleted if pc.any(deleted).as_py() else None

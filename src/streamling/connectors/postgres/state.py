@@ -1,0 +1,282 @@
+"""State in a Postgres table: for deployments whose disks do not outlive the process, and for several instances.
+
+**Claims.** An instance that takes over a key (the position of a partition) first claims it: it writes its own id under
+``<key>:owner`` and reads the entry, in one transaction. A write of a claimed key holds a lock on that row and compares
+the id. So an instance that was stuck or cut off while another one took over cannot put back an old position, and one
+that takes over never misses a position that was stored a moment before. The last one to claim is the owner; nothing
+has to be released, and nothing expires.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, LiteralString, TypeVar
+from uuid import uuid4
+
+from streamling.connectors.postgres import config
+from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.diagnosis import connection_error
+from streamling.connectors.postgres.errors import first_line, is_transient
+from streamling.connectors.postgres.state_ownership import PostgresOwnership
+from streamling.errors import StreamlingError
+from streamling.state.backend import (
+    StateBackend,
+    TakenOverError,
+    check_not_older,
+    checked_identifier,
+    encoded,
+    offsets_in,
+)
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.sql import Composed
+
+ResultT = TypeVar("ResultT")
+
+_OWNER = ":owner"
+_SECTION = "state_backend.postgres"
+
+
+class PostgresState(StateBackend):
+    """Entries of one namespace in a Postgres table. Schema and table are made when missing, unless ``create`` is
+    false: then only `exists` may be asked before there are any."""
+
+    shared: ClassVar[bool] = True
+
+    def __init__(
+        self, namespace: str, settings: config.PostgresState, *, acquire_timeout: float = 5.0, create: bool = True
+    ) -> None:
+        from psycopg import sql
+
+        self._namespace = namespace
+        self._settings = settings
+        #: who we are in claims, and the keys that we ever claimed
+        self._instance = uuid4().hex
+        self._claimed: frozenset[str] = frozenset()
+        self._server = Server.of(settings, _SECTION)
+        self._has_connected = False
+        self._ownership: PostgresOwnership | None = None
+        self._acquire_timeout = acquire_timeout
+        self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
+        table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
+        self._table = sql.Identifier(self._schema, table)
+        self._statement_timeout_ms = int(acquire_timeout * 1000)
+        self._lock = threading.Lock()
+        self._connection: psycopg.Connection | None = None
+        if create:
+            self._run("be prepared", self._create)
+
+    def exists(self) -> bool:
+        """Whether there is a table."""
+        return self._run("be found", self._is_there)
+
+    # ── entries ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, key: str) -> Any | None:
+        query = self._sql("SELECT data FROM {table} WHERE namespace = %s AND key = %s")
+        row = self._run("be read", lambda c: c.execute(query, (self._namespace, key)).fetchone())
+        return None if row is None else row[0]
+
+    def get_prefix(self, prefix: str) -> dict[str, Any]:
+        # COLLATE "C": the same order of keys in every database
+        query = self._sql(
+            'SELECT key, data FROM {table} WHERE namespace = %s AND starts_with(key, %s) ORDER BY key COLLATE "C"'
+        )
+        return dict(self._run("be read", lambda c: c.execute(query, (self._namespace, prefix)).fetchall()))
+
+    def put_many(self, entries: Mapping[str, Any]) -> None:
+        self._put(entries, ())
+
+    def put_positions(self, entries: Mapping[str, Any]) -> None:
+        if self._ownership is not None:
+            self._ownership.verify()
+        self._put(entries, offsets_in(entries))
+
+    def _put(self, entries: Mapping[str, Any], forward: Collection[str]) -> None:
+        """Store ``entries``; the offsets under the keys ``forward`` do not move backwards."""
+        texts, removals = encoded(entries)
+        # sorted: two writers then take their row locks in the same order
+        keys = sorted(texts)
+
+        def write(connection: psycopg.Connection) -> None:
+            self._check_owned(connection, self._claimed.intersection(entries))
+            if forward:
+                query = self._sql(
+                    "SELECT key, data FROM {table} WHERE namespace = %s AND key = ANY(%s) ORDER BY key FOR UPDATE"
+                )
+                check_not_older(dict(connection.execute(query, (self._namespace, list(forward))).fetchall()), entries)
+            if keys:
+                self._upsert(connection, {key: texts[key] for key in keys}, "DO UPDATE SET data = excluded.data")
+            if removals:
+                connection.execute(
+                    self._sql("DELETE FROM {table} WHERE namespace = %s AND key = ANY(%s)"),
+                    (self._namespace, removals),
+                )
+
+        self._run("be written", write)
+
+    def put_new(self, entries: Mapping[str, Any]) -> None:
+        texts, _ = encoded(entries)
+        self._run("be written", lambda c: self._upsert(c, dict(sorted(texts.items())), "DO NOTHING"))
+
+    def clear(self) -> None:
+        query = self._sql("DELETE FROM {table} WHERE namespace = %s")
+        self._run("be written", lambda c: c.execute(query, (self._namespace,)))
+
+    def close(self) -> None:
+        with self._lock:
+            self._disconnect()
+        if self._ownership is not None:
+            self._ownership.close()
+
+    def own(self, *, exclusive: bool) -> None:
+        self._ownership = self.ownership(self._settings, self._namespace, self._acquire_timeout, exclusive=exclusive)
+        self._ownership.acquire()
+
+    @staticmethod
+    def ownership(
+        settings: config.PostgresState, namespace: str, timeout: float, *, exclusive: bool
+    ) -> PostgresOwnership:
+        """The lock on the entries of a namespace, not taken yet."""
+        return PostgresOwnership(
+            Server.of(settings, _SECTION),
+            f"{settings.state_schema_name}.{settings.state_table_name}",
+            namespace,
+            exclusive=exclusive,
+            timeout=timeout,
+        )
+
+    # ── claims ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def claim(self, keys: Collection[str]) -> dict[str, Any]:
+        claims = {f"{key}{_OWNER}": json.dumps({"instance": self._instance}) for key in sorted(keys)}
+        query = self._sql("SELECT key, data FROM {table} WHERE namespace = %s AND key = ANY(%s)")
+
+        def take(connection: psycopg.Connection) -> dict[str, Any]:
+            # waits for writes of the owner so far; the query after it sees what they stored
+            self._upsert(connection, claims, "DO UPDATE SET data = excluded.data")
+            return dict(connection.execute(query, (self._namespace, list(keys))).fetchall())
+
+        entries = self._run("be claimed", take)
+        self._claimed |= frozenset(keys)
+        return entries
+
+    def _check_owned(self, connection: psycopg.Connection, keys: Collection[str]) -> None:
+        """Hold off claims of ``keys`` until the end of the transaction; raise when others have some of them."""
+        if not keys:
+            return
+        query = self._sql(
+            "SELECT key FROM {table} WHERE namespace = %s AND key = ANY(%s) AND data ->> 'instance' = %s "
+            "ORDER BY key FOR SHARE"
+        )
+        wanted = [f"{key}{_OWNER}" for key in keys]
+        ours = {row[0] for row in connection.execute(query, (self._namespace, wanted, self._instance)).fetchall()}
+        if lost := [key for key in keys if f"{key}{_OWNER}" not in ours]:
+            raise TakenOverError(lost)
+
+    def _upsert(self, connection: psycopg.Connection, texts: Mapping[str, str], conflict: LiteralString) -> None:
+        """Write JSON ``texts`` by key, in the order of the keys."""
+        connection.execute(
+            self._sql(
+                "INSERT INTO {table} (namespace, key, data) "
+                "SELECT %s, k, d::jsonb FROM unnest(%s::text[], %s::text[]) AS entry (k, d) "
+                "ON CONFLICT (namespace, key) " + conflict
+            ),
+            (self._namespace, list(texts), list(texts.values())),
+        )
+
+    # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self, what: str, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
+        """``work`` in one transaction. A connection that died while idle is replaced once, unseen."""
+        with self._errors(what), self._exclusively():
+            connection, fresh = self._connected()
+            try:
+                return self._in_transaction(connection, work)
+            except Exception:
+                broken = connection.broken or connection.closed
+                if broken:
+                    self._disconnect()
+                if fresh or not broken:
+                    raise
+            # every statement here may be repeated: reads, upserts and deletes by key
+            return self._in_transaction(self._connected()[0], work)
+
+    def _in_transaction(self, connection: psycopg.Connection, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
+        with connection.transaction():
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(self._statement_timeout_ms),))
+            return work(connection)
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=self._acquire_timeout):
+            raise TimeoutError(f"the connection was busy for {self._acquire_timeout:g} s")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _connected(self) -> tuple[psycopg.Connection, bool]:
+        if self._connection is not None:
+            return self._connection, False
+        self._connection = connect(
+            self._server,
+            application_name="streamling state",
+            connect_timeout=self._acquire_timeout,
+            # a server that is gone without a word must not hang the shutdown
+            silence_timeout=self._acquire_timeout,
+        )
+        self._has_connected = True
+        return self._connection, True
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _is_there(self, connection: psycopg.Connection) -> bool:
+        name = f"{self._schema}.{self._settings.state_table_name}"
+        found = connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()
+        return bool(found and found[0])
+
+    def _create(self, connection: psycopg.Connection) -> None:
+        import psycopg
+        from psycopg import sql
+
+        schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema))
+        table = self._sql(
+            "CREATE TABLE IF NOT EXISTS {table} (namespace TEXT, key TEXT, data JSONB NOT NULL, "
+            "created_at TIMESTAMPTZ DEFAULT NOW(), PRIMARY KEY (namespace, key))"
+        )
+        if self._is_there(connection):
+            return  # a user who may use the table need not be allowed to create one
+        for statement in (schema, table):
+            try:
+                with connection.transaction():
+                    connection.execute(statement)
+            except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject):
+                continue  # IF NOT EXISTS is not atomic: another process made it this very moment
+
+    def _sql(self, statement: LiteralString) -> Composed:
+        from psycopg import sql
+
+        return sql.SQL(statement).format(table=self._table)
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except (psycopg.Error, TimeoutError) as error:
+            if (refused := connection_error(error, self._server, connected=self._has_connected)) is not None:
+                raise refused.context("state backend") from None
+            raise StreamlingError(
+                f"the state table {self._schema}.{self._settings.state_table_name} at {self._server} cannot {what}: "
+                f"{first_line(error)}",
+                retriable=is_transient(error),
+            ) from None  # the sentence has all that it says

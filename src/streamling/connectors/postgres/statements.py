@@ -1,0 +1,190 @@
+"""The statements of a Postgres sink. Names are quoted by psycopg; values travel in COPY, never in a statement.
+
+A transaction is three exchanges with the server: begin, COPY, and the rest with the commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from streamling.connectors.postgres.changes import Action
+from streamling.connectors.postgres.table import Column, TableName
+from streamling.types.row_kind import OP_COLUMN
+
+if TYPE_CHECKING:
+    from psycopg import sql
+
+Steps = Sequence[tuple[int, Action]]
+
+#: the staging table's own column; no target has it, since `_gs_op` itself is not stored
+STEP = OP_COLUMN
+
+
+class Transaction(Protocol):
+    """What is said to the server to write one batch."""
+
+    @property
+    def begin(self) -> bytes: ...
+
+    @property
+    def copy(self) -> bytes: ...
+
+    def end(self, steps: Steps) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Appending:
+    """Rows go straight into the table."""
+
+    table: TableName
+    columns: Sequence[Column]
+    statement_timeout_ms: int
+
+    @cached_property
+    def begin(self) -> bytes:
+        return _beginning(self.statement_timeout_ms)
+
+    @cached_property
+    def copy(self) -> bytes:
+        columns = names([column.name for column in self.columns])
+        copy = "COPY {table} ({columns}) FROM STDIN (FORMAT csv)"
+        return statement(copy, table=self.table.identifier(), columns=columns)
+
+    def end(self, steps: Steps) -> bytes:
+        return b"COMMIT"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Rows go into a temporary table, and step by step from there into the table itself."""
+
+    #: the temporary table's own column, which the table does not have
+    step: ClassVar[str] = STEP
+
+    table: TableName
+    columns: Sequence[Column]
+    key: Sequence[str]
+    statement_timeout_ms: int
+    #: whether the rows come with the number of their step, as last column. Not for free: 7 % of the server's time
+    with_steps: bool
+
+    @cached_property
+    def begin(self) -> bytes:
+        """The staging table is made when this server session has none yet: behind a pooler in transaction mode
+        every transaction may meet another session."""
+        create = (
+            "CREATE TEMP TABLE IF NOT EXISTS {staging} ON COMMIT DELETE ROWS AS "
+            "SELECT {columns}{step} FROM {table} WITH NO DATA"
+        )
+        return _beginning(self.statement_timeout_ms) + b"; " + self._text(create, step=self._step("{}, 0 AS {}"))
+
+    @cached_property
+    def copy(self) -> bytes:
+        return self._text("COPY {staging} ({columns}{step}) FROM STDIN (FORMAT csv)", step=self._step("{}, {}"))
+
+    def _where(self, step: int) -> sql.Composable:
+        """Rows of one step."""
+        from psycopg import sql
+
+        if not self.with_steps:
+            return sql.SQL("")
+        return sql.SQL("WHERE {} = {}").format(sql.Identifier(self.step), step)
+
+    def _step(self, text: str) -> sql.Composable:
+        from psycopg import sql
+
+        return sql.SQL(text).format(sql.SQL(""), sql.Identifier(self.step)) if self.with_steps else sql.SQL("")
+
+    def _text(self, text: str, **parts: Any) -> bytes:
+        from psycopg import sql
+
+        known = {
+            "table": self.table.identifier(),
+            "staging": sql.Identifier("pg_temp", self._staging),
+            "columns": names([column.name for column in self.columns]),
+        }
+        return statement(text, **known, **parts)
+
+    @cached_property
+    def _staging(self) -> str:
+        """Other sinks may have left theirs in the same server session: one name for one shape."""
+        shape = repr((self.table, [(column.name, column.type) for column in self.columns], self.with_steps, self.step))
+        return f"streamling_{hashlib.sha256(shape.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True)
+class Staged(Staging):
+    """Rows are upserted or deleted."""
+
+    keep_existing: bool
+    update_where: Mapping[str, str]
+
+    def end(self, steps: Steps) -> bytes:
+        """All steps and the commit."""
+        statements = [self._upsert(number) if action == "write" else self._delete(number) for number, action in steps]
+        return b"; ".join([*statements, b"COMMIT"])
+
+    def _upsert(self, step: int) -> bytes:
+        return self._text(
+            "INSERT INTO {table} AS target ({columns}) "
+            "SELECT {columns} FROM {staging} {where} ON CONFLICT ({key}) {act}",
+            where=self._where(step),
+            key=names(self.key),
+            act=self._on_conflict,
+        )
+
+    @cached_property
+    def _on_conflict(self) -> sql.Composable:
+        from psycopg import sql
+
+        values = [column.name for column in self.columns if column.name not in self.key]
+        if self.keep_existing or not values:
+            return sql.SQL("DO NOTHING")
+        update = sql.SQL("DO UPDATE SET {}").format(replaced(values))
+        if not self.update_where:
+            return update
+        conditions = [
+            # operators come from a closed list
+            sql.SQL("excluded.{0} {1} target.{0}").format(sql.Identifier(name), sql.SQL(operator))
+            for name, operator in self.update_where.items()
+        ]
+        return sql.SQL("{} WHERE {}").format(update, sql.SQL(" AND ").join(conditions))
+
+    def _delete(self, step: int) -> bytes:
+        from psycopg import sql
+
+        same = [sql.SQL("target.{0} = staged.{0}").format(sql.Identifier(name)) for name in self.key]
+        if self.with_steps:
+            same.append(sql.SQL("staged.{} = {}").format(sql.Identifier(self.step), step))
+        return self._text(
+            "DELETE FROM {table} AS target USING {staging} AS staged WHERE {same}", same=sql.SQL(" AND ").join(same)
+        )
+
+
+def _beginning(statement_timeout_ms: int) -> bytes:
+    return statement("BEGIN; SET LOCAL statement_timeout = {limit}", limit=statement_timeout_ms)
+
+
+def names(of: Sequence[str]) -> sql.Composed:
+    """Quoted, with commas between them."""
+    from psycopg import sql
+
+    return sql.SQL(", ").join([sql.Identifier(name) for name in of])
+
+
+def replaced(columns: Sequence[str]) -> sql.Composed:
+    """Each with the value of the new row."""
+    from psycopg import sql
+
+    return sql.SQL(", ").join([sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in columns])
+
+
+def statement(text: str, **parts: Any) -> bytes:
+    """``text`` with its parts; a value becomes a literal."""
+    from psycopg import sql
+
+    return sql.SQL(text).format(**parts).as_bytes()

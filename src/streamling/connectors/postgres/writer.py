@@ -1,0 +1,84 @@
+"""What every sink into Postgres does with its server: one transaction per batch, tried until it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from streamling.connectors.postgres.config import PostgresConfig
+from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.failures import Failures
+from streamling.connectors.postgres.session import Session
+from streamling.connectors.postgres.statements import Steps, Transaction
+from streamling.connectors.postgres.table import TableName
+from streamling.connectors.postgres.text import csv_pieces
+from streamling.plugins.context import NodeContext
+
+if TYPE_CHECKING:
+    import psycopg
+
+ResultT = TypeVar("ResultT")
+
+
+class Writer:
+    """The connection of one instance of a sink. Nothing is asked of the server before the first call."""
+
+    def __init__(self, context: NodeContext[Any], table: TableName) -> None:
+        settings = context.config.part(PostgresConfig).postgres_connection(context.name)
+        server = Server.of_sink(context.config, context.name)
+        self.statement_timeout_ms = int(settings.statement_timeout_secs * 1000)
+        self._context = context
+        self._session = Session(
+            server,
+            application_name=f"streamling {context.name}",
+            connect_timeout=settings.pool_acquire_timeout_secs,
+            time_limit=2 * settings.statement_timeout_secs,
+            idle_timeout=settings.pool_idle_timeout_secs,
+            lifetime=settings.pool_max_lifetime_secs,
+        )
+        self._failures = Failures(table, server)
+
+    def answering(self) -> AbstractContextManager[psycopg.Connection]:
+        """The connection, for one exchange with the server."""
+        return self._session.answering()
+
+    def transact(self, transaction: Transaction, rows: pa.Table, steps: Steps = ()) -> None:
+        """Write ``rows``, which are printable, in one transaction."""
+        with self.answering() as connection:
+            connection.execute(transaction.begin)
+        with self.answering() as connection, connection.cursor() as cursor, cursor.copy(transaction.copy) as copy:
+            for piece in csv_pieces(rows):
+                copy.write(piece)
+        with self.answering() as connection:
+            connection.execute(transaction.end(steps))
+
+    def once(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
+        """``work``; after a failure the next one has a new connection, and the error is one of ours."""
+        try:
+            self._session.renew()
+            return work()
+        except Exception as error:
+            self._session.discard()
+            raise self._failures.explained(error, rows, connected=self._session.has_connected) from None
+
+    def durably(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
+        """``work`` until it succeeds: what passes by itself is tried again on a new connection."""
+        return self._context.retry(lambda: self.once(work, rows))
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def batching(context: NodeContext[Any]) -> tuple[int | None, float | None]:
+    """What the node says, else what the user's configuration says. Its built-in defaults do not count: they suit
+    multi-row INSERTs, and small batches only cost when rows are copied."""
+    rows, interval = context.options.rows_per_batch, context.options.flush_interval
+    settings = context.config.part(PostgresConfig).postgres_sink
+    if rows is None and "batch_size" in settings.model_fields_set:
+        rows = settings.batch_size
+    if interval is None and "batch_flush_interval" in settings.model_fields_set:
+        interval = settings.batch_flush_interval
+    return rows, interval

@@ -1,0 +1,129 @@
+"""Bad rows on their way to a dead-letter sink.
+
+The sink is a step like any other: it gets markers from whoever sends it rows, after the rows, and an epoch is complete
+only when it has flushed too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.dataflow.lane import Work
+from streamling.dataflow.network import Outlet, Port, Step
+from streamling.dataflow.rows import Rows
+from streamling.plugins.rejects import REJECT, Rejects, bad_rows
+
+
+def sifted(outlet: Outlet, node: str, dead_letters: Step) -> Outlet:
+    """An outlet for rows with a column `REJECT`: the good ones go on to ``outlet``."""
+    return Outlet(node, [_Sieve(outlet, node, dead_letters)])
+
+
+class _Sieve:
+    """Divides the rows of each batch; they are read once."""
+
+    wants_frame = True
+
+    def __init__(self, outlet: Outlet, node: str, dead_letters: Step) -> None:
+        self._outlet = outlet
+        self._node = node
+        self._dead_letters = dead_letters
+        #: where the good rows come into this process anyway, they need not be kept in Spark: half the CPU time
+        self._in_python = not outlet.sides and not any(step.wants_frame for step in outlet.steps)
+
+    def accept(self, upstream: str, rows: Rows) -> None:
+        bad, good = _divided_in_python(rows) if self._in_python else _divided_in_spark(rows)
+        for batch in bad.batches():
+            told = bad_rows(self._node, *(batch.column(name).to_pylist() for name in ("error", "position", "payload")))
+            self._dead_letters.accept(upstream, Rows(rows.session, batches=[told], producer=rows.producer))
+        self._outlet.emit(good)
+
+    def ports(self) -> Sequence[Port]:
+        return [*self._dead_letters.ports(), *self._outlet.ports()]
+
+
+def _divided_in_spark(rows: Rows) -> tuple[Rows, Rows]:
+    rows.keep()
+    frame = rows.frame()
+    bad, good = (
+        frame.where(f"{REJECT} IS NOT NULL").select(f"{REJECT}.*"),
+        frame.where(f"{REJECT} IS NULL").drop(REJECT),
+    )
+    return _like(rows, frame=bad), _like(rows, frame=good)
+
+
+def _divided_in_python(rows: Rows) -> tuple[Rows, Rows]:
+    bad, good = [], []
+    for batch in rows.batches():
+        reasons, others = batch.column(REJECT), batch.drop_columns([REJECT])
+        if reasons.null_count < batch.num_rows:
+            bad.append(pa.RecordBatch.from_struct_array(reasons.drop_null()))
+            others = others.filter(reasons.is_null())
+        if others.num_rows:
+            good.append(others)
+    return _like(rows, batches=bad), _like(rows, batches=good)
+
+
+def _like(rows: Rows, **made: Any) -> Rows:
+    return Rows(rows.session, lineage=rows.lineage, producer=rows.producer, **made)
+
+
+# ── what operators reject ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Letters:
+    """The way from one instance of an operator to the dead-letter sink of its node."""
+
+    def __init__(self, feeder: str, rejects: Rejects, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]) -> None:
+        self._feeder = feeder
+        self._rejects = rejects
+        self._sink = sink
+        self._rows = rows
+        self.ports = sink.ports()
+        for port in self.ports:
+            port.add_feeder(feeder)
+
+    def send(self) -> None:
+        """Hand over what has been rejected so far."""
+        for batch in self._rejects.take():
+            self._sink.accept(self._feeder, self._rows(self._feeder, batch))
+
+    def mark(self, epoch: int) -> None:
+        self.send()
+        for port in self.ports:
+            port.mark(self._feeder, epoch)
+
+
+class RejectingWork:
+    """The work of a lane whose operator rejects rows: they are on their way before the marker of their epoch is."""
+
+    def __init__(self, work: Work, letters: Letters) -> None:
+        self._work = work
+        self._letters = letters
+
+    def open(self, wake: Callable[[], None]) -> None:
+        self._work.open(wake)
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        self._work.process(batch)
+        self._letters.send()
+
+    def proceed(self) -> None:
+        self._work.proceed()
+        self._letters.send()
+
+    def mark_ahead(self, epoch: int) -> None:
+        self._work.mark_ahead(epoch)
+
+    def mark(self, epoch: int) -> None:
+        self._work.mark(epoch)
+        self._letters.mark(epoch)
+
+    def finalized(self, epoch: int) -> None:
+        self._work.finalized(epoch)
+
+    def close(self) -> None:
+        self._work.close()

@@ -1,0 +1,303 @@
+"""A flow: one source and everything below it, batch after batch.
+
+What paces the batches is the only difference between sources: a `PulledFlow` asks its source, a `StreamedFlow`
+(`streamling.dataflow.streamed_flow`) is called by Spark Structured Streaming. Both deliver a batch, note the position
+after it, and only then, between batches, send the marker of an epoch and tell the source what has been committed.
+
+A flow's life: ``start`` → batches → ``pause`` (no further batch begins; markers are still answered, so that the
+terminal epoch can run) → ``close``.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from streamling.dataflow.network import Outlet
+from streamling.dataflow.rows import Rows, check_columns
+from streamling.errors import StreamlingError, told_as
+from streamling.pipeline.located import located
+from streamling.pipeline.model import Node
+from streamling.plugins.operators import OP_COLUMN, AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.dataflow.dead_letters import Letters
+    from streamling.dataflow.side import SideStep
+    from streamling.dataflow.table_gate import TableGate
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+#: seconds between two looks at whether the tables that rows ask are filled
+GATE_CHECK = 0.05
+
+#: called with the flow's name, the epoch and the position that the epoch covers
+OnMarked = Callable[[str, int, Position], None]
+
+
+class Flow(ABC):
+    """What both pacings share: delivering batches, and acting between them."""
+
+    def __init__(
+        self,
+        name: str,
+        node: Node,
+        session: SparkSession,
+        outlet: Outlet,
+        *,
+        on_marked: OnMarked,
+        on_end: Callable[[str], None],
+        on_failure: Callable[[StreamlingError], None],
+    ) -> None:
+        self.name = name
+        self.node = node
+        self._session = session
+        self._outlet = outlet
+        self._ports = outlet.ports()
+        self._on_marked = on_marked
+        self._on_end = on_end
+        self._on_failure = on_failure
+        self._paused = threading.Event()
+        self._closed = threading.Event()
+        self._wake = threading.Event()
+        self._position: Position = {}
+        self._requested: int | None = None
+        self._committed: tuple[int, Position] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"flow {name}", daemon=True)
+        for port in self._ports:
+            port.add_feeder(self.name)
+        #: rows that the source has delivered; None when that is not known
+        self.rows_in: int | None = None
+        #: closed until the tables that rows of this flow ask are filled
+        self.gate: TableGate | None = None
+        #: asks for a checkpoint; None: no flow waits for this one
+        self._request_checkpoint: Callable[[], object] | None = None
+        #: everything that the source had at the start has been delivered
+        self._caught_up = threading.Event()
+        #: the first epoch whose marker came after that
+        self._caught_up_epoch: int | None = None
+
+    @property
+    @abstractmethod
+    def source(self) -> AnySource[Any]: ...
+
+    @abstractmethod
+    def _flow(self) -> None:
+        """Deliver batches until the end or a pause; act whenever woken between batches; return when closed."""
+
+    def start(self) -> None:
+        """Open the source and begin; returns at once."""
+        self._thread.start()
+
+    def pause(self) -> None:
+        """Begin no further batch; returns at once."""
+        self._paused.set()
+        self._wake.set()
+
+    def close(self, timeout: float) -> bool:
+        """End the flow once the running batch has been delivered; False when that was not in time."""
+        self.pause()
+        self._closed.set()
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    # ── tables that other flows ask ──────────────────────────────────────────────────────────────────────────
+
+    def watch(self, request_checkpoint: Callable[[], object]) -> None:
+        """Other flows wait for this one: notice when it has caught up; only before the start."""
+        self._request_checkpoint = request_checkpoint
+
+    def has_filled(self, table: SideStep) -> bool:
+        """Whether ``table`` has seen everything that the source had at the start. Behind a lane, a marker tells."""
+        if not self._caught_up.is_set():
+            return False
+        if table in self._ports:
+            return True
+        return self._caught_up_epoch is not None and table.completed >= self._caught_up_epoch
+
+    def _notice_caught_up(self, caught_up: bool) -> None:
+        if caught_up and self._request_checkpoint is not None and not self._caught_up.is_set():
+            self._caught_up.set()
+            self._request_checkpoint()
+
+    @property
+    def _held_back(self) -> bool:
+        return self.gate is not None and not self.gate.is_open()
+
+    def restart(self, timeout: float) -> bool:
+        """Have the source begin anew where it stands, as far as the pacing knows beginnings; False when the batch
+        under way was not delivered within ``timeout`` seconds."""
+        return True
+
+    def _run(self) -> None:
+        opened = False
+        try:
+            self._ask(self.source.open)
+            opened = True
+            self._position = self._ask(self.source.restore)
+            self._flow()
+        except (Exception, SystemExit) as error:
+            self._fail(error)
+        finally:
+            if opened:
+                self._close_source()
+
+    def _close_source(self) -> None:
+        try:
+            self._ask(self.source.close)
+        except (Exception, SystemExit) as error:
+            self._fail(error)
+
+    # ── between batches ──────────────────────────────────────────────────────────────────────────────────────
+
+    def request_marker(self, epoch: int) -> None:
+        """Send the marker of ``epoch`` at the next batch boundary, which may be now."""
+        self._requested = epoch
+        self._wake.set()
+
+    def commit(self, epoch: int, position: Position) -> None:
+        """``position`` has been stored: let the source tell the outside, between batches."""
+        self._committed = epoch, position
+        self._wake.set()
+
+    def _idle(self, seconds: float | None) -> None:
+        """Sleep, but wake up for markers and commits."""
+        self._wake.wait(seconds)
+        self._wake.clear()
+        self._act()
+
+    def _act(self) -> None:
+        epoch, self._requested = self._requested, None
+        if epoch is not None:
+            if self._caught_up_epoch is None and self._caught_up.is_set():
+                self._caught_up_epoch = epoch
+            self._on_marked(self.name, epoch, self._position)
+            for port in self._ports:
+                port.mark(self.name, epoch)
+        committed, self._committed = self._committed, None
+        if committed is not None:
+            self._ask(lambda: self.source.commit(committed[1]))
+            self._ask(lambda: self.source.finalized(committed[0]))
+
+    def _ask(self, call: Callable[[], T]) -> T:
+        """Call the source; what goes wrong in there is told with its name."""
+        with told_as(str(self.node)):
+            return call()
+
+    def _fail(self, error: BaseException) -> None:
+        self.pause()
+        failure = error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node))
+        self._on_failure(located(failure, self.node))
+
+    def _delivered(self, rows: int) -> None:
+        self.rows_in = (self.rows_in or 0) + rows
+
+    def _with_operation(self, frame: DataFrame) -> DataFrame:
+        if OP_COLUMN in frame.columns:
+            return frame
+        from pyspark.sql import functions as f
+
+        return frame.withColumn(OP_COLUMN, f.lit("i"))
+
+
+class PulledFlow(Flow):
+    """Asks its source for batch after batch."""
+
+    def __init__(
+        self,
+        name: str,
+        node: Node,
+        source: Source[Any],
+        schema: pa.Schema,
+        session: SparkSession,
+        outlet: Outlet,
+        letters: Letters | None = None,
+        **callbacks: Any,
+    ):
+        super().__init__(name, node, session, outlet, **callbacks)
+        self._source = source
+        self._schema = schema
+        self._letters = letters
+        self._ports += [] if letters is None else letters.ports
+
+    @property
+    def source(self) -> Source[Any]:
+        return self._source
+
+    def _flow(self) -> None:
+        while self._held_back and not self._paused.is_set():
+            self._idle(GATE_CHECK)
+        restored = self._position
+        while not self._paused.is_set():
+            step = self._ask(lambda: self._source.read(self._position))
+            if isinstance(step, SourceBatch):
+                if _may_hold_rows(step):
+                    rows = self._rows(step)
+                    rows.on_count(self._delivered)
+                    self._outlet.emit(rows)
+                if self._letters is not None:
+                    self._letters.send()
+                self._position = step.position
+                self._notice_caught_up(self._source.caught_up())
+                self._act()
+            elif isinstance(step, Wait):
+                self._notice_caught_up(True)
+                self._wait(step.seconds)
+            elif isinstance(step, End):
+                self._notice_caught_up(True)
+                if restored and self._position is restored:
+                    self._report_nothing_new()
+                self._on_end(self.name)
+                break
+        while not self._closed.is_set():
+            self._idle(None)
+
+    def _report_nothing_new(self) -> None:
+        progress = self._source.progress()
+        log.info(
+            "%s: nothing new to read, earlier runs have read everything that is there%s. To read it again: "
+            "streamling state reset %s --node %s",
+            self.node,
+            f" ({progress.unit}: {progress.total:,})" if progress is not None else "",
+            shlex.quote(self.node.place.file),
+            self.node.name,
+        )
+
+    def _wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
+            self._idle(left)
+
+    def _rows(self, batch: SourceBatch) -> Rows:
+        lineage = ((self.node, self._source),)
+        if isinstance(batch.rows, SparkRead):
+            read = batch.rows
+            frame = self._with_operation(self._ask(lambda: read.frame(self._session)))
+            return Rows(self._session, frame=frame, lineage=lineage, producer=self.name, count=read.rows)
+        rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
+        if OP_COLUMN not in rows.schema.names:
+            operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
+            rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
+        self._ask(lambda: check_columns(rows.schema, self._schema))
+        batches = rows.combine_chunks().to_batches()
+        return Rows(self._session, batches=batches, lineage=lineage, producer=self.name)
+
+
+def _may_hold_rows(batch: SourceBatch) -> bool:
+    """False for an empty batch, which only moves the position."""
+    return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0

@@ -1,0 +1,204 @@
+"""A lane: one operator instance, one thread, one bounded queue. Markers travel in line with the data.
+
+A lane is fed by one or more feeders (flows, or transform lanes above it). A marker of an epoch is passed on only
+when every feeder has sent it, so everything before it has been processed. A full queue blocks the feeder: that is
+the backpressure.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from streamling.checkpoint.clock import Clock
+from streamling.dataflow.rebatch import Rebatcher
+from streamling.errors import StreamlingError
+
+#: Batches that may wait in front of a lane: one being written, one ready, one being read is enough to overlap
+#: reading with writing; more would only cost memory.
+QUEUE_LENGTH = 2
+
+#: Seconds between two looks at whether the pipeline has failed while a feeder waits for a full queue.
+_POLL = 0.2
+
+
+class Work(Protocol):
+    """What a lane does with what comes through it. All calls come from the lane's thread."""
+
+    def open(self, wake: Callable[[], None]) -> None:
+        """``wake`` may be called from any thread and leads to a call of `proceed`."""
+
+    def process(self, batch: pa.RecordBatch) -> None: ...
+
+    def proceed(self) -> None:
+        """Pass on what has become ready meanwhile; called after each item that came through the lane."""
+
+    def mark_ahead(self, epoch: int) -> None:
+        """The first of several feeders has sent its marker of ``epoch``."""
+
+    def mark(self, epoch: int) -> None:
+        """Everything of ``epoch`` has been processed; flush, pass on, acknowledge."""
+
+    def finalized(self, epoch: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Mark:
+    feeder: str
+    epoch: int
+
+
+class _End:
+    pass
+
+
+class _Wake:
+    pass
+
+
+class Lane:
+    """Runs one `Work` on its own thread."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Work,
+        *,
+        rebatcher: Rebatcher,
+        clock: Clock,
+        on_failure: Callable[[StreamlingError], None],
+        queue_length: int = QUEUE_LENGTH,
+    ) -> None:
+        self.name = name
+        self._work = work
+        self._feeders: set[str] = set()
+        self._rebatcher = rebatcher
+        self._clock = clock
+        self._on_failure = on_failure
+        self._queue: queue.Queue[pa.RecordBatch | _Mark | _End | _Wake] = queue.Queue(queue_length)
+        self._arrived: dict[int, set[str]] = {}
+        self._finalized: int | None = None
+        self._failed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"lane {name}", daemon=True)
+
+    def add_feeder(self, name: str) -> None:
+        """Declare who will send rows and markers; only before the start."""
+        self._feeders.add(name)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    # ── called by feeders ────────────────────────────────────────────────────────────────────────────────────
+
+    def put(self, batch: pa.RecordBatch) -> None:
+        """Hand over rows; waits while the lane is behind."""
+        if batch.num_rows:
+            self._put(batch)
+
+    def mark(self, feeder: str, epoch: int) -> None:
+        """``feeder`` has sent everything of ``epoch``."""
+        self._put(_Mark(feeder, epoch))
+
+    def end(self) -> None:
+        """No more will come from anyone: what waits is processed, then the operator is closed."""
+        self._put(_End())
+
+    def notify_finalized(self, epoch: int) -> None:
+        """Tell the operator that ``epoch`` is complete, on its own thread, at its next free moment."""
+        self._finalized = epoch
+        self._wake()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end; True when the lane has ended."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _wake(self) -> None:
+        try:
+            self._queue.put_nowait(_Wake())
+        except queue.Full:
+            return  # it is busy and looks around after the item in hand
+
+    def _put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
+        while not self._failed.is_set():
+            try:
+                self._queue.put(item, timeout=_POLL)
+                return
+            except queue.Full:
+                continue
+
+    # ── the lane's thread ────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self) -> None:
+        opened = False
+        try:
+            self._work.open(self._wake)
+            opened = True
+            self._loop()
+        except (Exception, SystemExit) as error:
+            self._failed.set()
+            self._on_failure(StreamlingError.wrap(error, self.name))
+        finally:
+            if opened:
+                self._close()
+
+    def _close(self) -> None:
+        try:
+            self._work.close()
+        except (Exception, SystemExit) as error:
+            if not self._failed.is_set():
+                self._on_failure(StreamlingError.wrap(error, f"{self.name}: closing"))
+
+    def _loop(self) -> None:
+        while True:
+            item = self._next()
+            if isinstance(item, _End):
+                self._drain()
+                return
+            if isinstance(item, pa.RecordBatch):
+                for batch in self._rebatcher.add(item, self._clock.now()):
+                    self._work.process(batch)
+            elif isinstance(item, _Mark):
+                self._on_mark(item)
+            self._work.proceed()
+            self._tell_finalized()
+
+    def _next(self) -> pa.RecordBatch | _Mark | _End | _Wake:
+        """The next item; rows that have waited long enough go first."""
+        while True:
+            due = self._rebatcher.due(self._clock.now())
+            if due == 0.0:
+                self._drain()
+                due = None
+            try:
+                return self._queue.get(timeout=due)
+            except queue.Empty:
+                continue
+
+    def _drain(self) -> None:
+        for batch in self._rebatcher.drain():
+            self._work.process(batch)
+
+    def _on_mark(self, mark: _Mark) -> None:
+        arrived = self._arrived.setdefault(mark.epoch, set())
+        arrived.add(mark.feeder)
+        if arrived >= self._feeders:
+            # epochs that were dropped for a terminal one never complete here: forget them as well
+            self._arrived = {epoch: who for epoch, who in self._arrived.items() if epoch > mark.epoch}
+            self._drain()
+            self._work.mark(mark.epoch)
+        elif len(arrived) == 1:
+            self._work.mark_ahead(mark.epoch)
+
+    def _tell_finalized(self) -> None:
+        epoch, self._finalized = self._finalized, None
+        if epoch is not None:
+            self._work.finalized(epoch)

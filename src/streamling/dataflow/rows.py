@@ -1,0 +1,198 @@
+"""One node's output for one batch: a Spark DataFrame, Arrow batches, or both once someone asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from streamling.dataflow.observed import Observed
+from streamling.errors import StreamlingError
+from streamling.pipeline.located import located
+from streamling.pipeline.model import Node
+from streamling.plugins.operators import Operator
+from streamling.spark.errors import is_from_spark, spark_error
+from streamling.spark.worker_errors import worker_failure
+from streamling.sql.plan import ROW
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+
+#: Seconds to wait for a count after its job is over. Spark reports it on a thread of its own, within milliseconds,
+#: unless it is so far behind that it drops reports.
+_OBSERVED_WAIT = 30.0
+
+#: a node and the operator whose part of the plan has not run yet
+Part = tuple[Node, Operator[Any]]
+
+
+class Rows:
+    """Rows in the form they were made in; the other form is made at most once.
+
+    ``lineage`` are the operators whose Spark plan has not run yet: when it fails, they are asked to explain it.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        *,
+        frame: DataFrame | None = None,
+        batches: list[pa.RecordBatch] | None = None,
+        lineage: tuple[Part, ...] = (),
+        producer: str = "",
+        took: Callable[[float], None] | None = None,
+        count: int | None = None,
+    ) -> None:
+        """``count`` is the number of rows of a frame, where the source knows it."""
+        self.session = session
+        self.lineage = lineage
+        #: the flow or lane that will send the markers of these rows
+        self.producer = producer
+        #: told the seconds of each Spark job that computes these rows
+        self.took = took
+        self._frame = frame
+        self._batches = batches
+        #: how many there are, as far as known
+        self.count = count if batches is None else sum(batch.num_rows for batch in batches)
+        self._kept = False
+        self._numbered: DataFrame | None = None
+        self._counters: list[Callable[[int], None]] = []
+        self._observed: Observed | None = None
+
+    def frame(self) -> DataFrame:
+        """The rows for Spark."""
+        if self._frame is None:
+            from streamling.types.spark import to_carriers, to_spark_schema
+
+            assert self._batches is not None
+            table = pa.Table.from_batches(self._batches)
+            self._frame = self.session.createDataFrame(to_carriers(table), to_spark_schema(table.schema))
+        return self._frame
+
+    def numbered(self) -> DataFrame:
+        """The rows for Spark with a column that numbers them in source order; the same row has the same number
+        however often Spark runs the plan."""
+        if self._numbered is None:
+            from pyspark.sql import functions as f
+
+            if not self._kept and not all(operator.repeatable for _, operator in self.lineage):
+                self.batches()
+                self._frame = None
+            # rows out of Python are in partitions too
+            self._numbered = self.frame().withColumn(ROW, f.monotonically_increasing_id())
+        return self._numbered
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """The rows for Python: one batch, or none when there are no rows."""
+        if self._batches is None:
+            table = self.job(lambda: self.frame().toArrow())
+            # one contiguous batch: Spark sends slices of 10 000 rows, which no sink wants to see
+            self._batches = table.combine_chunks().to_batches()
+            self.count = table.num_rows
+            self._tell(self.count)
+        return self._batches
+
+    @property
+    def in_python(self) -> bool:
+        return self._batches is not None
+
+    def job(self, action: Callable[[], T], doing: str | None = None) -> T:
+        """`run` an action that computes the rows."""
+        began = time.monotonic()
+        result = self.run(action, doing)
+        if self.took is not None:
+            self.took(time.monotonic() - began)
+        return result
+
+    def run(self, action: Callable[[], T], doing: str | None = None) -> T:
+        """Do something with the plan of these rows; what goes wrong is put in the user's terms. ``doing`` names the
+        action for failures that none of the operators behind the rows can explain."""
+        try:
+            return action()
+        except StreamlingError:
+            raise
+        except Exception as error:
+            explained = self.explained(error, doing)
+            if explained.__suppress_context__:  # it knows its cause; Spark's text adds nothing
+                raise explained  # noqa: B904
+            raise explained from error
+
+    def keep(self) -> None:
+        """Several consumers will make Spark run this plan: let it be computed once."""
+        if self._frame is not None and not self._kept:
+            self._frame = self._frame.persist()
+            self._kept = True
+
+    def release(self) -> None:
+        if self._kept and self._frame is not None:
+            self._frame.unpersist()
+            self._kept = False
+
+    # ── how many there are ──────────────────────────────────────────────────────────────────────────────────
+
+    def on_count(self, tell: Callable[[int], None]) -> None:
+        """Call ``tell`` with the number of rows as soon as that is known without extra work: now for rows in Python
+        and those that the source has counted, later for those that come into Python. Rows that stay in Spark have to
+        be observed."""
+        if self.count is not None:
+            tell(self.count)
+        else:
+            self._counters.append(tell)
+
+    def observe(self) -> None:
+        """Have Spark count the rows while it computes them for whoever asks `frame` from here on."""
+        if self.count is None:
+            self._observed = Observed(self.frame())
+            self._frame = self._observed.frame
+
+    @property
+    def is_observed(self) -> bool:
+        return self._observed is not None
+
+    def settle(self) -> None:
+        """The job that computed the rows is over: tell what was observed."""
+        if self._counters and self._observed is not None:
+            self._tell(self._observed.rows(_OBSERVED_WAIT) or 0)
+
+    def _tell(self, rows: int) -> None:
+        counters, self._counters = self._counters, []
+        for tell in counters:
+            tell(rows)
+
+    def explained(self, error: Exception, doing: str | None = None) -> StreamlingError:
+        for node, operator in self.lineage:
+            explained = operator.explain(error)
+            if explained is not None:
+                named = explained if str(node) in str(explained) else explained.context(str(node))
+                return located(named, node)
+        if (lost := worker_failure(error)) is not None:
+            return lost if doing is None else lost.context(doing)
+        nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))
+        what, where = "Spark could not run the plan", doing or nodes
+        failure = spark_error(error, what) if is_from_spark(error) else StreamlingError.wrap(error, what)
+        return failure.context(where) if where else failure
+
+
+def check_columns(found: pa.Schema, declared: pa.Schema) -> None:
+    """Rows have to have the names and types that their operator declared; whether nulls are allowed may differ."""
+    if found.names != declared.names or found.types != declared.types:
+        raise StreamlingError.user(f"returned columns ({_columns(found)}), declared ({_columns(declared)})")
+
+
+def as_declared(rows: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
+    """``rows`` after `check_columns`, with what was declared about columns that say nothing themselves: whoever builds
+    a batch anew loses the metadata of its fields, and with it what a wide number stands for."""
+    check_columns(rows.schema, declared)
+    pairs = list(zip(rows.schema, declared, strict=True))
+    if all(field.metadata or not meant.metadata for field, meant in pairs):
+        return rows
+    fields = [field if field.metadata else field.with_metadata(meant.metadata) for field, meant in pairs]
+    return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,241 @@
+"""A flow that Spark Structured Streaming paces.
+
+A query that cannot go on (a new schema in the topic, brokers that do not answer, partitions that another instance takes
+over) is replaced by another one; the pipeline does not notice.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamling.dataflow.flow import GATE_CHECK, Flow
+from streamling.dataflow.meter import Meter
+from streamling.dataflow.network import FrameSinkStep, FrameStep, Outlet
+from streamling.dataflow.query_counts import QueryCounts
+from streamling.dataflow.rows import Rows
+from streamling.errors import StreamlingError
+from streamling.pipeline.model import Node
+from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
+from streamling.retry import pause_after
+from streamling.spark.scratch import Scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks at whether a streaming query is still alive.
+_QUERY_CHECK = 1.0
+#: Seconds between two log lines about a source that is away.
+_TELL_INTERVAL = 30.0
+
+
+class StreamedFlow(Flow):
+    """Runs as a Structured Streaming query; Spark calls for every micro-batch.
+
+    SQL steps right below the source, and what a sink of Spark's does to its rows, become part of the streaming
+    plan: they are parsed and analysed once per query, not once per batch. Spark's checkpoint folder is scratch: it
+    only tells which offsets a batch ends at.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        node: Node,
+        source: StreamedSource[Any],
+        session: SparkSession,
+        outlet: Outlet,
+        meter: Meter | None = None,
+        **callbacks: Any,
+    ):
+        """``meter`` is there when rows are to be counted inside Spark's plan."""
+        super().__init__(name, node, session, outlet, **callbacks)
+        self._source = source
+        self._meter = meter
+        #: held while a micro-batch is under way, by Spark's thread; whoever else gets it is between batches
+        self._boundary = threading.Lock()
+        #: the query is about to be stopped
+        self._refusing = False
+        #: why the running query has to be replaced by another one
+        self._again: StreamAgain | None = None
+        #: the source wants another query; no batch begins until it has been asked for one
+        self._restarting = threading.Event()
+        #: failed queries since the last batch, and when the last one was told
+        self._attempts = 0
+        self._told = 0.0
+
+    @property
+    def source(self) -> StreamedSource[Any]:
+        return self._source
+
+    def restart(self, timeout: float) -> bool:
+        self._restarting.set()
+        self._wake.set()
+        if not self._boundary.acquire(timeout=timeout):
+            return False
+        self._boundary.release()
+        return True
+
+    def _flow(self) -> None:
+        while not self._closed.is_set():
+            again = self._stream()
+            if again is not None:
+                self._wait_for_source(again)
+            while self._paused.is_set() and not self._closed.is_set():
+                self._idle(None)
+
+    def _stream(self) -> StreamlingError | None:
+        """Run one query to its end. Returns what ended it, None when the flow is closed or the source wants another."""
+        folder = Scratch()
+        self._again, self._refusing = None, False
+        self._restarting.clear()  # before the source is asked: what changes from here on sets it again
+        query = None
+        try:
+            query = self._query(folder.path / "query")
+            while not self._closed.is_set() and not self._restarting.is_set() and self._again is None:
+                if query is not None and not query.isActive:
+                    break
+                if self._request_checkpoint is not None and not self._caught_up.is_set():
+                    self._notice_caught_up(self._ask(self._source.caught_up))
+                self._idle(_QUERY_CHECK)
+            failure = query.exception() if query is not None else None
+            if failure is not None and self._again is None and not self._closed.is_set():
+                raise Rows(self._session, lineage=((self.node, self._source),)).explained(failure)
+            return self._again
+        except StreamAgain as again:
+            return again
+        except StreamlingError as error:
+            if query is None and error.retriable:  # the source cannot begin yet
+                return error
+            raise
+        finally:
+            if query is not None:
+                with self._boundary:  # the running batch is delivered, no other begins
+                    self._refusing = True
+                # outside the lock: the stop waits for Spark's thread, which may be asking for it
+                query.stop()
+            folder.remove()
+
+    def _wait_for_source(self, again: StreamlingError) -> None:
+        """A source that is away is waited for; markers are answered meanwhile."""
+        self._attempts = self._attempts + 1 if again.retriable else 0
+        if self._attempts:
+            pause = pause_after(self._attempts, random.random())
+            if self._attempts == 1 or time.monotonic() - self._told > _TELL_INTERVAL:
+                self._told = time.monotonic()
+                log.warning("%s; attempt %d, trying again in %.1f s", again, self._attempts, pause)
+            until = time.monotonic() + pause
+            while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
+                self._idle(left)
+
+    def _act(self) -> None:
+        if self._requested is not None or self._committed is not None:
+            with self._boundary:
+                super()._act()
+
+    def _query(self, scratch: Path) -> StreamingQuery | None:
+        _activate(self._session)
+        stream = self._ask(lambda: self._source.stream(self._session, self._position))
+        if stream is None:
+            return None
+        if isinstance(stream, StreamFrom):
+            self._position = stream.position
+        frame = self._with_operation(stream.frame if isinstance(stream, StreamFrom) else stream)
+        counts = QueryCounts()
+        source = Rows(self._session, frame=frame, lineage=((self.node, self._source),))
+        rows, deliver = self._fused(source, counts)
+
+        def on_batch(frame: DataFrame, number: int) -> None:
+            batch = Rows(frame.sparkSession, frame=frame, lineage=rows.lineage, producer=self.name, took=rows.took)
+            self._on_batch(lambda: deliver(batch), counts, scratch, number)
+
+        writer = rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", scratch.as_uri())
+        query = writer.start()
+        counts.started(query)
+        return query
+
+    def _fused(self, rows: Rows, counts: QueryCounts) -> tuple[Rows, Callable[[Rows], None]]:
+        """Follow SQL steps, and a sink that Spark writes, as long as they are the only consumer of their upstream.
+        Returns the plan up to there, and who takes its batches."""
+        outlet, upstream, meter = self._outlet, self.node.name, self._meter
+        for step in self._chain():
+            if meter is not None:
+                rows, meter = _counted(rows, counts, meter.went, step.meter.came), step.meter
+            rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
+        if isinstance(sink := outlet.only_step, FrameSinkStep):
+            # what the sink counts is what its upstream gave it
+            return sink.prepare(rows), lambda batch: _measured(meter, sink.accept_prepared(batch))
+        return rows, outlet.emit
+
+    def _chain(self) -> list[FrameStep]:
+        """The SQL steps that may be part of the streaming plan."""
+        steps: list[FrameStep] = []
+        outlet = self._outlet
+        while isinstance(step := outlet.only_step, FrameStep) and not step.per_batch:
+            steps.append(step)
+            outlet = step.outlet
+        # a side output makes Spark run the plan twice, and counters inside it would count twice
+        return [] if outlet.sides and self._meter is not None else steps
+
+    @property
+    def _declines(self) -> bool:
+        """Whether no batch may be delivered by the running query any more."""
+        return self._refusing or self._paused.is_set() or self._restarting.is_set() or self._again is not None
+
+    def _on_batch(self, deliver: Callable[[], None], counts: QueryCounts, scratch: Path, number: int) -> None:
+        while self._held_back and not self._declines:
+            time.sleep(GATE_CHECK)  # outside of the lock: markers are answered meanwhile
+        with self._boundary:
+            if self._declines:
+                return  # nothing of this batch is delivered and the position stays: it comes again
+            try:
+                deliver()
+                counts.tell()
+                self._move_to(self._source.position_after(_end_offset(scratch, number), self._position))
+                self._went_on()
+                Flow._act(self)
+                if self._request_checkpoint is not None:
+                    self._wake.set()  # the source may have caught up
+            except StreamAgain as again:
+                self._again = again
+                self._wake.set()
+            except (Exception, SystemExit) as error:
+                self._fail(error)
+
+    def _move_to(self, position: Position) -> None:
+        rows = self._source.rows_between(self._position, position)
+        if rows is not None:
+            self._delivered(rows)
+        self._position = position
+
+    def _went_on(self) -> None:
+        if self._attempts:
+            log.info("%s: went on after %d failed attempts", self.node, self._attempts)
+            self._attempts = 0
+
+
+def _counted(rows: Rows, counts: QueryCounts, *tell: Callable[[int], None]) -> Rows:
+    return Rows(rows.session, frame=counts.observe(rows.frame(), *tell), lineage=rows.lineage, took=rows.took)
+
+
+def _measured(meter: Meter | None, rows: int) -> None:
+    if meter is not None:
+        meter.went(rows)
+
+
+def _activate(session: SparkSession) -> None:
+    """Make ``session`` the one whose settings Spark goes by on this thread: `writeStream` asks no DataFrame."""
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
+
+
+def _end_offset(scratch: Path, number: int) -> str:
+    """Spark's end offset of a micro-batch: line 1 of its log is the version, 2 the metadata, 3 the only source."""
+    return (scratch / "offsets" / str(number)).read_text().splitlines()[2]

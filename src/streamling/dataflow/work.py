@@ -1,0 +1,148 @@
+"""What lanes do: write to a sink, or transform and hand on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.dataflow.arriving import ArrivingColumns, report_left_out
+from streamling.dataflow.limit import RowLimit
+from streamling.dataflow.meter import Meter
+from streamling.dataflow.network import Outlet
+from streamling.dataflow.results import Results
+from streamling.dataflow.rows import Rows, as_declared
+from streamling.dataflow.side import OnAck
+from streamling.plugins.operators import Calls, Sink, Transform
+
+
+class SinkWork:
+    """What the lane of a sink does."""
+
+    def __init__(self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck, meter: Meter) -> None:
+        self._lane = lane
+        self._sink = sink
+        self._limit = limit
+        self._on_ack = on_ack
+        self._meter = meter
+        self._refused = False
+        #: rows given to the sink, and how many of them have been counted as written
+        self._taken = self._measured = 0
+
+    def open(self, wake: Callable[[], None]) -> None:
+        self._sink.open()
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        allowed = self._limit.take(batch.num_rows)
+        self._refused |= allowed < batch.num_rows
+        if allowed:
+            self._sink.write(batch.slice(0, allowed))
+            self._taken += allowed
+            self._measure()
+        if self._refused:  # the pipeline ends here, and no marker comes to make the last rows durable
+            self._sink.flush()
+
+    def proceed(self) -> None:
+        """A sink hands nothing on."""
+
+    def mark_ahead(self, epoch: int) -> None:
+        self._sink.marker_ahead(epoch)
+
+    def mark(self, epoch: int) -> None:
+        def acknowledge(entries: Mapping[str, Any] = MappingProxyType({}), /) -> None:
+            if not self._refused:  # a position behind rows that reached nobody must never be stored
+                self._on_ack(self._lane, epoch, entries)
+
+        self._sink.marker(epoch, acknowledge)
+        self._measure()
+
+    def _measure(self) -> None:
+        """Count what was written. Where the sink rejects rows later than it took them, the next ones make up for it: a
+        counter only grows."""
+        rejects = self._sink.context.rejects
+        written = self._taken - (0 if rejects is None else rejects.count)
+        if written > self._measured:
+            self._meter.went(written - self._measured)
+            self._measured = written
+
+    def finalized(self, epoch: int) -> None:
+        self._sink.finalized(epoch)
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class TransformWork:
+    """What the lane of an Arrow transform does."""
+
+    def __init__(
+        self,
+        lane: str,
+        transform: Transform[Any],
+        schema: pa.Schema,
+        outlet: Outlet,
+        rows: Callable[[str, pa.RecordBatch], Rows],
+        meter: Meter,
+    ) -> None:
+        self._lane = lane
+        self._transform = transform
+        self._schema = schema
+        self._arriving = ArrivingColumns(transform.context.input_schema)
+        self._outlet = outlet
+        self._ports = outlet.ports()
+        self._rows = rows
+        self._meter = meter
+        for port in self._ports:
+            port.add_feeder(lane)
+
+    def open(self, wake: Callable[[], None]) -> None:
+        self._results = Results(self._timed, wake)
+        self._transform.open()
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        if self._arriving.changed_by(batch.schema):
+            self._emit(self._results.rest())
+            self._take_up_columns()
+        self._emit(self._results.add(batch))
+
+    def proceed(self) -> None:
+        self._emit(self._results.ready())
+
+    def mark_ahead(self, epoch: int) -> None:
+        """A transform keeps nothing from one row to the next."""
+
+    def mark(self, epoch: int) -> None:
+        self._emit(self._results.rest())
+        self._transform.marker(epoch)
+        for port in self._ports:
+            port.mark(self._lane, epoch)
+
+    def finalized(self, epoch: int) -> None:
+        self._transform.finalized(epoch)
+
+    def close(self) -> None:
+        self._transform.close()
+
+    def _take_up_columns(self) -> None:
+        """Go on with an instance for the columns that arrive now; nothing is under way."""
+        old, new = self._transform, self._transform.with_input(self._arriving.schema)
+        self._schema = new.output_schema()
+        report_left_out(old.context, self._arriving.schema, self._schema)
+        new.open()
+        self._transform = new
+        old.close()
+
+    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch | Calls[Any]:
+        began = time.monotonic()
+        made = self._transform.process(batch)
+        self._meter.took(time.monotonic() - began)
+        return made
+
+    def _emit(self, results: Iterable[pa.RecordBatch]) -> None:
+        for result in results:
+            rows = as_declared(result, self._schema)
+            if rows.num_rows:
+                self._outlet.emit(self._rows(self._lane, rows))

@@ -1,0 +1,211 @@
+"""The start-up archive: Spark's classes as the JVM wants them in memory, so that it need not load them again.
+
+Java 25 writes an AOT cache, 17 and 21 a class-data archive; with it the first row comes in a third of the time.
+An archive fits one Java, one class path and one set of flags only, so it is named after them. A missing or unfit
+one costs time, never correctness: the JVM checks it and goes on without.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamling.errors import StreamlingError
+from streamling.jvm.class_path import PATH_SETTINGS, class_path
+from streamling.jvm.command import JvmCommand, jvm_command
+from streamling.jvm.jars import connector_jars, fetched_connectors
+from streamling.jvm.java import find_java
+
+#: called with what is being done and how much of all is done, 0 to 1
+Progress = Callable[[str, float], None]
+
+#: 200 MB each: with and without connectors for two versions
+_KEPT = 4
+#: what it was trained on decides what it is good for
+_TRAINING = tuple(Path(__file__).parents[1] / "training" / name for name in ("job.py", "stand_in.py"))
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The archive that fits a command, whether it exists or not."""
+
+    path: Path
+    aot: bool
+
+    @classmethod
+    def of(cls, command: JvmCommand, cache_dir: Path) -> Archive:
+        aot = command.java.major >= 25
+        name = f"java{command.java.major}-{_key(command)}.{'aot' if aot else 'jsa'}"
+        return cls(cache_dir / "archives" / name, aot)
+
+    @classmethod
+    def for_settings(
+        cls,
+        *,
+        cache_dir: Path,
+        conf: Mapping[str, str] | None = None,
+        connectors: frozenset[str] = frozenset(),
+        environ: Mapping[str, str] | None = None,
+    ) -> Archive:
+        """The archive a start with these settings would look for."""
+        java = find_java(os.environ if environ is None else environ)
+        jars = connector_jars(cache_dir, connectors | fetched_connectors(cache_dir))
+        return cls.of(jvm_command(java, conf or {}, class_path(conf or {}, jars)), cache_dir)
+
+    def exists(self) -> bool:
+        return self.path.is_file()
+
+    def failure(self) -> str | None:
+        """Why an earlier build did not work; it is not tried again by itself."""
+        try:
+            return self._failed.read_text(encoding="utf-8")
+        except OSError:
+            return None
+
+    def use(self) -> list[str]:
+        """Flags that make a JVM start from it; none while there is no archive."""
+        if not self.exists():
+            return []
+        os.utime(self.path)  # the least recently used are deleted first
+        # The JVM would say on stdout when it does not fit.
+        return [f"-XX:{'AOTCache' if self.aot else 'SharedArchiveFile'}={self.path}", "-Xlog:disable"]
+
+    def record(self) -> list[str]:
+        """Flags that make a JVM write it at its end."""
+        return [f"-XX:{'AOTCacheOutput' if self.aot else 'ArchiveClassesAtExit'}={self._unfinished}"]
+
+    def prepare(self) -> None:
+        """Make room for a build; what an earlier one left is removed."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._failed.unlink(missing_ok=True)
+        for leftover in self.path.parent.glob(f"{self._unfinished.name}*"):
+            leftover.unlink(missing_ok=True)
+
+    def publish(self) -> bool:
+        """Put a finished build in place at once and delete what has not been used for long; False: there is none."""
+        try:
+            self._unfinished.rename(self.path)
+        except FileNotFoundError:
+            return False
+        kept = sorted(self.path.parent.glob("java*-*.[aj]*"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in kept[_KEPT:]:
+            old.unlink(missing_ok=True)
+        return True
+
+    def give_up(self, reason: str) -> None:
+        """Remember that it cannot be built, so that not every run tries again."""
+        self.prepare()
+        self._failed.write_text(reason, encoding="utf-8")
+
+    @contextmanager
+    def building(self) -> Iterator[bool]:
+        """Hold the right to build; yields False when another process has it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.path.with_name(f"new-{self.path.name}")
+
+    @property
+    def _failed(self) -> Path:
+        return self.path.with_suffix(".failed")
+
+
+def build_archive(
+    *,
+    cache_dir: Path,
+    conf: Mapping[str, str] | None = None,
+    connectors: frozenset[str] = frozenset(),
+    progress: Progress = lambda doing, done: None,
+) -> Path:
+    """Build the archive for these settings in a process of its own and wait for it. Replaces an existing one."""
+    order = _order(cache_dir, conf, connectors)
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "streamling.training.job", order],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cache_dir,  # Java writes the archive in a second process, which fails when the folder it starts in is gone
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            built: Path | None = None
+            for line in process.stdout:
+                told = json.loads(line)
+                if "archive" in told:
+                    built = Path(told["archive"])
+                else:
+                    progress(told["doing"], told["done"])
+            words = process.stderr.read().strip()
+        except BaseException:
+            process.kill()
+            raise
+    if built is None:
+        raise StreamlingError(
+            f"the start-up archive could not be built: {words or 'the build ended early'}",
+            remedy="pipelines run without it, only their start takes longer",
+        )
+    return built
+
+
+def build_in_background(
+    *, cache_dir: Path, conf: Mapping[str, str] | None = None, connectors: frozenset[str] = frozenset()
+) -> None:
+    """Start the build in a detached process of low priority and return."""
+    log = cache_dir / "logs" / "archive.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "streamling.training.job",
+                "--background",
+                _order(cache_dir, conf, connectors),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=cache_dir,
+            start_new_session=True,
+        )
+    process.returncode = 0  # it outlives us by design: no warning about a child nobody waits for
+
+
+def _order(cache_dir: Path, conf: Mapping[str, str] | None, connectors: frozenset[str]) -> str:
+    """What to build, as one argument; only settings that matter, so that no secret shows in a process list."""
+    chosen = {key: value for key, value in (conf or {}).items() if key in PATH_SETTINGS}
+    return json.dumps({"cache_dir": str(cache_dir), "conf": chosen, "connectors": sorted(connectors)})
+
+
+def _key(command: JvmCommand) -> str:
+    digest = hashlib.sha256()
+    for path in (command.java.home / "release", command.java.executable, *command.class_path):
+        try:
+            stat = path.stat()
+            digest.update(f"{path}|{stat.st_size}|{stat.st_mtime_ns}\n".encode())
+        except OSError:
+            digest.update(f"{path}|missing\n".encode())
+    digest.update("\n".join((command.java.version, *command.flags)).encode())
+    for file in _TRAINING:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

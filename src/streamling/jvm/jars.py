@@ -1,0 +1,120 @@
+"""Spark connectors that PySpark does not bring along: fetched once, checked against a lock file, kept in the cache.
+
+Classes of our own (`jvm/java_classes.py`) belong to the connector that needs them: so they are on the class path of
+every JVM, part of the start-up archive, and go to executors as the other jars do.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+from logging import getLogger
+from pathlib import Path
+from typing import Any
+
+from streamling.builtins import Builtin, builtins
+from streamling.errors import StreamlingError
+from streamling.jvm.ivy import Artifact, Progress, download, sha256
+from streamling.jvm.java import Java
+from streamling.jvm.java_classes import classes_jar, compile_classes
+
+_log = getLogger("streamling.connectors")
+
+_REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
+
+
+def locked_jars(connectors: Iterable[str]) -> list[Artifact]:
+    """The jars of these connectors, in a fixed order."""
+    lock = _lock()
+    unknown = sorted(set(connectors) - set(lock))
+    if unknown:
+        raise StreamlingError(f"there is no Spark connector {unknown[0]!r}, expected one of {', '.join(lock)}")
+    return [Artifact(**entry) for name in sorted(connectors) for entry in lock[name]]
+
+
+def known_connectors() -> list[str]:
+    """Names of all connectors that can be fetched."""
+    return list(_lock())
+
+
+@cache
+def _lock() -> dict[str, list[dict[str, Any]]]:
+    """The jars of all connectors, by connector."""
+    locks = (_lock_of(builtin) for builtin in builtins())
+    return {name: lock[name] for lock in locks for name in lock}
+
+
+def _lock_of(builtin: Builtin) -> dict[str, list[dict[str, Any]]]:
+    lock = json.loads(builtin.file(builtin.jars).read_text(encoding="utf-8")) if builtin.jars else {}
+    return dict(sorted(lock.items()))
+
+
+@cache
+def _with_classes() -> frozenset[str]:
+    """The connectors that need classes of our own."""
+    return frozenset(name for builtin in builtins() if builtin.java for name in _lock_of(builtin))
+
+
+def fetched_connectors(cache_dir: Path) -> frozenset[str]:
+    """Connectors whose jars are in the cache. Every JVM gets them, wanted or not: so one start-up archive fits all
+    pipelines, and the JVM can be launched before anybody knows what the pipeline needs."""
+    named = {name: connector_jars(cache_dir, frozenset({name})) for name in known_connectors()}
+    return frozenset(name for name, jars in named.items() if all(jar.is_file() for jar in jars))
+
+
+def connector_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
+    """Where the jars of these connectors are kept, fetched or not."""
+    classes = [classes_jar(_folder(cache_dir))] if connectors & _with_classes() else []
+    return [*_downloads(cache_dir, connectors), *classes]
+
+
+def _downloads(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
+    return [_folder(cache_dir) / jar.file_name for jar in locked_jars(connectors)] if connectors else []
+
+
+def _folder(cache_dir: Path) -> Path:
+    return cache_dir / "connectors"
+
+
+def damaged_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
+    """Jars in the cache whose content is not what the lock file says."""
+    jars = zip(_downloads(cache_dir, connectors), locked_jars(connectors), strict=True)
+    return [path for path, jar in jars if path.is_file() and sha256(path) != jar.sha256]
+
+
+def fetch_connectors(
+    cache_dir: Path,
+    connectors: frozenset[str],
+    *,
+    java: Java,
+    ivy_settings: Path | None = None,
+    progress: Progress = lambda doing, done: None,
+) -> list[Path]:
+    """The jars of these connectors; those not in the cache are downloaded by the Ivy inside Spark, or compiled.
+
+    ``ivy_settings`` is a user's own Ivy settings file, for a mirror or a company's repository.
+    """
+    jars = zip(locked_jars(connectors), _downloads(cache_dir, connectors), strict=True)
+    missing = [jar for jar, path in jars if not path.is_file()]
+    if missing:
+        _log.info("fetching %s, once", ", ".join(jar.file_name for jar in missing))
+        folder = _folder(cache_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as new:
+            progress("asking for the connectors", 0.0)
+            download(
+                missing,
+                Path(new),
+                what="Spark connector",
+                remedy=_REMEDY,
+                java=java,
+                settings=ivy_settings,
+                progress=progress,
+            )
+            for jar in missing:
+                (Path(new) / jar.file_name).replace(folder / jar.file_name)
+    if connectors & _with_classes():
+        compile_classes(_folder(cache_dir), java)
+    return connector_jars(cache_dir, connectors)

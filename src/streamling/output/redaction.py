@@ -1,0 +1,134 @@
+"""Secrets never leave the process as text.
+
+Every secret that is read (configuration, environment, pipeline file) is registered here. `redact` covers it in whatever
+encoding it comes back: as it is, quoted for URLs and forms, escaped for JSON, XML, HTML or Python, in base64 or hex,
+and in any mixture of these. Credentials that nobody registered, such as those in a URL that a peer sends, are found by
+their form. There is one registry for the process, because there is one standard error for the process.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator
+
+from streamling.output.encodings import canonical, in_hex, spellings
+
+MASK = "**********"
+
+#: Shorter values are covered only where their form gives them away: as text they occur everywhere.
+SHORTEST = 4
+#: Values of letters or of digits only, shorter than this, are covered as whole words: `test` inside `latest` is none.
+_SHORTEST_ANYWHERE = 8
+
+#: Values that say nothing: covering them would make every message unreadable and protect nothing.
+_PUBLIC = frozenset(
+    (
+        *("admin", "blackhole", "clickhouse", "default", "dynamic_table", "false", "file", "guest", "handler", "http"),
+        *("https", "hybrid", "kafka", "localhost", "memory", "none", "null", "password", "postgres", "postgresql"),
+        *("postgres_aggregate", "print", "public", "root", "script", "secret", "sqlite", "streamling", "token"),
+        *("true", "user", "username", "webhook"),
+    )
+)
+
+_WORD = r"[\w.%-]{0,64}"
+_SECRET_NAME = (
+    rf"(?:{_WORD}(?:secret|passw(?:or)?d|passphrase|pwd|token|credential|access[._-]?key|api[._-]?key){_WORD}"
+    rf"|{_WORD}authorization|(?:{_WORD}[._-])?(?:auth|sig|signature|pass|cookie)|key)"
+)
+
+# Repetitions are bounded: a peer decides what is in a text, and unbounded ones would take the square of its length.
+#: credentials by their form → what stays
+_FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
+    # everything from the colon to the last @ of the word: a password may hold @ and / as they are
+    (re.compile(r"(://[^\s/:@'\"<>]{0,256}:)[^\s'\"<>]{1,512}(?=@)"), rf"\1{MASK}"),
+    (re.compile(r"(https?://)[^\s/:@'\"<>?]{1,512}(?=@)", re.IGNORECASE), rf"\1{MASK}"),
+    (re.compile(rf"([?&;]{_SECRET_NAME}=)[^\s&;'\"<>]+", re.IGNORECASE), rf"\1{MASK}"),
+    (
+        re.compile(r"(\b(?:password|passwd|pwd|sslpassword)\s?=\s?)(?:'[^']*'|[^\s,;'\"&)}]+)", re.IGNORECASE),
+        rf"\1{MASK}",
+    ),
+    (re.compile(r"(\b(?:Bearer|Basic)\s{1,8})(?=\S{0,256}\d)[A-Za-z0-9._~+/=-]{4,}", re.IGNORECASE), rf"\1{MASK}"),
+)
+
+
+def has_secret_name(name: str) -> bool:
+    """Whether what is called ``name`` is probably a secret: the rule Spark applies to its settings, and a bit more."""
+    return re.fullmatch(_SECRET_NAME, name, re.IGNORECASE) is not None
+
+
+class Redactor:
+    """The secrets known so far."""
+
+    def __init__(self) -> None:
+        #: what to look for in a text as it is, and in its canonical form
+        self._plain: tuple[str, ...] = ()
+        self._hex: tuple[str, ...] = ()
+        self._spelled: tuple[str, ...] = ()
+        self._lock = threading.Lock()
+
+    def add(self, secrets: Iterable[str]) -> None:
+        """Cover ``secrets`` from now on."""
+        with self._lock:
+            new = {part for secret in secrets for part in _parts(secret)}.difference(self._plain)
+            self._hex += tuple(sorted(digits for secret in new for digits in in_hex(secret)))
+            spelled = {canonical(spelling).text for secret in new for spelling in spellings(secret)}
+            self._plain += tuple(sorted(new))
+            self._spelled += tuple(sorted(text for text in spelled if len(text) >= SHORTEST))
+
+    def redact(self, text: str) -> str:
+        """``text`` without credentials."""
+        there = (secret for secret in (*self._plain, *self._hex) if secret in text)
+        spans = [span for secret in there for span in _found(secret, text)]
+        if self._spelled:
+            form = canonical(text)
+            spelled = (spelling for spelling in self._spelled if spelling in form.text)
+            spans += [form.span(*span) for spelling in spelled for span in _found(spelling, form.text)]
+        text = _covered(text, spans) if spans else text
+        for pattern, kept in _FORMS:
+            text = pattern.sub(kept, text)
+        return text
+
+
+_process = Redactor()
+add_secrets = _process.add
+redact = _process.redact
+
+
+def excerpt(text: str, most: int) -> str:
+    """The beginning of what somebody else said, on one line. Secrets are covered first: of one that is cut, or whose
+    spaces are others, nothing would be found later."""
+    line = " ".join(redact(text).split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def _parts(secret: str) -> Iterable[str]:
+    """What has to be covered for ``secret``: itself, and what peers cut out of it."""
+    candidates = {secret, secret.strip()}
+    scheme, space, rest = secret.strip().partition(" ")
+    if space and scheme.lower() in ("bearer", "basic", "token", "apikey"):
+        candidates.add(rest.strip())  # a header is often quoted without its scheme
+    if "\n" in secret:
+        candidates |= {line.strip() for line in secret.splitlines() if len(line.strip()) >= _SHORTEST_ANYWHERE}
+    return (part for part in candidates if len(part) >= SHORTEST and part.casefold() not in _PUBLIC)
+
+
+def _found(secret: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where ``secret`` stands in ``text``; one that could be a word only where it is a whole one."""
+    at = text.find(secret)
+    word = at >= 0 and len(secret) < _SHORTEST_ANYWHERE and (secret.isalpha() or secret.isdigit())
+    while at >= 0:
+        end = at + len(secret)
+        if not word or not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            yield at, end
+        at = text.find(secret, end)
+
+
+def _covered(text: str, spans: list[tuple[int, int]]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for start, end in sorted(spans):
+        if start > done or not pieces:
+            pieces += [text[done:start], MASK]
+        done = max(done, end)
+    return "".join([*pieces, text[done:]])

@@ -1,0 +1,133 @@
+"""Standard output and standard error: the one place where text leaves the process.
+
+While a command runs, both are `SafeStream`: secrets are covered and control characters escaped, whoever writes. Rows
+of print sinks are data; they go to `data_output` unchanged, and while a pipeline with such a sink runs nothing else
+reaches standard output: what a plugin prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, TextIO, cast
+
+from streamling.output.printable import printable_codes, printable_lines
+from streamling.output.redaction import redact
+from streamling.output.status_line import status_set_aside
+
+_data: BinaryIO | None = None
+
+
+class SafeStream:
+    """A text stream that shows neither secrets nor control characters other than our own colours."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        # what is not shown in colour has no reason to hold codes
+        self._printable: Callable[[str], str] = printable_codes if stream.isatty() else printable_lines
+
+    def write(self, text: str) -> int:
+        with status_set_aside(ends_line=text.endswith("\n")):
+            self._stream.write(self._printable(redact(text)))
+        return len(text)
+
+    @property
+    def unsafe(self) -> TextIO:
+        """The stream itself."""
+        return self._stream
+
+    def writelines(self, lines: list[str]) -> None:
+        self.write("".join(lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def terminal_of(stream: TextIO) -> TextIO:
+    """What is behind ``stream`` while `safe_streams` are in use."""
+    return stream.unsafe if isinstance(stream, SafeStream) else stream
+
+
+@contextmanager
+def safe_streams() -> Iterator[None]:
+    """Standard output and error are safe while the block runs."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_safe, before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _safe(stream: TextIO) -> TextIO:
+    # None: the process was started without it
+    return stream if stream is None else cast(TextIO, SafeStream(stream))
+
+
+def data_output() -> BinaryIO:
+    """Where rows are printed."""
+    return _data or sys.stdout.buffer
+
+
+def write_data(text: str) -> None:
+    """Print a line exactly as it is: it is meant for a program."""
+    output = data_output()
+    output.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+    output.flush()
+
+
+@contextmanager
+def stdout_for_data() -> Iterator[Callable[[], None]]:
+    """Standard output takes nothing but rows while the block runs; what anybody else prints there goes to standard
+    error, also from C code and from child processes. Calling what is yielded ends that early."""
+    reserved = _Reserved()
+    try:
+        yield reserved.release
+    finally:
+        reserved.release()
+
+
+class _Reserved:
+    def __init__(self) -> None:
+        global _data
+        self._before, self._stdout = _data, sys.stdout
+        self._data: BinaryIO | None = None
+        if sys.stdout is None or sys.stderr is None:  # the process was started without them
+            return
+        sys.stdout.flush()
+        self._number = _file_number(sys.stdout)
+        if self._number is None:  # captured inside this process
+            self._data = sys.stdout.buffer
+            sys.stdout = sys.stderr
+        else:
+            saved = os.dup(self._number)
+            os.dup2(sys.stderr.fileno(), self._number)
+            self._data = os.fdopen(saved, "wb")
+        _data = self._data
+
+    def release(self) -> None:
+        """Give standard output back; calling it again does nothing."""
+        global _data
+        data, self._data = self._data, None
+        if data is None:
+            return
+        with suppress(ValueError, OSError):
+            sys.stdout.flush()
+        sys.stdout, _data = self._stdout, self._before
+        with suppress(ValueError, OSError):
+            data.flush()
+        if self._number is not None:
+            os.dup2(data.fileno(), self._number)
+            with suppress(OSError):
+                data.close()
+
+
+def _file_number(stream: TextIO) -> int | None:
+    try:
+        sys.stderr.fileno()
+        return stream.fileno()
+    except (OSError, ValueError, io.UnsupportedOperation):
+        return None

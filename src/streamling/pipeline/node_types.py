@@ -1,0 +1,38 @@
+"""Which types of nodes a pipeline file may contain, as far as reading it needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.options import NodeOptions
+
+
+@dataclass(frozen=True)
+class NodeType:
+    """What a `type` of the pipeline file stands for."""
+
+    id: str
+    kind: NodeKind
+    options: type[NodeOptions]
+    plugin: bool = False
+
+    @property
+    def has_free_fields(self) -> bool:
+        """True when any further field is an option of the plugin."""
+        return self.options.model_config.get("extra") == "allow"
+
+
+class NodeTypes(Protocol):
+    """The types that are available; `streamling.plugins.registry` implements it."""
+
+    @property
+    def declared(self) -> frozenset[str]:
+        """Ids of plugins that have not been imported; of which kind they are is not known."""
+
+    def get(self, kind: NodeKind, id: str) -> NodeType | None:
+        """The type under ``id``."""
+
+    def ids(self, kind: NodeKind) -> tuple[str, ...]:
+        """All ids of a kind, sorted."""

@@ -1,1 +1,0 @@
-"""What everything that talks to a Postgres server shares: connecting, and telling errors that pass from others."""

@@ -1,0 +1,8 @@
+"""A pipeline as one process runs it: configuration, state backend, the run itself."""
+
+from streamling.builtins import Builtin
+
+BUILTIN = Builtin(
+    __name__,
+    config="config:StateConfig",
+)

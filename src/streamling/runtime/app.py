@@ -1,0 +1,190 @@
+"""What every command that looks at a pipeline needs: its configuration, the node types, and the pipeline."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from streamling.config import AppConfig, load_config
+from streamling.config.identity import FORMER_DEFAULT, default_identity
+from streamling.errors import told_as
+from streamling.pipeline.attached import with_side_outputs
+from streamling.pipeline.keyed_options import options_for
+from streamling.pipeline.model import Pipeline
+from streamling.pipeline.parse import load_pipeline
+from streamling.pipeline.variables import Variables
+from streamling.plugins.loader import Plugins
+from streamling.plugins.preprocessor import Preprocessor
+from streamling.plugins.registry import Registry
+from streamling.retry import retried_at_start
+from streamling.runtime.config import StateConfig
+from streamling.runtime.run import PipelineRun
+from streamling.runtime.state import open_state, take_over_former
+from streamling.state.backend import StateBackend
+from streamling.state.keys import owner
+from streamling.state.memory import MemoryState
+from streamling.state.ownership import owned
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class App:
+    """A configuration and the node types it makes available."""
+
+    config: AppConfig
+    registry: Registry
+    plugins: Plugins
+    #: where the variables of pipeline files come from
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    #: whether the pipeline file decides what the pipeline is called
+    is_named_after_file: bool = False
+
+    @classmethod
+    def load(
+        cls, config_name: str | None = None, *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
+    ) -> App:
+        """Read the configuration. No plugin is imported before a pipeline names it."""
+        return cls.of(load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env), env=env)
+
+    @classmethod
+    def of(cls, config: AppConfig, *, env: Mapping[str, str] = os.environ) -> App:
+        """The node types that ``config`` makes available."""
+        registry = Registry.builtin()
+        return cls(config, registry, Plugins(registry, config.plugin.path), env)
+
+    def pipeline(self, file: str | None = None) -> Pipeline:
+        """The pipeline in ``file``, or in the one that the configuration names."""
+        path = file or self.config.pipeline_definition_location
+        plugins = self.config.plugin
+        self.plugins.load_named("\n".join([_text(path), *plugins.preprocessor_ids, *plugins.side_output_ids]))
+        rewrites = list(self._preprocessors())
+        if rewrites:  # what they return may name further plugins
+            rewrites.append(self._load_named)
+        pipeline = load_pipeline(
+            path,
+            registry=self.registry,
+            config=self.config,
+            preprocessors=rewrites,
+            variables=Variables(self.env, self.config.secrets),
+        )
+        return with_side_outputs(pipeline, plugins.side_output_ids, plugins.side_output_options, self.registry)
+
+    def _load_named(self, text: str) -> str:
+        self.plugins.load_named(text)
+        return text
+
+    def _preprocessors(self) -> Iterator[Callable[[str], str]]:
+        """Those that the configuration names; one that is not there is left out, as the file may do without."""
+        settings = self.config.plugin
+        for id in settings.preprocessor_ids:
+            kind = self.registry.preprocessors.get(id)
+            if kind is None:
+                log.warning("there is no preprocessor '%s' (plugin.preprocessor_ids): skipped", id)
+            else:
+                options = options_for(id, settings.preprocessor_options, self.registry.preprocessors)
+                yield partial(_rewrite, id, kind, options)
+
+    def named_after(self, pipeline: Pipeline) -> App:
+        """The same for ``pipeline``, which has an identity of its own unless the configuration gives it one."""
+        if "application_id" in self.config.model_fields_set:
+            return self
+        identity = default_identity(pipeline.file, pipeline.name, Path.cwd())
+        return replace(
+            self, config=self.config.model_copy(update={"application_id": identity}), is_named_after_file=True
+        )
+
+    def without_waiting(self) -> App:
+        """The same for checks: what cannot be reached is reported immediately."""
+        return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
+
+    def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
+        """One run of ``pipeline``; nothing has been asked of the outside yet."""
+        return PipelineRun(
+            pipeline, config=self.config, registry=self.registry, state=state, count_in_spark=count_in_spark
+        )
+
+    @contextmanager
+    def state(self, pipeline: Pipeline, *, dry_run: bool = False) -> Iterator[StateBackend]:
+        """The state of ``pipeline``, which no other process may write meanwhile; under a dry run one that nothing is
+        written to."""
+        if dry_run:
+            yield MemoryState()
+            return
+        with self._locked_file(), self._opened_state(exclusive=not self._is_divided(pipeline)) as backend:
+            if self.is_named_after_file:
+                self._take_over_former(backend, pipeline)
+            yield backend
+
+    def _opened_state(self, *, exclusive: bool) -> StateBackend:
+        """A database may start a moment later than the pipeline."""
+
+        def opened() -> StateBackend:
+            backend = open_state(self.config)
+            try:
+                backend.own(exclusive=exclusive)
+            except BaseException:
+                backend.close()
+                raise
+            return backend
+
+        return retried_at_start(opened, timeout=self.config.startup_timeout_sec, log=log)
+
+    def _is_divided(self, pipeline: Pipeline) -> bool:
+        """Whether several instances of ``pipeline`` may run on one state, where that is shared."""
+        kinds = (self.registry.get(node.kind, node.type) for node in pipeline.sources)
+        return all(kind is not None and getattr(kind.operator, "is_divided", False) for kind in kinds)
+
+    @contextmanager
+    def owned_state(self) -> Iterator[None]:
+        """Keeps other processes from using the state of the pipeline while it is changed by hand."""
+        settings, config = self.config.part(StateConfig).state_backend, self.config
+        if settings.backend_type != "Postgres" or settings.postgres is None:
+            with self._locked_file():
+                yield
+            return
+        from streamling.connectors.postgres.state import PostgresState
+
+        timeout = config.part(StateConfig).state_acquire_timeout
+        lock = PostgresState.ownership(settings.postgres, config.application_id, timeout, exclusive=True)
+        lock.acquire()
+        try:
+            yield
+        finally:
+            lock.close()
+
+    def _locked_file(self) -> AbstractContextManager[None]:
+        """A state file has one process per pipeline."""
+        settings = self.config.part(StateConfig).state_backend
+        if settings.backend_type != "Sqlite" or settings.sqlite is None:
+            return nullcontext()
+        return owned(settings.sqlite.database_path, self.config.application_id)
+
+    def _take_over_former(self, backend: StateBackend, pipeline: Pipeline) -> None:
+        names = frozenset(node.name for node in pipeline)
+        if count := take_over_former(backend, self.config, lambda key: owner(key, names) in names):
+            log.info(
+                "the state of this pipeline moved from '%s' to '%s' (entries: %d)",
+                FORMER_DEFAULT,
+                self.config.application_id,
+                count,
+            )
+
+
+def _rewrite(id: str, kind: type[Preprocessor], options: Mapping[str, Any], text: str) -> str:
+    with told_as(f"preprocessor '{id}'"):
+        return kind(options).rewrite(text)
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    """The text of a file for finding names in it; one that cannot be read is reported by whoever parses it."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

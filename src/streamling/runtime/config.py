@@ -1,0 +1,42 @@
+"""The configuration of the state backend."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from streamling.config import values
+from streamling.config.core import CoreConfig
+from streamling.config.section import Section
+from streamling.connectors.postgres.config import PostgresState
+from streamling.state.config import SqliteState
+
+
+class StateBackend(Section):
+    """Where positions are kept between runs."""
+
+    backend_type: values.BackendType = Field(default="Sqlite", description="Where state is kept.")
+    sqlite: SqliteState | None = Field(default=SqliteState())
+    postgres: PostgresState | None = Field(default=PostgresState())
+
+    @model_validator(mode="after")
+    def _has_block(self) -> Self:
+        for name, block in {"Sqlite": self.sqlite, "Postgres": self.postgres}.items():
+            if self.backend_type == name and block is None:
+                raise ValueError(
+                    f"state_backend.backend_type is {name}, but there is no state_backend.{name.lower()} block"
+                )
+        return self
+
+
+class StateConfig(CoreConfig):
+    """What the state backend adds to the configuration."""
+
+    state_backend: StateBackend = Field(default=StateBackend())
+
+    @property
+    def state_acquire_timeout(self) -> float:
+        """Longest wait for a connection to the state database: well within the shutdown budget."""
+        configured = self.state_backend.postgres.acquire_timeout_secs if self.state_backend.postgres else None
+        return configured or max(1.0, min(5.0, self.shutdown_budget_secs / 2))

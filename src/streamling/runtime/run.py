@@ -1,0 +1,449 @@
+"""A pipeline from its parsed form to its end. Holds everything it needs, shares nothing: several can run in one
+process on one Spark session.
+
+    run = PipelineRun(pipeline, config=config, registry=registry, state=state)
+    run.describe()            # sources answer; no JVM needed
+    run.analyse(session)      # schemas of all nodes; --validate and --dry-run end here
+    run.start()
+    run.wait()                # returns when finished or drained, raises what failed
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.checkpoint.checkpointer import Checkpointer
+from streamling.checkpoint.clock import Clock, RealClock
+from streamling.checkpoint.coordinator import terminal_wait
+from streamling.config import AppConfig
+from streamling.dataflow.lane import QUEUE_LENGTH
+from streamling.dataflow.network import FrameSinkStep
+from streamling.dataflow.side import SideStep
+from streamling.errors import StreamlingError, told_as
+from streamling.pipeline.configured import configured
+from streamling.pipeline.model import Node, Pipeline
+from streamling.planning import analysis
+from streamling.planning.build import Builder, Callbacks, Parts
+from streamling.planning.connection_checks import NodeConnection
+from streamling.planning.placement import placement_for, runs_on_executors
+from streamling.planning.validation import check_without_spark
+from streamling.plugins.connections import OutsidePosition
+from streamling.plugins.context import NodeContext
+from streamling.plugins.operators import Operator, Position, Progress
+from streamling.plugins.registry import Registry
+from streamling.plugins.rejects import Rejects
+from streamling.plugins.shared import Shared
+from streamling.plugins.side_outputs import LookupTable, SideOutput
+from streamling.recursion import recursion_limit
+from streamling.runtime.node_state import OwnState
+from streamling.runtime.retrying import Retrying
+from streamling.runtime.status import RunStatus, sum_known
+from streamling.spark.master import is_local
+from streamling.state.backend import StateBackend
+from streamling.telemetry.metrics import PIPELINE
+from streamling.telemetry.tags import add_own_labels, store_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+#: part of the shutdown budget that is left for closing the state, the metrics and Spark
+_RESERVE_SECONDS = 2.0
+#: calls that one node of a chain adds on a batch's way down, and what everything else needs
+_CALLS_PER_NODE, _OTHER_CALLS = 20, 1000
+
+
+class PipelineRun:
+    """One run of one pipeline. `stop` may be called from any thread, the rest from one."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        config: AppConfig,
+        registry: Registry,
+        state: StateBackend,
+        clock: Clock | None = None,
+        count_in_spark: bool = False,
+    ) -> None:
+        """With ``count_in_spark`` rows that never leave Spark are counted too, which costs time there: for runs whose
+        metrics someone looks at."""
+        pipeline = configured(pipeline, config)
+        self.pipeline = pipeline
+        self._config = config
+        self._registry = registry
+        self._state = state
+        self._clock = clock or RealClock()
+        self._deep_calls = ExitStack()
+        self._count_in_spark = count_in_spark
+        #: what the run has measured so far
+        self.metrics = store_for(pipeline, config)
+        self._shared = Shared()
+        #: columns that each node has reported as left out
+        self._left_out: dict[str, dict[str, object]] = {}
+        self._retrying = Retrying()
+        self._stopping = threading.Event()
+        self._changed = threading.Condition()
+        self._failure: StreamlingError | None = None
+        self.stop_reason: str | None = None
+        self._deadline: float | None = None
+        self._keep_position = False
+        self._running: set[str] = set()
+        self._parts = Parts()
+        self._checkpointer: Checkpointer | None = None
+        self._sides: Mapping[str, SideOutput[Any]] = {}
+        self._sides = analysis.make_side_outputs(pipeline, registry, self.context)
+        self._sources = analysis.make_sources(pipeline, registry, self.context)
+        self._on_first_rows: Callable[[], None] = lambda: None
+        self.described: analysis.Described | None = None
+        self.analysis: analysis.Analysis | None = None
+
+    # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def connectors(self) -> frozenset[str]:
+        """Spark connectors that the JVM has to be started with: what any node needs."""
+        return frozenset[str]().union(*(kind.connectors(node.options) for node, kind in self._kinds()))
+
+    def connections(self, spark: Callable[[], SparkSession]) -> list[NodeConnection]:
+        """What the nodes connect to. Nothing is connected yet; ``spark`` is for those whose check needs a session."""
+        found = []
+        for node, kind in self._kinds():
+            with told_as(str(node)):
+                named = kind.connections(self.context(node, pa.schema([]), 0, 1), spark)
+                found += [NodeConnection(node.name, connection) for connection in named]
+        return found
+
+    def outside_positions(self, spark: Callable[[], SparkSession], only: str | None) -> list[OutsidePosition]:
+        """What the nodes, or ``only`` one, keep outside of the state backend on where to go on."""
+        found: list[OutsidePosition] = []
+        for node, kind in self._kinds():
+            if only in (None, node.name):
+                found += kind.outside_positions(self.context(node, pa.schema([]), 0, 1), spark)
+        return found
+
+    @property
+    def needs_python_workers(self) -> bool:
+        """Whether operators run in Python on the executors of a cluster."""
+        local = is_local(self._config.spark.master)
+        return not local and any(runs_on_executors(node, kind) for node, kind in self._kinds())
+
+    def _kinds(self) -> Iterator[tuple[Node, type[Operator[Any]]]]:
+        """Each node with its class, as far as this version can run it."""
+        for node in self.pipeline:
+            found = self._registry.get(node.kind, node.type)
+            if found is not None and found.operator is not None:
+                yield node, found.operator
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the run ends by itself."""
+        return all(source.bounded for source in self._sources.values())
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether Spark's analysis can find more mistakes than the static checks."""
+        return bool(self.pipeline.transforms)
+
+    def on_first_rows(self, tell: Callable[[], None]) -> None:
+        """Call ``tell`` when the first rows come to a sink; set before the start."""
+        self._on_first_rows = tell
+
+    def describe(self) -> analysis.Described:
+        """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
+        self.described = analysis.describe(self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys)
+        self.pipeline = self.described.pipeline
+        return self.described
+
+    def check_without_spark(self) -> Mapping[str, pa.Schema | None]:
+        """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there; otherwise the columns of
+        every node as far as they are known."""
+        return check_without_spark(self.described or self.describe(), self._registry, self.context)
+
+    def analyse(self, session: SparkSession) -> analysis.Analysis:
+        """Learn the schemas of all nodes from Spark; every mistake of the user comes out here at the latest."""
+        described = self.described or self.describe()
+        # names and settings of one pipeline must not be seen by another
+        self._session = session.newSession()
+        self.analysis = analysis.analyse(described, self._session, self._registry, self.context, self._sides)
+        return self.analysis
+
+    def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
+        """What one instance of a node's operator is given."""
+        flow = node.name if instances == 1 else f"{node.name}[{instance}]"
+        return NodeContext(
+            name=node.name,
+            options=node.options,
+            config=self._config,
+            state=OwnState(self._state, node.name, [other.name for other in self.pipeline]),
+            metrics=self.metrics.of(node.name),
+            primary_key=node.primary_key,
+            input_schema=input_schema,
+            collected=analysis.is_collected(self.pipeline, node, self._registry),
+            divisible=not analysis.is_spread(self.pipeline, node),
+            instance=instance,
+            instances=instances,
+            shared=self._shared,
+            functions=self._registry.functions,
+            tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
+            stopping=self._stopping,
+            request_stop=self.stop,
+            rejects=Rejects(node.name, node.primary_key) if node.dead_letters is not None else None,
+            left_out=self._left_out.setdefault(node.name, {}),
+            report_retry=lambda error: self._retrying.report(node.name, error),
+            restart_stream=lambda timeout: self._parts.flows[flow].restart(timeout),
+            checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
+        )
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Open sinks and sources and let data flow; returns at once."""
+        assert self.analysis is not None, "analyse first"
+        self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.built)))
+        callbacks = Callbacks(
+            on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
+            on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
+            on_end=self._on_end,
+            on_failure=self._on_failure,
+            on_limit=self.stop,
+            on_first_rows=self._on_first_rows,
+            request_checkpoint=lambda: self._checkpoints.checkpoint(0),
+        )
+        self._parts = Builder(
+            self.analysis,
+            self._session,
+            placement_for(self._config.spark.master),
+            self.context,
+            callbacks,
+            self._clock,
+            self._config.num_records_before_stop,
+            self._count_in_spark,
+            self._queue_length,
+        ).build()
+        for name, operators in self._parts.operators.items():
+            add_own_labels(self.metrics, self.pipeline[name], operators[0].labels())
+        self._running = set(self._parts.flows)
+        self._checkpointer = Checkpointer(
+            flows=self._parts.flows,
+            sinks=self._parts.sinks,
+            state=_Positions(self._state),
+            on_finalized=self._on_finalized,
+            on_failure=lambda error: self._on_failure(self._retrying.explain(error)),
+            interval=self._config.checkpoint_interval_sec,
+            timeout=self._config.checkpoint_timeout_sec,
+            clock=self._clock,
+            metrics=self.metrics.of(PIPELINE),
+        )
+        self._open_steps()
+        for lane in self._parts.lanes:
+            lane.start()
+        for flow in self._parts.flows.values():
+            flow.start()
+        self._checkpointer.start()
+
+    def stop(self, reason: str, keep_position: bool = False) -> None:
+        """Ask for a clean end; returns at once. The first reason counts."""
+        with self._changed:
+            self._keep_position |= keep_position
+            if self.stop_reason is None:
+                self.stop_reason = reason
+                budget = self._config.shutdown_budget_secs
+                # what comes after the operators have been closed takes a moment too
+                self._deadline = self._clock.now() + budget - min(_RESERVE_SECONDS, budget / 4)
+                self._stopping.set()
+            self._changed.notify_all()
+        if keep_position and self._checkpointer is not None:
+            self._checkpointer.stop()
+
+    def wait(self) -> None:
+        """Wait for the end and clean up. Raises what made the pipeline fail."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or self.stop_reason or not self._running)
+        for flow in self._parts.flows.values():
+            flow.pause()
+        if self._failure is None:
+            # work that ended by itself is not about to stop: its last rows may wait for a sink that is away
+            self._last_checkpoint()
+        self._stopping.set()
+        self._close()
+        if self._failure is not None:
+            raise self._failure
+
+    def table(self, sink: str) -> pa.Table:
+        """Rows that a memory sink holds, of all its instances."""
+        return pa.concat_tables([operator.table() for operator in self._parts.operators[sink]])  # type: ignore[attr-defined]
+
+    def status(self) -> RunStatus:
+        """May be called from any thread at any time."""
+        written = self.rows_written()
+        dead = sum(rows for name, rows in written.items() if self.pipeline.rejecting(name))
+        flows = list(self._parts.flows.values())
+        return RunStatus(
+            rows_in=sum_known(flow.rows_in for flow in flows),
+            rows_out=sum(written.values()) - dead,
+            dead_letters=dead,
+            lag=sum_known(flow.source.lag() for flow in flows),
+            checkpoint_age=self._checkpointer.age() if self._checkpointer is not None else None,
+            progress=self.progress(),
+        )
+
+    def rows_written(self) -> Mapping[str, int]:
+        """Rows per sink, without those that the sink rejected."""
+        written = {
+            name: limit.taken - sum(_rejected(operator) for operator in self._parts.operators.get(name, ()))
+            for name, limit in self._parts.limits.items()
+            if limit.taken
+        }
+        return {name: rows for name, rows in written.items() if rows}
+
+    def summary(self) -> str:
+        """What was written where, for people: ``2 to out, 1 dead letter to bad``."""
+        parts, written = [], self.rows_written()
+        for name in (sink.name for sink in self.pipeline.sinks):
+            rows = written.get(name, 0)
+            letters = "" if not self.pipeline.rejecting(name) else " dead letter" if rows == 1 else " dead letters"
+            parts.append(f"{rows:,}{letters} to {name}")
+        return ", ".join(parts)
+
+    def unfinished(self) -> list[str]:
+        """What a stop still waits for. May be called from any thread at any time."""
+        waiting = self._checkpointer.missing() if self._checkpointer is not None else None
+        parts = [f"the final checkpoint waits for {waiting}"] if waiting else []
+        parts += [f"{lane.name} is busy" for lane in self._parts.lanes if not lane.join(0)]
+        return parts or [f"{flow.name} is busy" for flow in self._parts.flows.values() if not flow.has_ended()]
+
+    def progress(self) -> Progress | None:
+        """Progress over all bounded sources that know theirs."""
+        flows = self._parts.flows.values()
+        sources = [flow.source for flow in flows] or self._sources.values()
+        known = [progress for source in sources if (progress := source.progress())]
+        if not known:
+            return None
+        return Progress(sum(one.done for one in known), sum(one.total for one in known), known[0].unit)
+
+    def _queue_length(self, node: Node) -> int:
+        """Batches that may wait in front of ``node``."""
+        found, config = self._registry.get(node.kind, node.type), self._config
+        own = config.plugin.given("channel_capacity") if found is not None and found.plugin else None
+        return own or config.given("internal_buffer_size") or QUEUE_LENGTH
+
+    # ── what the parts tell ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _checkpoints(self) -> Checkpointer:
+        assert self._checkpointer is not None
+        return self._checkpointer
+
+    def _on_end(self, flow: str) -> None:
+        with self._changed:
+            self._running.discard(flow)
+            self._changed.notify_all()
+
+    def _on_failure(self, error: StreamlingError) -> None:
+        """The first failure ends the pipeline; those that follow from it are noted only."""
+        with self._changed:
+            first = self._failure is None
+            if first:
+                self._failure = error
+            self._changed.notify_all()
+        if first:
+            self._stopping.set()
+            self._checkpoints.stop()  # nothing is committed from here on
+        else:
+            log.debug("after the failure: %s", error)
+
+    def _on_finalized(self, epoch: int, positions: Mapping[str, Position]) -> None:
+        for name, position in positions.items():
+            self._parts.flows[name].commit(epoch, position)
+        for lane in self._parts.lanes:
+            lane.notify_finalized(epoch)
+        for step in self._parts.without_lane:
+            step.notify_finalized(epoch)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _last_checkpoint(self) -> None:
+        if self._keep_position or self._exits_fast():
+            self._checkpoints.stop()
+            return
+        # a stop is under a deadline, work that ended by itself is not
+        budget = self._config.shutdown_budget_secs
+        wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
+        if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
+            missing = self._checkpoints.missing() or "nothing"
+            failure = StreamlingError(
+                f"the final checkpoint was not completed within {wait:g} s: waiting for {missing}; rows since the last "
+                "checkpoint will be replayed",
+                remedy="raise shutdown_budget_secs if the sink only needs more time" if self.stop_reason else None,
+            )
+            self._failure = self._retrying.explain(failure)
+
+    def _exits_fast(self) -> bool:
+        """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
+        if self.stop_reason is None or self._config.drain_policy != "fast":
+            return False
+        if any(source.bounded for source in self._sources.values()):
+            log.warning("drain_policy 'fast' does not apply to bounded sources: draining")
+            return False
+        return True
+
+    def _close(self) -> None:
+        """Flows first, then lanes from the top down, so that everything put in comes out."""
+        deadline = self._deadline or self._clock.now() + self._config.shutdown_budget_secs
+        late = [flow.name for flow in self._parts.flows.values() if not flow.close(self._left(deadline))]
+        for lane in reversed(self._parts.lanes):
+            lane.end()
+            if not lane.join(self._left(deadline)):
+                late.append(lane.name)
+        for step in self._parts.without_lane:
+            self._close_step(step)
+        self._deep_calls.close()
+        if late:
+            self._failure = self._failure or StreamlingError(
+                f"still busy when shutdown_budget_secs ({self._config.shutdown_budget_secs:g} s) was used up: "
+                f"{', '.join(late)}; rows since the last checkpoint will be replayed"
+            )
+
+    def _open_steps(self) -> None:
+        """All or none: what was opened before a failure is closed again."""
+        opened: list[FrameSinkStep | SideStep] = []
+        try:
+            for step in self._parts.without_lane:
+                step.open()
+                opened.append(step)
+        except StreamlingError:
+            for step in opened:
+                self._close_step(step)
+            self._deep_calls.close()
+            raise
+
+    def _close_step(self, step: FrameSinkStep | SideStep) -> None:
+        try:
+            step.close()
+        except StreamlingError as error:
+            self._on_failure(error)
+
+    def _left(self, deadline: float) -> float:
+        return max(0.1, deadline - self._clock.now())
+
+
+class _Positions:
+    """The state backend as checkpoints see it."""
+
+    def __init__(self, backend: StateBackend) -> None:
+        self._backend = backend
+
+    def put_many(self, entries: Mapping[str, Any]) -> None:
+        self._backend.put_positions(entries)
+
+
+def _rejected(operator: Operator[Any]) -> int:
+    return operator.context.rejects.count if operator.context.rejects is not None else 0

@@ -1,0 +1,125 @@
+"""The state backend that a configuration names: opening it, taking it over, trying it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from streamling.config import AppConfig
+from streamling.config.identity import FORMER_DEFAULT
+from streamling.errors import StreamlingError
+from streamling.plugins.connections import Connection
+from streamling.runtime.config import StateConfig
+from streamling.state.backend import StateBackend
+
+
+def find_state(config: AppConfig) -> StateBackend | None:
+    """The state backend that ``config`` names if there is one already: looking creates nothing."""
+    own = config.part(StateConfig)
+    settings = own.state_backend
+    if settings.backend_type == "Postgres" and settings.postgres is not None:
+        from streamling.connectors.postgres.state import PostgresState
+
+        found = PostgresState(
+            config.application_id,
+            settings.postgres,
+            acquire_timeout=own.state_acquire_timeout,
+            create=False,
+        )
+        if found.exists():
+            return found
+        found.close()
+    if settings.backend_type == "Sqlite" and settings.sqlite is not None and settings.sqlite.database_path.exists():
+        return open_state(config)
+    return None
+
+
+def open_state(config: AppConfig) -> StateBackend:
+    """The state backend that ``config`` names, in the namespace of its application; created when missing."""
+    own = config.part(StateConfig)
+    settings = own.state_backend
+    if settings.backend_type == "Postgres" and settings.postgres is not None:
+        from streamling.connectors.postgres.state import PostgresState
+
+        return PostgresState(config.application_id, settings.postgres, acquire_timeout=own.state_acquire_timeout)
+    if settings.backend_type == "Sqlite" and settings.sqlite is not None:
+        from streamling.state.sqlite import SqliteState
+
+        return SqliteState(config.application_id, settings.sqlite.database_path, table=settings.sqlite.state_table_name)
+    from streamling.state.memory import MemoryState
+
+    return MemoryState()
+
+
+def find_former(config: AppConfig, belongs: Callable[[str], bool]) -> StateBackend | None:
+    """The entries that a pipeline wrote before it had an identity of its own, if there are any under keys that
+    ``belongs`` accepts and none under the identity of ``config``."""
+    if config.application_id == FORMER_DEFAULT or config.part(StateConfig).state_backend.backend_type == "InMemory":
+        return None
+    former = find_state(config.model_copy(update={"application_id": FORMER_DEFAULT}))
+    if former is not None and not any(map(belongs, former.items())):
+        former.close()
+        return None
+    return former
+
+
+def take_over_former(state: StateBackend, config: AppConfig, belongs: Callable[[str], bool]) -> int:
+    """Move the entries of `find_former` into ``state``, which is that of ``config`` and has none yet; how many there
+    were. A crash in between leaves them in both places, and the next start goes by the new one."""
+    former = None if state.items() else find_former(config, belongs)
+    if former is None:
+        return 0
+    with former:
+        entries = {key: value for key, value in former.items().items() if belongs(key)}
+        state.put_many(entries)
+        former.put_many(dict.fromkeys(entries))
+    return len(entries)
+
+
+def state_connection(config: AppConfig) -> Connection | None:
+    """The state backend; None when the state is in memory."""
+    settings = config.part(StateConfig).state_backend
+    if settings.backend_type == "Postgres" and settings.postgres is not None:
+        from streamling.connectors.postgres.connection import Server
+
+        server = Server.of(settings.postgres, "state_backend.postgres")
+        return Connection("Postgres", str(server), partial(_check_backend, config))
+    if settings.backend_type == "Sqlite" and settings.sqlite is not None:
+        path = settings.sqlite.database_path
+        return Connection("SQLite file", str(path), partial(_check_file, config, path))
+    return None
+
+
+def _check_backend(config: AppConfig) -> str:
+    found = find_state(config)
+    if found is None:
+        return "the table will be created"
+    with found:
+        count = len(found.items())
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def _check_file(config: AppConfig, path: Path) -> str:
+    if path.exists():
+        return _check_backend(config)
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise StreamlingError.user(
+            f"the state file {path} cannot be created: {folder} is not a folder that can be written",
+            remedy="allow this user to write there, or set state_backend.sqlite.database_path",
+        )
+    return "the file will be created"
+
+
+def state_place(config: AppConfig) -> str:
+    """Where the configuration keeps the state, in words without secrets."""
+    settings = config.part(StateConfig).state_backend
+    if settings.backend_type == "Sqlite" and settings.sqlite is not None:
+        return str(settings.sqlite.database_path)
+    if settings.backend_type == "Postgres" and settings.postgres is not None:
+        server = settings.postgres
+        table = f"{server.state_schema_name}.{server.state_table_name}"
+        return f"{table} at {server.host}:{server.port}/{server.db}"
+    return "memory, lost at the end"

@@ -1,0 +1,152 @@
+"""Calls with wide numbers: the functions of their own, and what Spark's make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql import typenames
+from streamling.sql.inference import type_of
+from streamling.sql.library.wide import ADD, DIVIDE, FUNCTIONS, MULTIPLY, REMAINDER, SUBTRACT
+from streamling.sql.literals import widen
+from streamling.sql.wide.calls import text_literal
+from streamling.sql.wide.operators import WideNumbers
+from streamling.sql.wide.values import Unfit, cast, constant, held, spelled, text_of
+from streamling.types.wide.layout import I256, U256, WideInteger, contains_wide, decimal_type, is_wide
+
+_ARITHMETIC = {"add": ADD, "sub": SUBTRACT, "mul": MULTIPLY, "div": DIVIDE, "mod": REMAINDER}
+_TYPES: Mapping[str, WideInteger] = {"u256": U256, "i256": I256}
+#: the values among the arguments are brought to one type, which is that of the result; from which argument on
+_GROUPED = {"coalesce": 0, "ifnull": 0, "nvl": 0, "greatest": 0, "least": 0, "nullif": 0, "nvl2": 1, "if": 1}
+#: work with the text of a value
+_TEXTUAL = frozenset({"concat", "concat_ws", "dynamic_table_check"})
+#: look at a value without taking it apart
+_INDIFFERENT = frozenset({"isnull", "isnotnull", "size", "cardinality", "array_length", "array_size", "map_keys"})
+#: give a list like the one they get, or an element of it
+_LIKE_LIST = frozenset({"array_distinct", "array_sort", "sort_array", "slice", "reverse", "array_reverse", "shuffle"})
+_ELEMENT = frozenset({"array_max", "array_min", "element_at", "try_element_at", "get"})
+_ARRAYS = ("array", "make_array", "make_list")
+_REMEDY = "cast it first, for example CAST(x AS TEXT) or CAST(x AS DOUBLE)"
+
+#: names of the functions that only exist for wide numbers
+_OWN = frozenset(function.name for function in FUNCTIONS)
+
+
+def rewrite_call(node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
+    """The call as Spark's when wide numbers take part in it, with its type; None when it is not concerned, perhaps with
+    changed arguments."""
+    name, args = node.name.lower(), node.expressions
+    wide = any(contains_wide(type_of(arg.unalias())) for arg in args)
+    concerned = name in _OWN or wide or _casts_to_wide(name, args)
+    if not concerned:
+        return None
+    try:
+        if node.find_ancestor(exp.Lambda):
+            raise Unfit(f"{name}() with wide numbers cannot stand inside a lambda", "unnest the list first")
+        return _own(name, args, node, numbers) if name in _OWN else _known(name, args, node, numbers)
+    except Unfit as unfit:
+        numbers.problems.append(numbers.text.problem(node, str(unfit), unfit.remedy))
+        return node
+
+
+def _casts_to_wide(name: str, args: list[exp.Expr]) -> bool:
+    known = typenames.arrow_name(args[1].name) if name in ("arrow_cast", "arrow_try_cast") and len(args) == 2 else None
+    return known is not None and contains_wide(known[1])
+
+
+def _own(name: str, args: list[exp.Expr], node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr:
+    where = numbers.where(node)
+    start, _, operation = name.partition("_")
+    if name == "to_decimal_arb_from_string":
+        _count(name, args, 3)
+        return _typed(cast(args[0], _decimal(args[1:]), where), _decimal(args[1:]))
+    if name == "to_int64":
+        _count(name, args, 1)
+        long = numbers.cast(args[0], ("BIGINT", pa.int64()), node)
+        return _typed(f"CAST({spelled(args[0])} AS BIGINT)", pa.int64()) if long is None else long
+    if start == "to":
+        _count(name, args, 1)
+        type_ = _TYPES[operation]
+        return _typed(held(args[0], type_, where) if constant(args[0]) else cast(args[0], type_, where), type_)
+    if start == "decimal":
+        return _of_decimal(name, args, where)
+    type_ = _TYPES[start]
+    _count(name, args, 2 if operation in _ARITHMETIC else 1)
+    values = [_typed(held(arg, type_, where), type_, arg.meta) for arg in args]
+    if operation in _ARITHMETIC:
+        return numbers.arithmetic(_ARITHMETIC[operation], values[0], values[1], node)
+    one: Mapping[str, Callable[[], exp.Expr]] = {
+        "neg": lambda: numbers.negated(values[0], node),
+        "abs": lambda: numbers.absolute(values[0], node),
+        "to_string": lambda: numbers.as_text(values[0]),
+    }
+    return one[operation]()
+
+
+def _of_decimal(name: str, args: list[exp.Expr], where: str) -> exp.Expr:
+    _count(name, args, 1)
+    if not is_wide(type_of(args[0])):
+        raise Unfit(f"{name}() takes a decimal of more than 38 digits, not {type_of(args[0])}", "cast it first")
+    if name == "decimal_arb_to_string":
+        return _typed(text_of(args[0], where), pa.string())
+    return _typed(spelled(args[0]), pa.binary())  # numbers are held so that their bytes sort like them
+
+
+def _decimal(sizes: list[exp.Expr]) -> pa.DataType:
+    texts = [constant(size) or "" for size in sizes]
+    precision, scale = (int(text) if text.isdigit() else -1 for text in texts)
+    if not 38 < precision <= 1000 or not 0 <= scale <= precision:
+        raise Unfit("precision and scale are numbers from 39 and 0 to 1000", "write f(text, 100, 20)")
+    return decimal_type(precision, scale)
+
+
+def _count(name: str, args: list[exp.Expr], wanted: int) -> None:
+    if len(args) != wanted:
+        raise Unfit(f"{name}() takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
+
+
+def _known(name: str, args: list[exp.Expr], node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
+    """A call of another function with wide numbers among its arguments."""
+    if name in _TEXTUAL:
+        node.set("expressions", [numbers.as_text(arg) for arg in args])
+        return None
+    if name in ("arrow_cast", "arrow_try_cast") and (known := typenames.arrow_name(args[1].name)):
+        return numbers.cast(args[0], known, node, or_null=name == "arrow_try_cast")
+    if name == "abs" and len(args) == 1:
+        return numbers.absolute(args[0], node)
+    if name == "mod" and len(args) == 2:
+        return numbers.arithmetic(REMAINDER, args[0], args[1], node)
+    if name in _ARRAYS:
+        return numbers.array(args, node)
+    if name == "struct":
+        return _struct(args)
+    if name in _GROUPED:
+        first = _GROUPED[name]
+        values, type_ = numbers.values(args[first:], node)
+        return _typed(f"{name}({', '.join(map(spelled, [*args[:first], *values]))})", type_)
+    list_ = type_of(args[0]) if args else None
+    if name in _INDIFFERENT and not any(contains_wide(type_of(arg)) for arg in args[1:]):
+        return None
+    if list_ is not None and pa.types.is_list(list_) and name in _LIKE_LIST | _ELEMENT:
+        return _typed(spelled(node), list_ if name in _LIKE_LIST else list_.value_type)
+    found = next(type_of(arg) for arg in args if contains_wide(type_of(arg)))
+    raise Unfit(f"{name}() does not take {found}", _REMEDY)
+
+
+def _struct(args: list[exp.Expr]) -> exp.Expr:
+    """Unnamed members are c0, c1, …, as without wide numbers."""
+    names = [arg.alias if isinstance(arg, exp.Alias) else f"c{number}" for number, arg in enumerate(args)]
+    values = [arg.unalias() for arg in args]
+    types = [type_of(value) for value in values]
+    if any(type_ is None for type_ in types):
+        raise Unfit("struct() with wide numbers needs to know the types of the others", "cast them")
+    parts = [f"{text_literal(name)}, {spelled(widen(value))}" for name, value in zip(names, values, strict=True)]
+    return _typed(f"named_struct({', '.join(parts)})", pa.struct(list(zip(names, types, strict=True))))
+
+
+def _typed(sql: str, type_: pa.DataType, meta: Mapping[str, object] | None = None) -> exp.Expr:
+    made = exp.Var(this=sql)
+    made.meta.update({**(meta or {}), "arrow": type_})
+    return made

@@ -1,0 +1,257 @@
+"""Values of wide number types in Spark SQL: literals, conversions and the types that they meet in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamling.sql.errors import place_note
+from streamling.sql.inference import type_of
+from streamling.sql.library.declaration import Kernel
+from streamling.sql.library.wide import CONVERT, DOUBLE, FROM_DECIMAL, FROM_DOUBLE, PARSE, TEXT
+from streamling.sql.printing import spark_sql
+from streamling.sql.wide.calls import call, checked, failed, failure, text_literal
+from streamling.types.wide.layout import (
+    MOST_DIGITS,
+    SPARK_DIGITS,
+    U256,
+    Layout,
+    WideInteger,
+    decimal_type,
+    is_wide,
+    layout_of,
+)
+from streamling.types.wide.spark_sql import from_long, from_twos_complement, literal, to_bytes, to_long
+
+#: digits of the whole numbers among the wide ones, and of those that Spark has
+_U256_DIGITS, _I256_DIGITS, _LONG_DIGITS = 78, 77, 20
+_CAST = "cast one of them, for example CAST(x AS DOUBLE) or CAST(x AS DECIMAL(38, 10))"
+#: an expression whose failures are still in it, for kernels that hand them on
+_UNCHECKED = "unchecked"
+
+
+class Unfit(Exception):
+    """Ends in a problem of the user's SQL."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+def layout(type_: pa.DataType) -> Layout:
+    found = layout_of(type_)
+    assert found is not None, type_
+    return found
+
+
+def spelled(node: exp.Expr) -> str:
+    return spark_sql(node)
+
+
+def constant(node: exp.Expr) -> str | None:
+    """The text of a literal number or string."""
+    if isinstance(node, exp.Paren):
+        return constant(node.this)
+    if isinstance(node, exp.Neg):
+        inside = constant(node.this)
+        return None if inside is None or inside.startswith("-") else f"-{inside}"
+    if "exact" in node.meta:
+        return str(node.meta["exact"])
+    return str(node.name) if isinstance(node, exp.Literal) else None
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+# ── the types that numbers meet in ───────────────────────────────────────────────────────────────────────────
+
+
+def size(node: exp.Expr) -> tuple[int, int] | None:
+    """Digits before and after the point that a number may have; None for texts and what only Spark knows."""
+    type_, text = type_of(node), constant(node)
+    if text is not None:
+        return _digits(text)
+    if type_ is None or pa.types.is_null(type_) or pa.types.is_string(type_):
+        return None
+    if isinstance(type_, WideInteger):
+        return (_U256_DIGITS if type_ == U256 else _I256_DIGITS), 0
+    if pa.types.is_integer(type_):
+        return _LONG_DIGITS, 0
+    if is_wide(type_) or pa.types.is_decimal(type_):
+        return type_.precision - type_.scale, type_.scale
+    raise Unfit(str(type_))
+
+
+def _digits(text: str) -> tuple[int, int]:
+    try:
+        _, digits, exponent = Decimal(text).as_tuple()
+    except InvalidOperation:
+        raise Unfit(f"'{text}' is no number") from None
+    assert isinstance(exponent, int)
+    return max(1, len(digits) + exponent), max(0, -exponent)
+
+
+def sized(whole: int, scale: int) -> pa.DataType:
+    """A wide decimal with room for so many digits."""
+    scale = min(scale, MOST_DIGITS)
+    return decimal_type(min(max(whole + scale, SPARK_DIGITS + 1), MOST_DIGITS), scale)
+
+
+def meeting_type(nodes: Sequence[exp.Expr]) -> pa.DataType:
+    """The type that all these values are brought to, of which one at least is wide."""
+    wide = {type_ for node in nodes if is_wide(type_ := type_of(node))}
+    integers = {type_ for type_ in wide if isinstance(type_, WideInteger)}
+    if wide == integers:
+        if len(integers) > 1:
+            raise Unfit("u256 and i256 do not go together", "cast one of them, for example CAST(x AS I256)")
+        return integers.pop()
+    try:
+        sizes = [found for node in nodes if (found := size(node)) is not None]
+    except Unfit as unfit:
+        raise Unfit(f"{wide.pop()} and {unfit} do not go together", _CAST) from None
+    return sized(max(whole for whole, _ in sizes), max(scale for _, scale in sizes))
+
+
+def operand_type(node: exp.Expr, other: exp.Expr) -> pa.DataType:
+    """The wide type of one side of an operator; the other side is wide if this one is not."""
+    type_ = type_of(node)
+    if is_wide(type_):
+        return type_
+    beside = type_of(other)
+    found = None if isinstance(beside, WideInteger) else size(node)
+    return beside if found is None else sized(*found)
+
+
+# ── into a wide type ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def held(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = False) -> str:
+    """``node`` as a value of the wide type ``type_``, where no digit can get lost by it. ``where`` is what the user
+    wrote, for errors at run time. ``unchecked``: failures may be in it."""
+    found, text = type_of(node), constant(node)
+    if text is not None:
+        return _literal(text, type_)
+    if found is not None and found != type_ and not _goes(found, type_):
+        raise Unfit(f"{type_} and {found} do not go together", _CAST)
+    return cast(node, type_, where, unchecked=unchecked)
+
+
+def _goes(found: pa.DataType, type_: pa.DataType) -> bool:
+    if pa.types.is_null(found) or pa.types.is_integer(found) or pa.types.is_string(found):
+        return True
+    if isinstance(type_, WideInteger):
+        return pa.types.is_decimal(found) and not is_wide(found) and found.scale == 0
+    return pa.types.is_decimal(found) or is_wide(found)
+
+
+def _literal(text: str, type_: pa.DataType) -> str:
+    kept = layout(type_)
+    try:
+        return literal(kept.parse(text), kept)
+    except (ValueError, OverflowError) as error:
+        raise Unfit(str(error)) from None
+
+
+def cast(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = False, or_null: bool = False) -> str:
+    """``CAST(node AS type_)`` to a wide type."""
+    found, kept, sql = type_of(node), layout(type_), spelled(node)
+    if found == type_:
+        return str(unwrapped(node).meta.get(_UNCHECKED, sql)) if unchecked else sql
+    misfit = "NULL" if or_null else _raised(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", where)
+    if found is not None and pa.types.is_null(found):
+        return "CAST(NULL AS BINARY)"
+    if found is not None and pa.types.is_integer(found) and found != pa.uint64() and not kept.scale:
+        # as an argument of a kernel it runs for every row, and must not raise
+        told = failed(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", kept)
+        return from_long(f"CAST({sql} AS BIGINT)", kept, told if unchecked else misfit)
+    if found is not None and pa.types.is_binary(found):
+        return _of_bytes(sql, kept, "NULL" if or_null else _raised(f"'bytes do not fit into {kept.name}'", where))
+    kernel = _kernel(node, found, type_)
+    if unchecked:
+        return kernel
+    return checked(kernel, kept, "NULL" if or_null else _raised(failure(kernel), where))
+
+
+def _kernel(node: exp.Expr, found: pa.DataType | None, type_: pa.DataType) -> str:
+    sql = spelled(node)
+    if found is not None and is_wide(found):
+        return call(CONVERT, str(unwrapped(node).meta.get(_UNCHECKED, sql)), types=[found, type_])
+    if found is not None and pa.types.is_floating(found):
+        return call(FROM_DOUBLE, f"CAST({sql} AS DOUBLE)", types=[type_])
+    if found is not None and (pa.types.is_decimal(found) or pa.types.is_integer(found)):
+        return call(FROM_DECIMAL, f"CAST({sql} AS STRING)", types=[type_])
+    if found is None or pa.types.is_string(found):
+        return call(PARSE, f"CAST({sql} AS STRING)", types=[type_])
+    raise Unfit(f"there is no cast from {found} to {type_}")
+
+
+def _of_bytes(sql: str, kept: Layout, misfit: str) -> str:
+    """Of big-endian bytes."""
+    if kept.low == 0:
+        return f"IF(length({sql}) > {kept.width}, {misfit}, lpad({sql}, {kept.width}, X'00'))"
+    return from_twos_complement(sql, kept, misfit)
+
+
+def _raised(message: str, where: str) -> str:
+    return f"raise_error(concat({message}, {text_literal(place_note(where))}))"
+
+
+def computed(kernel: str, type_: pa.DataType, where: str) -> exp.Expr:
+    """What a kernel makes, as a value of ``type_``."""
+    made = exp.Var(this=checked(kernel, layout(type_), _raised(failure(kernel), where)))
+    made.meta.update({"arrow": type_, _UNCHECKED: kernel})
+    return made
+
+
+# ── out of a wide type ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def text_of(node: exp.Expr, where: str) -> str:
+    return _through(TEXT, node, where)
+
+
+def _through(kernel: Kernel, node: exp.Expr, where: str) -> str:
+    """A kernel that makes something else of a wide number. The error of one that failed stays outside of it: what is
+    inside runs for every row."""
+    type_ = type_of(node)
+    assert type_ is not None
+    value = cast(node, type_, where, unchecked=True)
+    made = call(kernel, value, types=[type_])
+    if value == spelled(node):
+        return made
+    return f"IF(length({value}) <> {layout(type_).width}, {_raised(failure(value), where)}, {made})"
+
+
+def cast_out(node: exp.Expr, type_: pa.DataType, spelling: str, where: str, *, or_null: bool) -> str:
+    """``CAST(node AS type_)`` from a wide type to one of Spark's, which spells it ``spelling``."""
+    found, sql = type_of(node), spelled(node)
+    narrow = "TRY_CAST" if or_null else "CAST"
+    if pa.types.is_string(type_):
+        return text_of(node, where)
+    if pa.types.is_decimal(type_):
+        return f"{narrow}({text_of(node, where)} AS {spelling})"
+    if pa.types.is_floating(type_):
+        return f"CAST({_through(DOUBLE, node, where)} AS {spelling})"
+    if pa.types.is_integer(type_):
+        misfit = (
+            "NULL" if or_null else _raised(f"concat({text_of(node, where)}, ' does not fit into {spelling}')", where)
+        )
+        return f"{narrow}({_long(node, misfit, where)} AS {spelling})"
+    if pa.types.is_binary(type_) and isinstance(found, WideInteger):
+        return to_bytes(sql, layout(found))
+    raise Unfit(f"there is no cast from {found} to {spelling}")
+
+
+def _long(node: exp.Expr, misfit: str, where: str) -> str:
+    found = type_of(node)
+    assert found is not None
+    if not layout(found).scale:
+        return to_long(spelled(node), layout(found), misfit)
+    whole = sized(found.precision - found.scale, 0)
+    return to_long(cast(node, whole, where), layout(whole), misfit)

@@ -1,0 +1,21 @@
+"""Contract tests for plugins: derive a test class, say what is tested, and pytest does the rest.
+
+    from streamling.testing import SinkContract
+
+    class TestOrdersSink(SinkContract):
+        operator = OrdersSink
+
+        def durable(self):
+            return rows_of("orders.jsonl")
+
+The tests run the operator in real pipelines of the engine (flows, lanes, checkpoints, state), with faults placed
+where they hurt. Spark is not started; an operator that cannot do without gets a session through ``session``.
+"""
+
+from streamling.testing.bench import Bench
+from streamling.testing.journal import Call, Journal
+from streamling.testing.sink import SinkContract
+from streamling.testing.source import SourceContract
+from streamling.testing.transform import TransformContract
+
+__all__ = ["Bench", "Call", "Journal", "SinkContract", "SourceContract", "TransformContract"]

@@ -1,0 +1,170 @@
+"""What the contracts of all kinds share: the hooks, and the tests that hold for every operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.pipeline.plugin_fields import typed_fields
+from streamling.plugins.operators import Operator
+from streamling.testing.bench import NAME, Bench
+from streamling.testing.journal import Call
+from streamling.types.row_kind import OP_COLUMN
+
+#: rows of each kind that a difference shows
+_SHOWN = 5
+_DEFAULT_SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), (OP_COLUMN, pa.string())])
+
+
+class OperatorContract:
+    """Hooks that every contract has. Everything but ``operator`` has a default."""
+
+    #: the class under test
+    operator: ClassVar[type[Operator[Any]]]
+    #: a Spark session, for operators that cannot do without; set it from a fixture
+    session: Any = None
+
+    def options(self) -> Mapping[str, Any]:
+        """The node's fields as they would stand in the pipeline file, without ``type`` and ``from``."""
+        return {}
+
+    def outside(self) -> object:
+        """The outside world as far as it can be compared: files, tables. Describing a node must not change it."""
+        return None
+
+    def bench(self) -> Bench:
+        """A fresh state, in which runs of the operator follow each other."""
+        return Bench(self.operator, self.options(), session=self.session)
+
+    # ── tests of every kind ──────────────────────────────────────────────────────────────────────────────────
+
+    def given(self) -> Sequence[pa.RecordBatch]:
+        """What stands above the operator; nothing above a source."""
+        return ()
+
+    def test_a_dry_run_changes_nothing(self) -> None:
+        bench = self.bench()
+        before = self.outside()
+        bench.prepare(self.given())
+        assert not bench.journal.calls, f"called although no data was about to flow: {_names(bench.journal.calls)}"
+        assert not bench.position, f"the constructor or a schema method stored {bench.position}"
+        assert self.outside() == before, "the constructor or a schema method changed the outside world"
+
+    def test_options_may_be_written_as_text(self) -> None:
+        bench = self.bench()
+        typed = typed_fields(bench.kind)
+        own = {key: str(value) if _is_number(value) else value for key, value in self.options().items()}
+        node = {key: value for key, value in self.options().items() if key in typed}
+        options = {key: value for key, value in own.items() if key not in typed}
+        as_text = Bench(self.operator, {**node, "options": options}, session=self.session)
+        registry = bench.registry(self.given())
+        expected = bench.pipeline(registry)[NAME].options
+        found = as_text.pipeline(as_text.registry(self.given()))[NAME].options
+        assert found.model_dump() == expected.model_dump(), "the same options in quotes mean something else"
+
+    def test_a_failing_open_stops_the_pipeline_and_nothing_else_is_called(self) -> None:
+        bench = self.bench()
+        bench.journal.fail("open")
+        self.check_named(bench.failure(self.given()))
+        assert [call.method for call in bench.journal.calls] == ["open"], _names(bench.journal.calls)
+        assert not bench.position, "a position was stored although nothing ran"
+
+    def test_an_error_keeps_its_marks_and_gets_the_name_of_the_node(self) -> None:
+        """What a plugin marks retriable or user-facing reaches the user as such."""
+        for mark in ("mark_retriable", "mark_user_facing"):
+            bench = self.bench()
+            marked = getattr(StreamlingError("refused on purpose"), mark)()
+            bench.journal.fail("open", error=marked)
+            error = bench.failure(self.given())
+            assert str(error).endswith(f"'{NAME}': refused on purpose"), str(error)
+            assert (error.retriable, error.internal) == (mark == "mark_retriable", mark != "mark_user_facing")
+
+    def test_an_instance_is_never_called_by_two_threads_at_once(self) -> None:
+        bench = self.bench()
+        self.run_through(bench)
+        assert not bench.journal.overlaps, f"called during another call: {_names(bench.journal.overlaps)}"
+
+    # ── for the contracts of the kinds ───────────────────────────────────────────────────────────────────────
+
+    def run_through(self, bench: Bench) -> None:
+        """One run from beginning to end."""
+        bench.finish(self.given())
+
+    def check_named(self, error: StreamlingError) -> None:
+        """An error must say which node it is about, and show the cause."""
+        assert f"'{NAME}'" in str(error), f"the error does not name the node: {error}"
+        assert any("on purpose" in part for part in (str(error), *error.causes())), "the cause is lost"
+
+    def check_lives(self, bench: Bench, *, runs: int = 1) -> None:
+        """Every instance was opened first and closed last, once each."""
+        lives = [[call.method for call in calls] for calls in bench.journal.instances()]
+        assert len(lives) >= runs, f"{runs} runs made only {len(lives)} instances"
+        for life in lives:
+            assert life[0] == "open", f"the first call was {life[0]}: {life}"
+            assert life[-1] == "close", f"the last call was {life[-1]}: {life}"
+            assert life.count("open") == life.count("close") == 1, f"open and close have to come once: {life}"
+
+
+def sample_rows(first: int = 0, count: int = 5) -> pa.RecordBatch:
+    """Rows for operators that take any columns: ``id``, ``name``, ``_gs_op``."""
+    ids = range(first, first + count)
+    columns = [pa.array(ids, pa.int64()), pa.array([f"n{id}" for id in ids]), pa.array(["i"] * count)]
+    return pa.record_batch(columns, schema=_DEFAULT_SCHEMA)
+
+
+def with_operation(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows as they arrive: one without an operation is an insert."""
+    return [{**row, OP_COLUMN: row.get(OP_COLUMN, "i")} for row in rows]
+
+
+def operation_added(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch as the engine passes it on: rows without an operation are inserts."""
+    if OP_COLUMN in batch.schema.names:
+        return batch
+    return batch.append_column(pa.field(OP_COLUMN, pa.string()), pa.array(["i"] * batch.num_rows, pa.string()))
+
+
+def same_columns(found: pa.Schema, declared: pa.Schema) -> bool:
+    """Names and types agree; whether nulls are allowed is not compared."""
+    return list(found.names) == list(declared.names) and list(found.types) == list(declared.types)
+
+
+def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with the rows that were found, in a few lines; empty when they are the expected ones, in order."""
+    lost, extra = missing(expected, found), missing(found, expected)
+    lines = [f"{len(found)} rows came out, {len(expected)} were expected"]
+    for what, rows in (("missing", lost), ("not expected", extra)):
+        if rows:
+            shown = "".join(f"\n    {dict(row)}" for row in rows[:_SHOWN])
+            lines.append(f"  {what}: {len(rows)}{shown}" + ("\n    …" if len(rows) > _SHOWN else ""))
+    if not lost and not extra:
+        pairs = enumerate(zip(expected, found, strict=True))
+        wrong = next(((at, want, got) for at, (want, got) in pairs if dict(want) != dict(got)), None)
+        if wrong is None:
+            return ""
+        lines.append(f"  in another order; row {wrong[0]} is {dict(wrong[2])}, expected {dict(wrong[1])}")
+    return "\n".join(lines)
+
+
+def missing(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Rows of ``expected`` that ``found`` does not hold, as often as they should be there."""
+    left = [repr(sorted(row.items())) for row in found]
+    lost = []
+    for row in expected:
+        text = repr(sorted(row.items()))
+        if text in left:
+            left.remove(text)
+        else:
+            lost.append(row)
+    return lost
+
+
+def _names(calls: Sequence[Call]) -> str:
+    return ", ".join(call.method for call in calls)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,26 @@
+"""Runs an operator the way a Spark executor would: sent through a pickle, called with batches. Needs no cluster."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.planning.placement import on_executor
+from streamling.plugins.operators import Operator
+from streamling.testing.bench import NAME, Bench
+from streamling.testing.contract import operation_added
+
+
+def run_on_executor(bench: Bench, operator: type[Operator[Any]], batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """What a partition of ``batches`` becomes there; ``operator`` is the class as its author wrote it."""
+    from pyspark import cloudpickle
+
+    run = bench.prepare(batches)
+    assert run.analysis is not None
+    built = run.analysis.built[NAME]
+    function = pickle.loads(cloudpickle.dumps(on_executor(built, operator)))  # type: ignore[no-untyped-call]
+    made: Iterable[pa.RecordBatch] = function(map(operation_added, batches))
+    return list(made)

@@ -1,0 +1,297 @@
+"""The small job a start-up archive is trained on: what pipelines do in their first seconds.
+
+`streamling.jvm.archive` runs this module as a process; it reports on stdout, one JSON object per line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamling.errors import StreamlingError
+from streamling.jvm.archive import Archive
+from streamling.jvm.session import SparkRuntime
+from streamling.spark.arrow_map import map_in_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.config import AppConfig
+    from streamling.runtime.run import PipelineRun
+
+_ROWS = 50
+
+# How the time of a build is spread, for the progress shown.
+_SHARE_START = 0.2
+_SHARE_STEPS = 0.4
+_SHARE_WRITING = 0.39
+_WRITING_SECONDS = 12
+
+#: a pipeline as users write them; every format that needs no connector
+_PIPELINE = """
+sources:
+  raw: {{type: file, path: "{folder}", format: {format}, mode: {{type: bounded}}, primary_key: id}}
+transforms:
+  shaped:
+    type: sql
+    primary_key: id
+    sql: |
+      SELECT id, round(amount * 2, 2) AS twice, upper(name) || '-' || id::text AS label, coalesce(name, 'none') AS name,
+             at + interval '1 hour' AS later, now() AS seen, amount::decimal(20, 2) AS exact, day, ok,
+             CASE WHEN ok THEN 'yes' ELSE 'no' END AS answer, name IN ('n1', 'n2') AS few
+      FROM raw
+      WHERE amount * 2 >= 3 AND name LIKE 'n%' OR id IN (1, 2, 3) OR at < now()
+  half:
+    type: sql
+    primary_key: id
+    sql: SELECT id, label FROM shaped WHERE id > 10 UNION ALL SELECT id, label FROM shaped WHERE id < 5
+sinks:
+  rows: {{type: memory, from: shaped}}
+  hole: {{type: blackhole, from: shaped}}
+  few: {{type: memory, from: half}}
+"""
+
+_TOPIC = "changes"
+_CHANGE = {
+    "type": "record",
+    "name": "Change",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "name", "type": "string"},
+        {"name": "amount", "type": "double"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 4}},
+    ],
+}
+_KAFKA_PIPELINE = f"""
+sources:
+  raw: {{type: kafka, topic: {_TOPIC}, primary_key: id}}
+transforms:
+  shaped:
+    type: sql
+    primary_key: id
+    sql: SELECT id, lower(name) AS name, amount * 1.1 AS amount, price FROM raw WHERE id >= 0 AND name <> ''
+sinks:
+  rows: {{type: memory, from: shaped}}
+"""
+#: rows come within a second or two, or never
+_KAFKA_SECONDS = 60
+
+
+def steps(session: SparkSession, folder: Path, connectors: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
+    """The job as named steps, so that progress can be shown. ``folder`` is scratch."""
+    chosen: list[tuple[str, Callable[[], None]]] = [
+        ("csv", lambda: _pipeline(session, folder, "csv")),
+        ("json", lambda: _pipeline(session, folder, "json")),
+        ("parquet", lambda: _pipeline(session, folder, "parquet")),
+        ("arrow", lambda: _arrow(session)),
+        ("wrong SQL", lambda: _wrong_sql(session)),
+        ("stream", lambda: _stream(session, folder)),
+        ("python worker", lambda: _python_worker(session)),
+    ]
+    if "avro" in connectors:
+        chosen.append(("avro", lambda: _avro(session)))
+    if "kafka" in connectors:
+        chosen.append(("kafka", lambda: _kafka(session)))
+    return chosen
+
+
+def _rows() -> list[dict[str, object]]:
+    return [
+        {
+            "id": number,
+            "amount": number * 1.5,
+            "name": f"n{number}",
+            "at": f"2024-01-02T03:04:{number:02}",
+            "day": "2024-01-02",
+            "ok": number % 2 == 0,
+            "_gs_op": "i",
+        }
+        for number in range(_ROWS)
+    ]
+
+
+def _pipeline(session: SparkSession, folder: Path, format: str) -> None:
+    """A whole run of the real engine."""
+    from streamling.config import AppConfig
+
+    files = folder / format
+    files.mkdir()
+    _write(files / f"a.{format}", format)
+    run = _prepared(session, _PIPELINE.format(folder=files, format=format), AppConfig())
+    run.start()
+    run.wait()
+
+
+def _prepared(session: SparkSession, text: str, config: AppConfig) -> PipelineRun:
+    from streamling.pipeline.parse import parse_pipeline
+    from streamling.plugins.registry import Registry
+    from streamling.runtime.run import PipelineRun
+    from streamling.state.memory import MemoryState
+
+    registry = Registry.builtin()
+    pipeline = parse_pipeline(text, registry=registry, config=config)
+    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
+    run.analyse(session)
+    return run
+
+
+def _write(file: Path, format: str) -> None:
+    rows = _rows()
+    if format == "csv":
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        file.write_text("\n".join(lines), encoding="utf-8")
+    elif format == "json":
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    else:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        parquet.write_table(pa.Table.from_pylist(rows), file)
+
+
+def _arrow(session: SparkSession) -> None:
+    import pyarrow as pa
+
+    frame = session.createDataFrame(pa.Table.from_pylist(_rows()))
+    frame.createOrReplaceTempView("raw")
+    frame.selectExpr("id * 2 AS twice", "name").filter("twice > 3").toArrow()
+    session.sql("SELECT name, count(*) AS n, max(id) AS m FROM raw GROUP BY name ORDER BY n").toArrow()
+
+
+def _wrong_sql(session: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+
+    for text in ("SELECT nothing FROM raw", "SELECT FROM WHERE", "SELECT id FROM missing"):
+        try:
+            session.sql(text).toArrow()
+        except PySparkException as error:
+            error.getCondition()
+            error.getMessage()
+
+
+def _stream(session: SparkSession, folder: Path) -> None:
+    seen = threading.Event()
+
+    def on_batch(frame: DataFrame, number: int) -> None:
+        frame.createOrReplaceTempView("batch")
+        if frame.sparkSession.sql("SELECT value, now() AS at FROM batch").toArrow().num_rows and number > 0:
+            seen.set()
+
+    stream = (
+        session.readStream.format("rate").option("rowsPerSecond", 1000).load().selectExpr("value", "value % 7 AS r")
+    )
+    query = stream.writeStream.foreachBatch(on_batch).option("checkpointLocation", str(folder / "checkpoint")).start()
+    seen.wait(30)
+    query.stop()
+
+
+def _python_worker(session: SparkSession) -> None:
+    def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches
+
+    map_in_arrow(session.range(10).toDF("id"), same, "id bigint").toArrow()
+
+
+def _avro(session: SparkSession) -> None:
+    from pyspark.sql.avro.functions import from_avro, to_avro
+    from pyspark.sql.functions import struct
+
+    schema = json.dumps(
+        {
+            "type": "record",
+            "name": "row",
+            "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"], "default": None}],
+        }
+    )
+    encoded = session.sql("SELECT id, name FROM raw").select(to_avro(struct("id", "name"), schema).alias("value"))
+    encoded.select(from_avro("value", schema, {"mode": "FAILFAST"}).alias("row")).select("row.*").toArrow()
+
+
+def _kafka(session: SparkSession) -> None:
+    """The real source on a stand-in for Kafka. What goes wrong costs time at starts, and nothing else."""
+    from streamling.config import AppConfig
+    from streamling.connectors.kafka.config import KafkaSource
+    from streamling.training.stand_in import stand_in
+
+    with suppress(StreamlingError), stand_in(_TOPIC, _CHANGE, [_encoded(number) for number in range(_ROWS)]) as there:
+        settings = KafkaSource(brokers=there.brokers, schema_registry_url=there.registry_url)
+        run = _prepared(session, _KAFKA_PIPELINE, AppConfig(kafka_source=settings))
+        seen = threading.Event()
+        run.on_first_rows(seen.set)
+        run.start()
+        seen.wait(_KAFKA_SECONDS)
+        run.stop("learnt")
+        run.wait()
+
+
+def _encoded(number: int) -> bytes:
+    """A `_CHANGE` in Avro: a zigzag number below 64, a text, a double, a number of cents."""
+    name = f"n{number}".encode()
+    return bytes([2 * number, 2 * len(name)]) + name + struct.pack("<d", number * 1.5) + bytes([2, number])
+
+
+def main(arguments: list[str]) -> int:
+    """Build the archive that the last argument orders."""
+    if "--background" in arguments:
+        os.nice(10)
+    order = json.loads(arguments[-1])
+    cache_dir, conf, connectors = Path(order["cache_dir"]), order["conf"], frozenset(order["connectors"])
+    try:
+        archive = Archive.for_settings(cache_dir=cache_dir, conf=conf, connectors=connectors)
+        with archive.building() as ours:
+            if not ours:
+                raise StreamlingError("another process is building it")
+            _tell(doing="starting Spark", done=0.0)
+            archive.prepare()
+            runtime = SparkRuntime.start(
+                master="local[2]", conf=conf, cache_dir=cache_dir, connectors=connectors, record=True
+            )
+            _train(runtime)
+            if not archive.publish():
+                archive.give_up(runtime.last_words())
+                raise StreamlingError(runtime.last_words() or "Java wrote none")
+    except StreamlingError as error:
+        print(error, file=sys.stderr)
+        return 1
+    _tell(archive=str(archive.path))
+    return 0
+
+
+def _train(runtime: SparkRuntime) -> None:
+    try:
+        session = runtime.session()
+        todo = steps(session, runtime.scratch, runtime.connectors)
+        for number, (name, step) in enumerate(todo):
+            _tell(doing=f"learning: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
+            step()
+    finally:
+        _stop(runtime)
+
+
+def _stop(runtime: SparkRuntime) -> None:
+    """Writing the archive takes a third of all the time and tells nothing: let the bar creep meanwhile."""
+    ended = threading.Thread(target=runtime.stop)
+    ended.start()
+    since = time.monotonic()
+    while ended.is_alive():
+        part = 1 - math.exp(-(time.monotonic() - since) / _WRITING_SECONDS)
+        _tell(doing="writing the archive", done=_SHARE_START + _SHARE_STEPS + _SHARE_WRITING * part)
+        ended.join(0.5)
+
+
+def _tell(**what: object) -> None:
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""Which store a dynamic table's options and the configuration ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.probe import postgres_connection
+from streamling.plugins.connections import Connection
+from streamling.transforms.dynamic_table.cache import CachedStore
+from streamling.transforms.dynamic_table.config import DynamicTableConfig
+from streamling.transforms.dynamic_table.store import MemoryStore, Store
+
+if TYPE_CHECKING:
+    from streamling.plugins.context import NodeContext
+    from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
+
+
+def make_store(context: NodeContext[DynamicTableTransformOptions]) -> Store:
+    """The store; nothing is connected yet."""
+    return MemoryStore() if context.options.backend_type == "InMemory" else _postgres(context)
+
+
+def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Sequence[Connection]:
+    """What the store connects to."""
+    if context.options.backend_type == "InMemory":
+        return ()
+    return (postgres_connection(_server(context)),)
+
+
+def _server(context: NodeContext[DynamicTableTransformOptions]) -> Server:
+    settings = context.config.part(DynamicTableConfig).dynamic_table_backend
+    return Server.of(settings.postgres, "dynamic_table_backend.postgres")
+
+
+def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
+    from streamling.connectors.postgres.table_layout import Layout
+    from streamling.connectors.postgres.tables import PostgresStore
+
+    options, config = context.options, context.config.part(DynamicTableConfig).dynamic_table_backend
+    settings = config.postgres
+    enabled = settings.cache_enabled if options.cache is None else options.cache
+    cached = enabled and options.time_column is not None
+    store = PostgresStore(
+        _server(context),
+        Layout(
+            options.schema_ or settings.dt_schema_name,
+            options.backend_entity_name,
+            options.column,
+            options.time_column,
+        ),
+        name=context.name,
+        cached=cached,
+        chunk=config.max_batch_size,
+        retries=context,
+        connections=settings.given("max_connections") or 1,
+    )
+    if not cached:
+        return store
+    milliseconds = options.cache_refresh_debounce_ms
+    debounce = settings.cache_refresh_debounce_ms if milliseconds is None else milliseconds
+    return CachedStore(store, debounce=debounce / 1000, log=context.log)

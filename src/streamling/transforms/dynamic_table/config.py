@@ -1,0 +1,22 @@
+"""The configuration of dynamic tables."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamling.config.core import CoreConfig
+from streamling.config.section import Section
+from streamling.connectors.postgres.config import DynamicTablePostgres
+
+
+class DynamicTableBackend(Section):
+    """Dynamic tables."""
+
+    postgres: DynamicTablePostgres = Field(default=DynamicTablePostgres())
+    max_batch_size: int = Field(default=1000, ge=1, description="Rows per look-up or append.")
+
+
+class DynamicTableConfig(CoreConfig):
+    """What dynamic tables add to the configuration."""
+
+    dynamic_table_backend: DynamicTableBackend = Field(default=DynamicTableBackend())

@@ -1,0 +1,247 @@
+"""Dynamic table: a set of values that SQL looks things up in, filled by a query or from outside."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from streamling.document.scalars import BadValueError, ProgramText
+from streamling.errors import StreamlingError
+from streamling.pipeline.options import TransformOptions
+from streamling.plugins.connections import Connection
+from streamling.plugins.operators import OP_COLUMN
+from streamling.plugins.side_outputs import LookupTable
+from streamling.spark.sql_text import quoted
+from streamling.sql.compiler import compile_sql
+from streamling.sql.dialect import parse
+from streamling.sql.places import SourceText
+from streamling.sql.plan import ROW, Column, Filter, Project, Read
+from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.references import mention_of, node_names
+from streamling.transforms.dynamic_table.appends import Appends
+from streamling.transforms.dynamic_table.backends import make_store, table_connections
+from streamling.transforms.dynamic_table.membership import EARLIER, check, first_appearances
+from streamling.transforms.sql.statement import Statement
+from streamling.transforms.sql.transform import known_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+    from streamling.transforms.dynamic_table.text_set import TextSet
+
+log = logging.getLogger(__name__)
+
+_FORM = "write SELECT column FROM node WHERE condition"
+_CAST = "cast it: CAST(column AS TEXT)"
+_BACKENDS = {"inmemory": "InMemory", "postgres": "Postgres"}
+
+
+def _backend(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    plain = "".join(char for char in value.lower() if char.isalnum())
+    if plain not in _BACKENDS:
+        raise BadValueError(f"is '{value}', which is no backend", "write Postgres or InMemory")
+    return _BACKENDS[plain]
+
+
+Backend = Annotated[
+    Literal["InMemory", "Postgres"],
+    BeforeValidator(_backend),
+    WithJsonSchema({"type": "string", "examples": ["InMemory", "Postgres"]}),
+]
+
+
+class DynamicTableTransformOptions(TransformOptions):
+    """A lookup table for `dynamic_table_check(name, value)`."""
+
+    emits_rows: ClassVar[bool] = False
+
+    backend_type: Backend = Field(description="Where the values are kept: Postgres or InMemory.")
+    backend_entity_name: str = Field(min_length=1, description="Name of the table in the backend.")
+    sql: ProgramText | None = Field(
+        default=None, description="Query with one text column that fills the table; without it, others do."
+    )
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description="Postgres schema; config `dynamic_table_backend.postgres.dt_schema_name` by default.",
+    )
+    column: str = Field(default="value", min_length=1, description="Column with the values.")
+    time_column: str | None = Field(
+        default=None, description="Column with the time of the last change; the cache needs it."
+    )
+    cache: bool | None = Field(
+        default=None,
+        description="Keep values in memory; config `dynamic_table_backend.postgres.cache_enabled` if unset.",
+    )
+    cache_refresh_debounce_ms: int | None = Field(
+        default=None, ge=0, description="Least time between two refreshes of the cache; 0: at each batch."
+    )
+
+    wait_for_table: bool = Field(
+        default=True,
+        description="At the start, hold back rows of other sources that ask this table until `sql` has seen what "
+        "there was.",
+    )
+
+    def upstreams(self) -> Sequence[str]:
+        return () if self.sql is None else node_names(parse(self.sql))
+
+    def mention_of(self, upstream: str) -> tuple[str, int]:
+        return "sql", mention_of(upstream, self.sql) if self.sql else 0
+
+
+class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
+    """Values that rows append are seen by later rows at once and stored when their epoch is final."""
+
+    Options: ClassVar[type[DynamicTableTransformOptions]] = DynamicTableTransformOptions
+
+    def __init__(self, context: NodeContext[DynamicTableTransformOptions]) -> None:
+        super().__init__(context)
+        self._store = make_store(context)
+        self._appends = Appends()
+        #: everything in the table, for Spark; made when Spark first asks
+        self._texts: TextSet | None = None
+        self._telling = threading.Lock()
+        self._statement = Statement(context.name, self.options.sql or "", keep_row=True)
+        #: where the values of an epoch are kept until they are in the table
+        self._key = f"dynamic_table:{context.name}"
+
+    @classmethod
+    def connections(
+        cls, context: NodeContext[DynamicTableTransformOptions], spark: Callable[[], SparkSession]
+    ) -> Sequence[Connection]:
+        return table_connections(context)
+
+    @property
+    def is_awaited(self) -> bool:
+        return self.options.wait_for_table
+
+    # ── filling ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> Sequence[SqlProblem]:
+        if self.options.cache and self.options.time_column is None:
+            log.warning(
+                "dynamic_table transform '%s': `cache` without `time_column` has no effect: nothing is kept in memory",
+                self.context.name,
+            )
+        return [] if self.options.sql is None else check_query(self.options.sql, inputs)
+
+    def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """The value and the number of each row that appends one."""
+        frame = self._statement.apply(spark, inputs)
+        value = next(name for name in frame.columns if name not in (OP_COLUMN, ROW))
+        if not frame.schema[value].dataType.simpleString().startswith(("string", "void")):
+            kind = frame.schema[value].dataType.simpleString()
+            raise StreamlingError.user(f"its `sql` selects {kind} where text is expected", remedy=_CAST)
+        return frame.select(*(quoted(name) for name in (value, ROW) if name in frame.columns))
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        return self._statement.explain(error)
+
+    def emitting(self, rows: pa.Table, after: int) -> None:
+        whole = rows.combine_chunks()
+        self._appends.begin(first_appearances(whole.column(0), whole.column(ROW)), after)
+
+    def emitted(self, complete: bool) -> None:
+        self._appends.end(complete)
+
+    # ── storing ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Values of an epoch that became final right before a crash are in the state and perhaps not in the table."""
+        if (left := self.context.state.get(self._key)) is not None:
+            self._store.add(left)
+            self.context.state.remove(self._key)
+
+    def marker(self, epoch: int) -> Mapping[str, Any]:
+        values = self._appends.of_epoch(epoch) if self._store.durable else []
+        return {self._key: values} if values else {}
+
+    def finalized(self, epoch: int) -> None:
+        values = self._appends.of_epoch(epoch)
+        if not values:
+            return
+        self._store.add(values)
+        self._appends.stored(values)
+        if self._store.durable:
+            # or a value that someone deletes while the pipeline is down would be back after the next start
+            self.context.state.remove(self._key)
+
+    def close(self) -> None:
+        self._store.close()
+
+    # ── looking up ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def look_up(self, spark: SparkSession) -> Callable[[SparkColumn], SparkColumn] | None:
+        if self._appends.are_arriving():
+            return None
+        with self._telling:  # nobody may look before what another one has taken is in there
+            # in this order: what becomes final meanwhile is in both rather than in none
+            appended, others = self._appends.news(), self._store.news()
+            if others is None:
+                return None
+            texts = self._told(spark, {*appended, *others} if appended else others)
+            return None if texts.full else texts.look_up()
+
+    def _told(self, spark: SparkSession, values: Collection[str]) -> TextSet:
+        from streamling.transforms.dynamic_table.text_set import TextSet
+
+        if self._texts is None:
+            self._texts = TextSet(spark)
+        self._texts.add(values)
+        return self._texts
+
+    def contains(self, values: pa.Array, rows: pa.Array) -> pa.Array:
+        return check(values, rows, self._first_rows)
+
+    def _first_rows(self, values: Sequence[str]) -> list[int | None]:
+        ours = self._appends.pending(values)
+        others = self._store.known([value for value, is_ours in zip(values, ours, strict=True) if not is_ours])
+        arriving = self._appends.first_rows(values)
+        return [
+            EARLIER if is_ours or value in others else first
+            for value, is_ours, first in zip(values, ours, arriving, strict=True)
+        ]
+
+
+def check_query(sql: str, inputs: Mapping[str, pa.Schema | None]) -> list[SqlProblem]:
+    """What is wrong with the query that fills a table."""
+    text = SourceText(sql)
+    columns = {
+        name: None if schema is None else [Column(field.name, known_type(field)) for field in schema]
+        for name, schema in inputs.items()
+    }
+    try:
+        compiled = compile_sql(sql, columns)
+    except SqlRefused as refused:
+        return list(refused.problems)
+    if compiled.problems:
+        return list(compiled.problems)
+    query, plan = parse(sql), compiled.plan
+    plan = plan.child if isinstance(plan, Project) and not plan.explodes else plan
+    plan = plan.child if isinstance(plan, Filter) else plan
+    if not isinstance(plan, Read):
+        return [text.problem(query, "a dynamic table is filled by a plain SELECT with a WHERE", _FORM)]
+    selected = [column for column in compiled.columns or () if column.name != OP_COLUMN]
+    if compiled.columns is not None and len(selected) != 1:
+        message = f"a dynamic table has one column of values, and this selects {len(selected)}"
+        return [text.problem(query.expressions[-1], message, _FORM)]
+    if selected and not _may_be_text(selected[0].type):
+        message = f"the values of a dynamic table are text, not {selected[0].type}"
+        return [text.problem(query.expressions[0], message, _CAST)]
+    return []
+
+
+def _may_be_text(type_: pa.DataType | None) -> bool:
+    return type_ is None or bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_null(type_)
+    )

@@ -1,0 +1,217 @@
+"""How the values of each Arrow type cross into a sandbox and back, exactly.
+
+| Arrow | The script gets | The script may return |
+|---|---|---|
+| integers up to 32 bits, floats | number | number, text, bigint, boolean |
+| int64, uint64, u256, i256 | number; bigint beyond ±(2⁵³−1) | the same |
+| decimal | number up to 15 digits; beyond that an object with all digits | the same; rounded half up to the scale |
+| boolean | boolean | boolean, 0, 1, text |
+| string | string | anything: objects as JSON |
+| timestamp, date | ISO 8601 text | text, Date, milliseconds since 1970 |
+| time | text such as 12:30:00.5 | text, Date, milliseconds since midnight |
+| duration | microseconds | the same |
+| binary | hex digits | hex digits, Uint8Array, array of bytes |
+| list, struct, map, interval | array, object | the same |
+
+A type is a `Codec`: one function to the sandbox, one back. Others can be put before `_CODECS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from streamling.errors import StreamlingError
+from streamling.transforms.script import moments, nested, wide
+from streamling.transforms.script.cells import Cells, Crossing, Unfit, each, joined
+from streamling.transforms.script.numbers import decimals_of, integers_of
+from streamling.types.spark import sql_type
+from streamling.types.wide.layout import Layout, WideInteger, is_wide, layout_of
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A type's way into the sandbox and back."""
+
+    fits: Callable[[pa.DataType], bool]
+    #: what the program makes of the text of this column when it reads it
+    reads: str
+    #: to what the program brings values of this column when it writes them
+    writes: str
+    encode: Callable[[pa.Array], Crossing]
+    decode: Callable[[Cells, pa.DataType], pa.Array]
+
+
+def codec_for(field: pa.Field) -> Codec:
+    """The codec of a column; `Unfit` types are refused by name."""
+    meant = sql_type(field)
+    layout = layout_of(meant)
+    if layout is not None:
+        return _wide(layout, meant)
+    if _is_nested(meant):
+        return Codec(_is_nested, "json", "json", partial(_nested, meant), partial(_values, meant))
+    for codec in _CODECS:
+        if codec.fits(field.type):
+            return codec
+    raise StreamlingError.user(f"column '{field.name}' has the type {field.type}, which a script cannot take")
+
+
+def _wide(layout: Layout, meant: pa.DataType) -> Codec:
+    if isinstance(meant, WideInteger):
+        return Codec(is_wide, "int", "int", partial(wide.texts_of, layout), partial(wide.integers_of, layout))
+    decode = partial(wide.decimals_of, layout, meant)
+    return Codec(is_wide, "decimal", "decimal", partial(wide.texts_of, layout), decode)
+
+
+# ── into the sandbox ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def nulls_of(column: pa.Array) -> bytes:
+    """A byte per row, 1 where there is nothing; empty when there is something everywhere."""
+    return _fixed(pc.cast(pc.is_null(column), pa.uint8()), 1) if column.null_count else b""
+
+
+def _fixed(column: pa.Array, width: int) -> bytes:
+    buffer = column.buffers()[1]
+    return bytes(buffer.slice(column.offset * width, len(column) * width).to_pybytes())
+
+
+def _number(column: pa.Array) -> Crossing:
+    wide = pc.cast(column, pa.float64())
+    return Crossing("number", data=_fixed(pc.fill_null(wide, 0.0), 8))
+
+
+def _integer(column: pa.Array) -> Crossing:
+    try:
+        return _number(column)
+    except pa.ArrowInvalid:  # some do not fit into a double
+        return _text(column)
+
+
+def _flag(column: pa.Array) -> Crossing:
+    return Crossing("bool", data=_fixed(pc.cast(pc.fill_null(column, False), pa.uint8()), 1))
+
+
+def _text(column: pa.Array) -> Crossing:
+    return joined(pc.fill_null(pc.cast(column, pa.string()), ""))
+
+
+def _texts(encode: Callable[[Any], str]) -> Callable[[pa.Array], Crossing]:
+    def crossing(column: pa.Array) -> Crossing:
+        return joined(pa.array(["" if value is None else encode(value) for value in column.to_pylist()], pa.string()))
+
+    return crossing
+
+
+def _nested(meant: pa.DataType, column: pa.Array) -> Crossing:
+    return joined(pa.array(nested.texts(column, meant), pa.string()))
+
+
+def _duration(column: pa.Array) -> Crossing:
+    return _integer(pc.cast(pc.cast(column, pa.duration("us"), safe=False), pa.int64()))
+
+
+# ── out of the sandbox ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _integers(cells: Cells, type_: pa.DataType) -> pa.Array:
+    return cells.masked(integers_of(cells, type_))
+
+
+def _floats(cells: Cells, type_: pa.DataType) -> pa.Array:
+    numbers = cells.numbers
+    column = pc.cast(numbers, type_, safe=False)
+    if type_ != pa.float64():
+        beyond = pc.index(pc.and_(pc.is_inf(column), pc.invert(pc.is_inf(numbers))), True).as_py()
+        if beyond >= 0:
+            raise Unfit(beyond, str(numbers[beyond].as_py()), f"it is beyond every {type_}")
+    return cells.masked(column)
+
+
+def _flags(cells: Cells, type_: pa.DataType) -> pa.Array:
+    return cells.masked(pc.cast(cells.flags, pa.bool_()))
+
+
+def _strings(cells: Cells, type_: pa.DataType) -> pa.Array:
+    texts = pa.array(cells.present(), pa.string())
+    return texts if type_ == pa.string() else pc.cast(texts, type_)
+
+
+def _binaries(cells: Cells, type_: pa.DataType) -> pa.Array:
+    width = type_.byte_width if types.is_fixed_size_binary(type_) else None
+
+    def read(text: str) -> bytes:
+        value = bytes.fromhex(text)
+        if width is not None and len(value) != width:
+            raise ValueError
+        return value
+
+    return pa.array(each(cells, read), type_)
+
+
+def _durations(cells: Cells, type_: pa.DataType) -> pa.Array:
+    return pc.cast(pc.cast(_integers(cells, pa.int64()), pa.duration("us")), type_, safe=False)
+
+
+def _nothing(cells: Cells, type_: pa.DataType) -> pa.Array:
+    return pa.nulls(cells.rows, type_)
+
+
+def _values(meant: pa.DataType, cells: Cells, type_: pa.DataType) -> pa.Array:
+    read = nested.reader(meant, type_)
+    try:
+        values = each(cells, lambda text: read(json.loads(text)))
+    except Unfit as unfit:
+        raise Unfit(unfit.index, nested.shown(unfit.shown), unfit.why) from unfit
+    try:
+        return nested.array(values, type_)
+    except (pa.ArrowException, OverflowError) as error:
+        raise Unfit(_first_refused(values, type_), "a value", str(error)) from error
+
+
+def _first_refused(values: Sequence[Any], type_: pa.DataType) -> int:
+    for number, value in enumerate(values):
+        try:
+            nested.array([value], type_)
+        except (pa.ArrowException, OverflowError):
+            return number
+    return 0
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_))
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    return bool(
+        types.is_binary(type_)
+        or types.is_large_binary(type_)
+        or types.is_binary_view(type_)
+        or types.is_fixed_size_binary(type_)
+    )
+
+
+def _is_nested(type_: pa.DataType) -> bool:
+    return bool(types.is_nested(type_) or types.is_interval(type_))
+
+
+_CODECS = (
+    Codec(types.is_null, "none", "null", lambda _: Crossing("none"), _nothing),
+    Codec(types.is_boolean, "bool", "bool", _flag, _flags),
+    Codec(types.is_integer, "int", "int", _integer, _integers),
+    Codec(types.is_floating, "number", "float", _number, _floats),
+    Codec(_is_text, "string", "string", _text, _strings),
+    Codec(types.is_decimal, "decimal", "decimal", _texts("{:f}".format), decimals_of),
+    Codec(types.is_timestamp, "string", "time", moments.timestamps, moments.read_timestamps),
+    Codec(types.is_date, "string", "time", moments.dates, moments.read_dates),
+    Codec(types.is_time, "string", "time", moments.times, moments.read_times),
+    Codec(types.is_duration, "int", "int", _duration, _durations),
+    Codec(_is_binary, "string", "binary", _texts(bytes.hex), _binaries),
+)

@@ -1,0 +1,34 @@
+"""The configuration of script transforms."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from streamling.config import values
+from streamling.config.core import CoreConfig
+from streamling.config.section import Section
+
+
+class WasmScript(Section):
+    """Script transform."""
+
+    engine: Literal["quickjs", "v8"] = Field(
+        default="quickjs", description="quickjs in WebAssembly, or the faster v8 (needs `streamling[v8]`)."
+    )
+    timeout_sec: float = Field(default=60, gt=0, description="Longest time for one batch.")
+    memory_limit_mb: int = Field(default=64, ge=8, le=2048, description="Memory of one sandbox, in MiB.")
+    runtime_wasm_file_path: values.LocalPath | None = Field(default=None, description="Runtime to use instead.")
+    parallelism: int = Field(
+        default=4,
+        ge=1,
+        description="`parallelism` of script nodes that have none; one unless it is set.",
+    )
+    batch_size: int = Field(default=0, ge=0, description="`batch_size` of script nodes that have none.")
+
+
+class ScriptConfig(CoreConfig):
+    """What script transforms add to the configuration."""
+
+    wasm_script: WasmScript = Field(default=WasmScript())

@@ -1,0 +1,22 @@
+"""Which engine runs scripts."""
+
+from __future__ import annotations
+
+from streamling.transforms.script.config import WasmScript
+from streamling.transforms.script.engine import Engine, Limits
+
+
+def limits_of(config: WasmScript) -> Limits:
+    return Limits(config.memory_limit_mb << 20, config.timeout_sec)
+
+
+def engine_for(config: WasmScript) -> Engine:
+    """The engine that the configuration names. Engines are heavy: each is imported when it is used."""
+    limits = limits_of(config)
+    if config.engine == "v8":
+        from streamling.transforms.script.v8 import V8
+
+        return V8(limits)
+    from streamling.transforms.script.quickjs import QuickJs
+
+    return QuickJs(limits, config.runtime_wasm_file_path)

@@ -1,0 +1,250 @@
+"""Lists, structs, maps and intervals: JSON in which a text that begins with U+0001 says what it stands for.
+
+``\\x01i9007199254740993`` is an integer, ``\\x01d0.10`` a decimal, ``\\x01fNaN`` and ``\\x01f-0`` are floats; after
+``\\x01s`` comes a text that begins with that character itself. Keys of objects are plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from streamling.transforms.script.moments import READERS, timestamp_text
+from streamling.transforms.script.numbers import rounded
+from streamling.types.floats import fits_float
+from streamling.types.wide.layout import MOST_DIGITS, Layout, WideInteger, contains_wide, layout_of
+
+_MARK = "\x01"
+#: as JSON writes it
+_MARKED = re.compile(r'"\\u0001[idf]([^"]*)"')
+_SAFE = 2**53 - 1
+#: text that stands for a number, as `driver.js` has it for columns that are not nested. Python's own rule takes 1_000
+#: and digits of other scripts too.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
+
+
+#: a value of Arrow's as JSON, or what JSON gave as a value of Arrow's
+_Convert = Callable[[Any], Any]
+
+
+def texts(column: pa.Array, meant: pa.DataType) -> list[str]:
+    """JSON text of every value of a column that stands for ``meant``; empty where there is nothing."""
+    convert = _writer(meant)
+    return ["" if value is None else json.dumps(convert(value)) for value in column.to_pylist()]
+
+
+def _writer(type_: pa.DataType) -> _Convert:
+    layout = layout_of(type_)
+    if layout is not None:
+        return _wide_writer(layout, type_)
+    if types.is_map(type_):
+        key, item = _writer(type_.key_type), _writer(type_.item_type)
+        return lambda entries: {_key(key(name)): _or_none(item, value) for name, value in entries}
+    if types.is_struct(type_):
+        fields = {field.name: _writer(field.type) for field in type_}
+        return lambda value: {name: _or_none(write, value[name]) for name, write in fields.items()}
+    if types.is_nested(type_):
+        inner = _writer(type_.value_type)
+        return lambda values: [_or_none(inner, value) for value in values]
+    return _leaf
+
+
+def _wide_writer(layout: Layout, type_: pa.DataType) -> _Convert:
+    """Of bytes as Spark holds them; what has not been in Spark has decimals."""
+    if isinstance(type_, WideInteger):
+        return lambda held: _leaf(layout.decode(held))
+    return lambda held: f"{_MARK}d{layout.text(layout.decode(held))}" if isinstance(held, bytes) else _leaf(held)
+
+
+def _or_none(write: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else write(value)
+
+
+def _key(written: Any) -> str:
+    return written[2:] if isinstance(written, str) and written.startswith(_MARK) else str(written)
+
+
+def _leaf(value: Any) -> Any:
+    match value:
+        case bool():
+            return value
+        case int():
+            return value if abs(value) <= _SAFE else f"{_MARK}i{value}"
+        case float():
+            return value if math.isfinite(value) else f"{_MARK}f{_javascript(value)}"
+        case str():
+            return f"{_MARK}s{value}" if value.startswith(_MARK) else value
+        case Decimal():
+            return f"{_MARK}d{value:f}"
+        case bytes():
+            return value.hex()
+        case datetime():
+            return timestamp_text(value)
+        case date() | time():
+            return value.isoformat()
+        case timedelta():
+            return _leaf(value // timedelta(microseconds=1))
+        case pa.MonthDayNano():
+            return {"months": value.months, "days": value.days, "nanoseconds": _leaf(value.nanoseconds)}
+    raise ValueError(f"a {type(value).__name__} cannot cross into a script")
+
+
+def _javascript(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+# ── back ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
+    """A function that makes of what JSON gave what pyarrow takes for a column of ``held`` that stands for ``meant``; it
+    raises `ValueError`."""
+    read = _reader(meant, held)
+    return lambda found: None if found is None else read(found)
+
+
+def _reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
+    layout = layout_of(meant)
+    if layout is not None:
+        return _wide_reader(layout, meant, held)
+    if types.is_interval(meant):
+        return lambda found: _interval(_expected(found, dict, "an object"))
+    if types.is_map(meant):
+        key, item = _key_reader(meant.key_type, held.key_type), reader(meant.item_type, held.item_type)
+        return lambda found: [(key(k), item(v)) for k, v in _expected(found, dict, "an object").items()]
+    if types.is_struct(meant):
+        members = {field.name: reader(field.type, held.field(number).type) for number, field in enumerate(meant)}
+        return lambda found: _members(_expected(found, dict, "an object"), members)
+    if types.is_nested(meant):
+        inner = reader(meant.value_type, held.value_type)
+        return lambda found: [inner(value) for value in _expected(found, list, "an array")]
+    return lambda found: _scalar(_unmarked(found), meant)
+
+
+def _key_reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
+    layout = layout_of(meant)
+    return (lambda text: _scalar(text, meant)) if layout is None else _wide_reader(layout, meant, held)
+
+
+def _wide_reader(layout: Layout, meant: pa.DataType, held: pa.DataType) -> _Convert:
+    if isinstance(meant, WideInteger):
+        return lambda found: layout.encode(_whole(_unmarked(found)))
+    if types.is_decimal(held):
+        return lambda found: _decimal(_unmarked(found), meant)
+    return lambda found: layout.encode(layout.parse(f"{_decimal(_unmarked(found), meant):f}"))
+
+
+def _members(found: dict[str, Any], members: dict[str, _Convert]) -> dict[str, Any]:
+    return {name: read(found.get(name)) for name, read in members.items()}
+
+
+def array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """A column of what a `reader` made; pyarrow builds no types of our own inside others."""
+    return pa.array(values, _stored(type_)).cast(type_) if contains_wide(type_) else pa.array(values, type_)
+
+
+def _stored(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return type_.storage_type
+    if types.is_map(type_):
+        return pa.map_(_stored(type_.key_type), _stored(type_.item_type))
+    if types.is_struct(type_):
+        return pa.struct([field.with_type(_stored(field.type)) for field in type_])
+    return pa.list_(_stored(type_.value_type)) if types.is_nested(type_) else type_
+
+
+def shown(text: str) -> str:
+    """JSON of a sandbox as a script's author knows it."""
+    return _MARKED.sub(r"\1", text).replace(r"\u0001s", "")
+
+
+def _expected(found: Any, kind: type, name: str) -> Any:
+    if not isinstance(found, kind):
+        raise ValueError(f"{name} is expected")
+    return found
+
+
+def _interval(entries: dict[str, Any]) -> pa.MonthDayNano:
+    months, days, nanoseconds = (int(_unmarked(entries.get(name) or 0)) for name in ("months", "days", "nanoseconds"))
+    return pa.MonthDayNano([months, days, nanoseconds])
+
+
+def _unmarked(found: Any) -> Any:
+    if not isinstance(found, str) or not found.startswith(_MARK):
+        return found
+    kind, rest = found[1], found[2:]
+    readers: dict[str, Callable[[str], Any]] = {"i": Decimal, "d": Decimal, "f": float, "s": str}
+    return readers[kind](rest)
+
+
+def _scalar(found: Any, type_: pa.DataType) -> Any:
+    for fits, read in READERS:
+        if fits(type_):
+            return read(found if isinstance(found, str) else f"@{found}", type_)
+    if types.is_boolean(type_):
+        return _expected(found, bool, "a boolean")
+    if types.is_integer(type_):
+        return _whole(found)
+    if types.is_floating(type_):
+        return _float(found, type_)
+    if types.is_decimal(type_):
+        return _decimal(found, type_)
+    if types.is_duration(type_):
+        return timedelta(microseconds=_whole(found))
+    if types.is_binary(type_) or types.is_large_binary(type_) or types.is_fixed_size_binary(type_):
+        return _bytes(found)
+    if isinstance(found, float) and found == 0:
+        return "0"  # as JavaScript writes −0
+    return str(found) if isinstance(found, str | Decimal) else json.dumps(found)
+
+
+def _bytes(found: Any) -> bytes:
+    """Of hex digits, or of an array of bytes."""
+    if isinstance(found, str):
+        return bytes.fromhex(found[2:] if found[:2] in ("0x", "0X") else found)
+    return bytes(_expected(found, list, "hex digits or an array of bytes"))
+
+
+def _digits(text: str, kind: str = "number") -> str:
+    text = text.strip()
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"'{text}' is no {kind}")
+    return text
+
+
+def _float(found: Any, type_: pa.DataType) -> float:
+    if isinstance(found, str) and found not in _NOT_FINITE:
+        found = Decimal(_digits(found))
+    number = float(found)
+    if isinstance(found, int | Decimal) and not math.isfinite(number):
+        raise ValueError(f"it is beyond every {type_}")
+    if math.isfinite(number) and not fits_float(number, type_):
+        raise ValueError(f"it is beyond every {type_}")
+    return number
+
+
+def _whole(found: Any) -> int:
+    """Fractions are cut off. A bigint comes marked: what is large and is not, is a number, of which JavaScript writes
+    zeros in place of its last digits."""
+    if isinstance(found, int | float):
+        return found if isinstance(found, int) and abs(found) <= _SAFE else int(float(found))
+    if isinstance(found, str | Decimal):
+        exact = Decimal(_digits(found, "whole number") if isinstance(found, str) else found)
+        if exact.is_finite() and exact.adjusted() <= MOST_DIGITS:  # of 1e999999999 the digits would fill the memory
+            return int(exact)
+    raise ValueError("a whole number is expected")
+
+
+def _decimal(found: Any, type_: pa.DataType) -> Decimal:
+    if not isinstance(found, int | float | str | Decimal) or isinstance(found, bool):
+        raise ValueError("a number is expected")
+    return rounded(found if isinstance(found, Decimal) else Decimal(_digits(str(found))), type_)

@@ -1,0 +1,67 @@
+"""Integers and decimals out of a sandbox, digit by digit."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamling.transforms.script.cells import Cells, Unfit, each
+
+#: wide enough for every decimal type and for what is rounded away
+_CONTEXT = Context(prec=2000, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_000)
+
+
+def integers_of(cells: Cells, type_: pa.DataType) -> pa.Array:
+    """Whole numbers; one that the type has no room for is `Unfit`."""
+    column = pc.cast(cells.numbers, pa.int64())
+    if not cells.wide:
+        try:
+            return pc.cast(column, type_)
+        except pa.ArrowInvalid:
+            pass  # the way below finds out which one
+    values = column.to_pylist()
+    for row, value in cells.wide:
+        values[row] = value
+    least, most = _bounds(type_)
+    for row, value in enumerate(values):
+        if not least <= value <= most:
+            raise Unfit(row, str(value), f"{type_} goes from {least} to {most}")
+    return pa.array(values, type_)
+
+
+def _bounds(type_: pa.DataType) -> tuple[int, int]:
+    bits = type_.bit_width
+    if pa.types.is_unsigned_integer(type_):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def decimals_of(cells: Cells, type_: pa.DataType) -> pa.Array:
+    """Decimals from their digits; more places than the type has are rounded half up."""
+    texts = pa.array(cells.present(), pa.string())
+    if _is_castable(texts, type_):
+        try:
+            return pc.cast(texts, type_)
+        except pa.ArrowException:
+            pass  # more places than the type has, or too large
+    return pa.array(each(cells, lambda text: rounded(Decimal(text), type_)), type_)
+
+
+def _is_castable(texts: pa.Array, type_: pa.DataType) -> bool:
+    """Whether Arrow reads ``texts`` right: more digits than the type's width become other numbers without an error, and
+    an exponent far below zero ends the process."""
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    width = 38 if pa.types.is_decimal128(type_) else 76
+    return longest <= width and not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py()
+
+
+def rounded(value: Decimal, type_: pa.DataType) -> Decimal:
+    """``value`` with the scale of ``type_``; raises `ValueError` when it has too many digits for it."""
+    if value and value.adjusted() > type_.precision:
+        raise ValueError(f"{type_} has {type_.precision - type_.scale} digits before the point")
+    result = value.quantize(Decimal(1).scaleb(-type_.scale), context=_CONTEXT)
+    if len(result.as_tuple().digits) > type_.precision:
+        raise ValueError(f"{type_} has {type_.precision - type_.scale} digits before the point")
+    return result

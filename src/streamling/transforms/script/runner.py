@@ -1,0 +1,288 @@
+"""Arrow batches through a script: cut into calls, limited in time and memory, errors in the user's terms.
+
+Every batch gets a sandbox of its own (about 10 ms), so that nothing a script leaves behind is seen by the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.transforms.script.cells import PARTS, ROWS, Cells, Unfit
+from streamling.transforms.script.codecs import Codec, codec_for, nulls_of
+from streamling.transforms.script.console import Console
+from streamling.transforms.script.engine import Cause, Engine, Limits, Sandbox, ScriptFailed, Value
+from streamling.transforms.script.failures import caught, failed, refused, unreadable
+from streamling.transforms.script.lines import refined
+from streamling.transforms.script.program import AGAIN, WHERE, Port, Program
+from streamling.types.json import json_rows
+
+#: Rows and bytes of one call. What a call needs at once has to fit into the sandbox several times over: as bytes, as
+#: values, and as the rows made of them.
+_MOST_ROWS = 5_000
+_MOST_BYTES = 2 << 20
+#: of the row shown with an error
+_SHOWN = 1_000
+#: for asking a sandbox that has run out of time where it stood
+_AFTERWARDS = 1.0
+
+_NUMBERS = ("int", "float")
+_FIXED = (*_NUMBERS, "bool")
+
+
+@dataclass(frozen=True)
+class _Column:
+    field: pa.Field
+    codec: Codec
+
+
+class Runner:
+    """A script for one node: ``columns`` of every batch in, ``schema`` out, `_gs_op` taken from the input."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        inputs: pa.Schema,
+        outputs: pa.Schema,
+        copied: str,
+        engine: Engine,
+        limits: Limits,
+        console: Console,
+        on_unknown: Callable[[Sequence[str]], None] = lambda names: None,
+    ) -> None:
+        """``on_unknown`` gets columns that the script returns and ``outputs`` does not have."""
+        self._inputs = [_Column(field, codec_for(field)) for field in inputs]
+        self._outputs = [_Column(field, codec_for(field)) for field in outputs if field.name != copied]
+        self._schema = outputs
+        self._copied = copied
+        self._engine = engine
+        self._limits = limits
+        self._console = console
+        self._on_unknown = on_unknown
+        self._program = Program(
+            text,
+            tuple(Port(column.field.name, column.codec.reads) for column in self._inputs),
+            tuple(Port(column.field.name, column.codec.writes) for column in self._outputs),
+        )
+
+    def check(self) -> None:
+        """Let the engine read the script; raises `ScriptFailed` when it cannot be run at all."""
+        sandbox = self._engine.sandbox()
+        try:
+            self._program.start(sandbox, self._limits.seconds)
+        except ScriptFailed as failure:
+            raise refined(failure, self._program.text) from None
+        finally:
+            sandbox.close()
+
+    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What the script makes of ``batch``; a failure is an error for the user that shows the row."""
+        deadline = time.monotonic() + self._limits.seconds
+        sandbox = self._engine.sandbox()
+        try:
+            program = self._program.start(sandbox, self._limits.seconds)
+            parts = [
+                self._part(_Call(sandbox, program, deadline, batch, first), rows) for first, rows in _pieces(batch)
+            ]
+        except ScriptFailed as failure:
+            raise failed(refined(failure, self._program.text), self._limits) from None
+        finally:
+            sandbox.close()
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+    def _part(self, call: _Call, rows: pa.RecordBatch) -> pa.RecordBatch:
+        try:
+            data, text = call.exchange(*self._packed_or_blamed(call, rows))
+        except ScriptFailed as failure:
+            row = call.stood_at() if failure.cause in (Cause.TIME, Cause.THROWN) else None
+            raise self._located(failure, call, rows, row) from None
+        if text.startswith("!"):
+            raise self._thrown(json.loads(text[1:]), call, rows)
+        try:
+            return self._unpacked(call, rows, data, text)
+        except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            # only a script that has replaced built-in functions gets here
+            raise StreamlingError.user("the script broke the sandbox it runs in", cause=error) from error
+
+    # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _packed_or_blamed(self, call: _Call, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
+        try:
+            return self._packed(rows)
+        except (ArithmeticError, ValueError, pa.ArrowException):
+            for row in range(rows.num_rows):
+                self._check_crossing(call, rows, row)
+            raise
+
+    def _check_crossing(self, call: _Call, rows: pa.RecordBatch, row: int) -> None:
+        for column in self._inputs:
+            try:
+                column.codec.encode(rows.column(column.field.name).slice(row, 1))
+            except (ArithmeticError, ValueError, pa.ArrowException) as error:
+                raise call.at(row, unreadable(column.field, str(error), call.shown(row))) from None
+
+    def _packed(self, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
+        """Numbers first: they have to stand at multiples of eight."""
+        crossings = [column.codec.encode(rows.column(column.field.name)) for column in self._inputs]
+        shapes: list[list[Any]] = [[crossing.mode, -1, -1] for crossing in crossings]
+        blocks, texts, at = [], [b""], 0
+        for mode in ("number", "bool"):
+            for shape, crossing in zip(shapes, crossings, strict=True):
+                if crossing.mode == mode:
+                    shape[1] = at
+                    blocks.append(crossing.data)
+                    at += len(crossing.data)
+        for shape, crossing, column in zip(shapes, crossings, self._inputs, strict=True):
+            if crossing.text is not None:
+                shape[1] = len(texts)
+                texts.append(crossing.text)
+            if nulls := nulls_of(rows.column(column.field.name)):
+                shape[2] = at
+                blocks.append(nulls)
+                at += len(nulls)
+        texts[0] = json.dumps({"rows": rows.num_rows, "columns": shapes}).encode()
+        return b"".join(blocks), PARTS.encode().join(texts)
+
+    # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _unpacked(self, call: _Call, rows: pa.RecordBatch, data: bytes, text: str) -> pa.RecordBatch:
+        told, *parts = text.split(PARTS)
+        meta = json.loads(told)
+        count = meta["rows"]
+        for line in meta["lines"]:
+            self._console.write(line)
+        self._console.drop(meta["dropped"])
+        if meta["unknown"]:
+            self._on_unknown(meta["unknown"])
+        texts = iter(self._texts(call, parts, count))
+        reader = _Reader(data, count)
+        numbers = {n: reader.take(8) for n, column in enumerate(self._outputs) if column.codec.writes in _NUMBERS}
+        source = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(reader.take(4))])
+        flags = {n: reader.take(1) for n, column in enumerate(self._outputs) if column.codec.writes == "bool"}
+        found: dict[str, pa.Array] = {}
+        for n, column in enumerate(self._outputs):
+            fixed = column.codec.writes in _FIXED
+            wide = [(row, int(digits)) for of, row, digits in meta["wide"] if of == n]
+            cells = Cells(count, reader.take(1), numbers.get(n, flags.get(n, b"")), () if fixed else next(texts), wide)
+            try:
+                found[column.field.name] = column.codec.decode(cells, column.field.type)
+            except Unfit as unfit:
+                row, found_text = source[unfit.index].as_py(), f"'{unfit.shown[:200]}'"
+                raise call.at(row, refused(column.field, found_text, unfit.why, call.shown(row))) from None
+        if self._copied in self._schema.names:
+            found[self._copied] = self._operations(rows, source)
+        return pa.record_batch([found[name] for name in self._schema.names], schema=self._schema)
+
+    def _texts(self, call: _Call, parts: Sequence[str], rows: int) -> list[list[str]]:
+        """The rows of every text column. A text that holds a separator makes the count wrong: then they are asked for
+        as JSON."""
+        expected = sum(column.codec.writes not in _FIXED for column in self._outputs)
+        split = [part.split(ROWS) if rows else [] for part in parts]
+        if len(split) == expected and all(len(texts) == rows for texts in split):
+            return split
+        _, text = call.exchange(b"", AGAIN)
+        return [[_well_formed(text) for text in column] for column in json.loads(text)]
+
+    def _operations(self, rows: pa.RecordBatch, source: pa.Array) -> pa.Array:
+        if self._copied in rows.schema.names:
+            return rows.column(self._copied).take(source)
+        return pa.array(["i"] * len(source), pa.string())
+
+    # ── failures ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _thrown(self, told: Sequence[str], call: _Call, rows: pa.RecordBatch) -> StreamlingError:
+        number, kind, column, name, message, stack = told
+        row = int(number)
+        if not kind:  # it is not about a value
+            return self._located(caught(name, message, stack), call, rows, row)
+        return call.at(row, refused(self._schema.field(column), f"{kind}: {message}", "", call.shown(row)))
+
+    def _located(self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None) -> StreamlingError:
+        """With the row where it can be known: not when time ran out in a sandbox that died of it, or when all rows had
+        been through."""
+        failure = refined(failure, self._program.text)
+        if row is None and failure.cause is not Cause.TIME:
+            row = self._culprit(call, rows)
+        if row is not None and row < rows.num_rows:
+            return call.at(row, failed(failure, self._limits, call.shown(row)))
+        error = failed(failure, self._limits)
+        return error.context(f"somewhere in rows {call.first + 1} to {call.first + rows.num_rows} of the batch")
+
+    def _culprit(self, call: _Call, rows: pa.RecordBatch) -> int | None:
+        """The row that kills a sandbox: all once more, one by one, in the time that is left."""
+        sandbox = self._engine.sandbox()
+        row = 0
+        try:
+            again = replace(call, sandbox=sandbox, program=self._program.start(sandbox, call.seconds_left))
+            for row in range(rows.num_rows):
+                again.exchange(*self._packed(rows.slice(row, 1)))
+        except ScriptFailed as failure:
+            return None if failure.cause is Cause.TIME else row
+        finally:
+            sandbox.close()
+        return None
+
+
+@dataclass(frozen=True)
+class _Call:
+    """Some rows of a batch on their way through the sandbox."""
+
+    sandbox: Sandbox
+    program: Value
+    deadline: float
+    batch: pa.RecordBatch
+    first: int
+
+    def exchange(self, data: bytes, text: bytes) -> tuple[bytes, str]:
+        return self.sandbox.exchange(self.program, data, text, self.seconds_left)
+
+    @property
+    def seconds_left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def stood_at(self) -> int | None:
+        """The row at which the script was stopped; None when the sandbox did not survive it."""
+        try:
+            return int(self.sandbox.exchange(self.program, b"", WHERE, _AFTERWARDS)[1])
+        except (ScriptFailed, ValueError):
+            return None
+
+    def at(self, row: int, error: StreamlingError) -> StreamlingError:
+        return error.context(f"row {self.first + row + 1} of the batch")
+
+    def shown(self, row: int) -> str:
+        text = next(json_rows(self.batch.slice(self.first + row, 1)))
+        return f"\n  input: {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}"
+
+
+class _Reader:
+    """The bytes of a result, column after column."""
+
+    def __init__(self, data: bytes, rows: int) -> None:
+        self._data = data
+        self._rows = rows
+        self._at = 0
+
+    def take(self, width: int) -> bytes:
+        start, self._at = self._at, self._at + width * self._rows
+        return self._data[start : self._at]
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batch in calls, with the number of each one's first row."""
+    per_row = max(1, batch.nbytes // max(1, batch.num_rows))
+    size = max(1, min(_MOST_ROWS, _MOST_BYTES // per_row))
+    for first in range(0, batch.num_rows, size):
+        yield first, batch.slice(first, size)
+
+
+def _well_formed(text: str) -> str:
+    """Halves of surrogate pairs have no place in UTF-8."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,139 @@
+"""Script transform: a JavaScript or TypeScript function per row, in a sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+import pyarrow as pa
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from streamling.document.scalars import PrimaryKey, ProgramText, folded
+from streamling.errors import MistakeInText
+from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
+from streamling.pipeline.typenames import TypeName, parse_type
+from streamling.plugins.operators import OP_COLUMN, Transform
+from streamling.transforms.script.codecs import codec_for
+from streamling.transforms.script.config import ScriptConfig
+from streamling.transforms.script.console import Console
+from streamling.transforms.script.engine import ScriptFailed
+from streamling.transforms.script.engines import engine_for, limits_of
+from streamling.transforms.script.program import COMPLAINT, line_of
+from streamling.transforms.script.returns import returned_names
+from streamling.transforms.script.runner import Runner
+
+if TYPE_CHECKING:
+    from streamling.config import AppConfig
+
+_DEFAULT_FLUSH_SECONDS = 1.0
+_LEFT_OUT = "the script returns columns that are not part of the output (declare them in 'schema')"
+_ALIASES = {"js": "javascript", "ts": "typescript"}
+
+
+def _language(value: object) -> object:
+    name = folded(value)
+    return _ALIASES.get(name, name) if isinstance(name, str) else name
+
+
+Language = Annotated[
+    Literal["javascript", "typescript"],
+    BeforeValidator(_language),
+    WithJsonSchema({"enum": ["javascript", "js", "typescript", "ts"]}),
+]
+
+
+class ScriptTransformOptions(Parallel, Rebatched, Rejecting, Downstream, TransformOptions):
+    """Rows through a function: it returns the new row, null to drop it, or a list of rows."""
+
+    reserved_labels: ClassVar[frozenset[str]] = frozenset({"language"})
+
+    primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
+    language: Language = Field(description="Language of the script: javascript (js) or typescript (ts).")
+    script: ProgramText = Field(min_length=1, description="Text with the function.")
+    schema_: dict[str, TypeName] | None = Field(
+        default=None,
+        alias="schema",
+        description="Columns of the output and their types; as the input by default.",
+    )
+
+    def configured(self, config: AppConfig) -> Self:
+        shared = {name: config.part(ScriptConfig).wasm_script.given(name) for name in ("parallelism", "batch_size")}
+        return self.model_copy(update={k: v for k, v in shared.items() if v is not None and getattr(self, k) is None})
+
+    @property
+    def flush_interval(self) -> float | None:
+        default = _DEFAULT_FLUSH_SECONDS if self.batch_size else None
+        return self.batch_flush_interval if self.batch_flush_interval is not None else default
+
+
+class ScriptTransform(Transform[ScriptTransformOptions]):
+    """Batches through the script; a sandbox of its own for each instance, and a fresh one for each batch."""
+
+    Options: ClassVar[type[ScriptTransformOptions]] = ScriptTransformOptions
+
+    @cached_property
+    def _console(self) -> Console:
+        return Console(lambda level, line: self.context.log.log(level, "%s", line))
+
+    def check(self) -> None:
+        """Let the engine read the script, so that a mistake in it is told before anything starts; and look for columns
+        in its text that the output does not have."""
+        nothing = pa.schema([])
+        try:
+            self._runner(nothing, nothing).check()
+        except ScriptFailed as failure:
+            raise self._mistake(failure) from None
+        if self.options.schema_ is not None or len(self.context.input_schema):
+            columns = self.output_schema().names
+            unknown = [name for name in returned_names(self.options.script) if name not in columns]
+            self.context.report_left_out(_LEFT_OUT, unknown)
+
+    def output_schema(self) -> pa.Schema:
+        inputs, declared = self.context.input_schema, self.options.schema_
+        if declared is None:
+            fields = [field if field.name == OP_COLUMN else field.with_nullable(True) for field in inputs]
+        else:
+            fields = [pa.field(name, parse_type(declared[name])) for name in sorted(declared)]
+        if OP_COLUMN not in {field.name for field in fields}:
+            fields.append(pa.field(OP_COLUMN, pa.string(), nullable=False))
+        schema = pa.schema(fields)
+        for field in (*inputs, *schema):
+            codec_for(field)
+        return schema
+
+    def labels(self) -> Mapping[str, str]:
+        return {"language": self.options.language}
+
+    def open(self) -> None:
+        self._script = self._runner(self.context.input_schema, self.output_schema())
+
+    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return self._script.run(batch)
+
+    def _runner(self, inputs: pa.Schema, outputs: pa.Schema) -> Runner:
+        config = self.context.config.part(ScriptConfig).wasm_script
+        return Runner(
+            self._javascript(),
+            inputs=inputs,
+            outputs=outputs,
+            copied=OP_COLUMN,
+            engine=engine_for(config),
+            limits=limits_of(config),
+            console=self._console,
+            on_unknown=lambda names: self.context.report_left_out(_LEFT_OUT, names),
+        )
+
+    def _javascript(self) -> str:
+        if self.options.language == "javascript":
+            return self.options.script
+        from streamling.transforms.script.typescript import strip_types
+
+        return strip_types(self.options.script)
+
+    def _mistake(self, failure: ScriptFailed) -> MistakeInText:
+        line = line_of(failure) if failure.name != COMPLAINT else 0
+        lines = self.options.script.splitlines()
+        named = f"{failure.name}: " if failure.name and failure.name != COMPLAINT else ""
+        excerpt = f"  {lines[line - 1]}" if 0 < line <= len(lines) else ""
+        return MistakeInText(f"the script cannot run: {named}{failure.message}", "script", line, excerpt)

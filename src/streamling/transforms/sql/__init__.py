@@ -1,0 +1,8 @@
+"""The sql transform."""
+
+from streamling.builtins import Builtin
+
+BUILTIN = Builtin(
+    __name__,
+    transforms={"sql": "transform:SqlTransform"},
+)

@@ -1,0 +1,80 @@
+"""A SQL text as a function of Spark DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from streamling.errors import StreamlingError
+from streamling.sql.compiler import compile_sql
+from streamling.sql.library import own
+from streamling.sql.plan import Column, texts
+from streamling.sql.problems import SqlRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.sql.frames import Answer, Prepared
+    from streamling.sql.user_functions import SqlFunction
+
+
+class Statement:
+    """Compiles once for each set of input schemas; a batch then costs a few calls into the JVM."""
+
+    def __init__(
+        self,
+        node: str,
+        sql: str,
+        *,
+        keep_row: bool = False,
+        functions: Mapping[str, type[SqlFunction]] | None = None,
+    ) -> None:
+        self._node = node
+        self._sql = sql
+        self._keep_row = keep_row
+        self._functions = functions or {}
+        self._prepared: dict[tuple[tuple[str, str], ...], Prepared] = {}
+
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame], answer: Answer | None = None) -> DataFrame:
+        return self._prepare(spark, inputs).run(inputs, answer)
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        """The error in the user's terms when it is about an expression of this statement."""
+        from streamling.sql.errors import explain, is_sql_error, noted_place, statements
+        from streamling.sql.wide.calls import text_literal
+
+        if failure := own.explained(error, self._functions):
+            return failure
+        ours = {text for prepared in self._prepared.values() for text in prepared.texts}
+        about = statements(error)
+        if not is_sql_error(error) or (about and ours.isdisjoint(about)):
+            return None
+        place = noted_place(error)
+        if place is not None and not any(text_literal(place) in text for text in ours):
+            return None
+        return explain(error, self._node, self._sql)
+
+    def _prepare(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> Prepared:
+        from streamling.sql.frames import prepare
+        from streamling.sql.spark_types import SparkTypes
+        from streamling.types.spark import column_type
+
+        key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
+        prepared = self._prepared.get(key)
+        if prepared is None:  # two threads may both get here: what they store is equal
+            columns = {
+                name: [Column(field.name, column_type(field)) for field in frame.schema.fields]
+                for name, frame in inputs.items()
+            }
+            compiled = compile_sql(
+                self._sql,
+                columns,
+                keep_row=self._keep_row,
+                functions=own.declared(self._functions),
+                analyse=SparkTypes(spark, inputs, self._functions),
+            )
+            if compiled.problems:
+                raise SqlRefused(compiled.problems)
+            own.register(spark, texts(compiled.plan), self._functions)
+            prepared = self._prepared[key] = prepare(spark, compiled.plan)
+        return prepared

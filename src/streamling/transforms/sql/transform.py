@@ -1,0 +1,137 @@
+"""The sql transform: one stateless SELECT over other nodes, compiled to a Spark plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+from pydantic import Field
+
+from streamling.document.scalars import PrimaryKey, ProgramText
+from streamling.errors import StreamlingError
+from streamling.pipeline.options import Parallel, TransformOptions
+from streamling.plugins.operators import FrameTransform
+from streamling.sql.compiler import compile_sql
+from streamling.sql.dialect import parse
+from streamling.sql.library import own
+from streamling.sql.lookups import Lookup, is_repeatable, lookups
+from streamling.sql.plan import Column
+from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.references import mention_of, node_names
+from streamling.transforms.sql.statement import Statement
+from streamling.types.spark import sql_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+    from streamling.sql.user_functions import SqlFunction
+
+
+class SqlTransformOptions(Parallel, TransformOptions):
+    """One stateless SELECT over other nodes, run by Spark."""
+
+    primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
+    sql: ProgramText = Field(description="One SELECT over sources and transforms of this pipeline.")
+
+    def upstreams(self) -> Sequence[str]:
+        """Node names in FROM, as written. Raises `SqlRefused` when the text cannot be read: the parser of the file
+        turns it into problems with their place there."""
+        return node_names(parse(self.sql))
+
+    def mention_of(self, upstream: str) -> tuple[str, int]:
+        return "sql", mention_of(upstream, self.sql)
+
+    def lookups(self) -> Sequence[Lookup]:
+        return lookups(self.sql)
+
+
+class SqlTransform(FrameTransform[SqlTransformOptions]):
+    """A `Statement`; what it asks dynamic tables is answered while it is applied."""
+
+    Options: ClassVar[type[SqlTransformOptions]] = SqlTransformOptions
+
+    def __init__(self, context: NodeContext[SqlTransformOptions]) -> None:
+        super().__init__(context)
+        self._statement = Statement(context.name, self.options.sql, functions=context.functions)
+
+    @cached_property
+    def _asked(self) -> frozenset[str]:
+        """The names of the dynamic tables it asks, as written."""
+        return frozenset(lookup.table for lookup in self.options.lookups())
+
+    @property
+    def per_batch(self) -> bool:
+        return bool(self._asked)
+
+    @cached_property
+    def repeatable(self) -> bool:
+        return is_repeatable(self.options.sql)
+
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        from streamling.sql.errors import explain
+        from streamling.transforms.sql.table_checks import unanswered
+
+        try:
+            return self._statement.apply(spark, inputs, unanswered)
+        except Exception as error:
+            raise explain(error, self.context.name, self.options.sql) from error
+
+    def apply_batch(
+        self,
+        spark: SparkSession,
+        inputs: Mapping[str, DataFrame],
+        numbered: Callable[[], Mapping[str, DataFrame]],
+    ) -> DataFrame:
+        if not self.per_batch:
+            return self.apply(spark, inputs)
+        from streamling.transforms.sql.table_checks import Answers
+
+        answers = Answers.of(spark, self._asked, self.context.tables)
+        return self._statement.apply(spark, inputs if answers.known_to_spark else numbered(), answers)
+
+    def explain(self, error: Exception) -> StreamlingError | None:
+        return self._statement.explain(error)
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
+        """All problems that can be seen without Spark, and the output columns as far as they are known. ``inputs``
+        are the columns of the upstreams by declared name; None when not known."""
+        return check_sql(self.options.sql, inputs, self.context.functions)
+
+
+def check_sql(
+    sql: str, inputs: Mapping[str, pa.Schema | None], functions: Mapping[str, type[SqlFunction]] | None = None
+) -> tuple[list[SqlProblem], pa.Schema | None]:
+    """Everything wrong with ``sql`` that needs no Spark to see, and the columns it gives (None: not known)."""
+    columns = {
+        name: None if schema is None else [Column(field.name, known_type(field)) for field in schema]
+        for name, schema in inputs.items()
+    }
+    try:
+        compiled = compile_sql(sql, columns, functions=own.declared(functions or {}))
+    except SqlRefused as refused:
+        return list(refused.problems), None
+    if compiled.problems or compiled.columns is None:
+        return list(compiled.problems), None
+    return [], pa.schema([_field(column) for column in compiled.columns])
+
+
+def is_known(field: pa.Field) -> bool:
+    """False for a column of a checked schema whose type only Spark knows; its type is null until then."""
+    return (field.metadata or {}).get(_TYPE) != _UNKNOWN
+
+
+def known_type(field: pa.Field) -> pa.DataType | None:
+    """The type of a column of a checked schema; None when only Spark knows it."""
+    return sql_type(field) if is_known(field) else None
+
+
+_TYPE, _UNKNOWN = b"streamling.type", b"unknown"
+
+
+def _field(column: Column) -> pa.Field:
+    if column.type is None:
+        return pa.field(column.name, pa.null(), metadata={_TYPE: _UNKNOWN})
+    return pa.field(column.name, column.type)

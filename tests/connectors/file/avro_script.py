@@ -1,0 +1,41 @@
+"""Reads an Avro folder in a process of its own: the connector must be there when Spark starts.
+
+Arguments: the folder and the cache folder. Prints the schema and the rows of each batch as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from streamling.connectors.file import reader as _file_reader
+from streamling.connectors.file import staging as _file_staging
+from streamling.jvm.session import SparkRuntime
+from tests.connectors.file.driver import Run, make_source
+
+
+def main(folder: str, cache_dir: str) -> None:
+    source = make_source(folder, format="avro")
+    schema = [[field.name, str(field.type)] for field in source.schema()]
+    runtime = SparkRuntime.start(
+        master="local[2]", cache_dir=Path(cache_dir), connectors=source.connectors(source.options)
+    )
+    try:
+        run = Run(runtime.session(), source)
+        batches = []
+        while (table := run.step()) is not None:
+            batches.append(table.to_pylist())
+        source.close()
+    finally:
+        runtime.stop()
+    print(json.dumps({"schema": schema, "batches": batches}, default=str))
+
+
+if __name__ == "__main__":
+    # a file of a few hundred bytes is large here
+    _file_reader.PIECE_BYTES = 400
+    cut = _file_staging.cut
+    _file_staging.cut = lambda *arguments: cut(*arguments, size=400)
+    _file_reader.BATCH_BYTES["avro"] = 1000
+    main(*sys.argv[1:])

@@ -1,0 +1,98 @@
+"""Plays the engine for a file source: reads, keeps positions, stops and starts again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.config import AppConfig
+from streamling.connectors.file.source import FileSource, FileSourceOptions
+from streamling.plugins.context import NodeContext
+from streamling.plugins.nothing import NoMetrics
+from streamling.plugins.operators import Position, SourceBatch, SparkRead
+
+NAME = "orders"
+
+
+class StoredState:
+    """What a state backend keeps: JSON text by key."""
+
+    def __init__(self, entries: Mapping[str, Any] | None = None) -> None:
+        self.texts = {key: json.dumps(value) for key, value in (entries or {}).items()}
+
+    def get(self, key: str) -> Any | None:
+        return json.loads(self.texts[key]) if key in self.texts else None
+
+    def get_prefix(self, prefix: str) -> Mapping[str, Any]:
+        return {key: json.loads(text) for key, text in self.texts.items() if key.startswith(prefix)}
+
+    def put(self, key: str, value: Any) -> None:
+        self.texts[key] = json.dumps(value)
+
+    def remove(self, key: str) -> None:
+        self.texts.pop(key, None)
+
+    def store(self, position: Position) -> None:
+        for key, value in position.items():
+            if value is None:
+                self.remove(key)
+            else:
+                self.put(key, value)
+
+
+def make_source(
+    path: Path | str, state: StoredState | None = None, *, bounded: bool = True, **fields: Any
+) -> FileSource:
+    mode = {"type": "bounded"} if bounded else {"type": "continuous", "poll_interval": "10ms"}
+    config = fields.pop("config", AppConfig())
+    fields = {"type": "file", "path": str(path), "format": "csv", "mode": mode, **fields}
+    context = NodeContext(
+        name=NAME,
+        options=FileSourceOptions.model_validate(fields),
+        config=config,
+        state=state or StoredState(),
+        metrics=NoMetrics(),
+    )
+    return FileSource(context)
+
+
+class Run:
+    """One life of a source, from ``open`` until the test lets it go."""
+
+    def __init__(self, spark: Any, source: FileSource) -> None:
+        self.spark = spark
+        self.source = source
+        self.source.open()
+        self.position = source.restore()
+
+    def step(self) -> pa.Table | None:
+        """The next batch's rows; None when there is nothing to read now."""
+        batch = self.source.read(self.position)
+        if not isinstance(batch, SourceBatch):
+            return None
+        rows = batch.rows
+        if isinstance(rows, SparkRead):
+            rows = rows.frame(self.spark).toArrow()
+        self.position = batch.position
+        return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows there are now."""
+        found: list[dict[str, Any]] = []
+        while (table := self.step()) is not None:
+            found += table.to_pylist()
+        return found
+
+
+def read_all(spark: Any, path: Path | str, state: StoredState | None = None, **fields: Any) -> list[dict[str, Any]]:
+    """Everything a source reads until there is no more; its position is stored in ``state``."""
+    state = state or StoredState()
+    run = Run(spark, make_source(path, state, **fields))
+    rows = run.rows()
+    state.store(run.position)
+    run.source.close()
+    return rows

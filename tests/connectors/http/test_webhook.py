@@ -1,0 +1,225 @@
+"""The webhook sink against a real HTTP server, in real pipelines of the engine."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamling.connectors.http.webhook import WebhookSink
+from streamling.errors import StreamlingError
+from streamling.testing import Bench, SinkContract
+from streamling.testing.bench import eventually, wait_for_end
+from streamling.testing.contract import sample_rows
+from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
+
+
+def bench(server: Endpoint, **options: Any) -> Bench:
+    return Bench(WebhookSink, {"url": server.url, **options})
+
+
+def batches(*counts: int) -> list[pa.RecordBatch]:
+    starts = [sum(counts[:n]) for n in range(len(counts))]
+    return [sample_rows(start, count) for start, count in zip(starts, counts, strict=True)]
+
+
+def ids(server: Endpoint) -> list[int]:
+    return sorted(row["id"] for row in server.rows)
+
+
+class TestContract(SinkContract):
+    operator = WebhookSink
+
+    @pytest.fixture(autouse=True)
+    def _server(self):
+        with endpoint() as self.server:
+            yield
+
+    def options(self) -> Mapping[str, Any]:
+        return {"url": self.server.url}
+
+    def durable(self) -> list[Mapping[str, Any]]:
+        return self.server.rows
+
+
+@pytest.mark.parametrize("count", [100, 500])
+def test_every_row_arrives(count):
+    with endpoint() as server:
+        bench(server, batch_size=30).finish(batches(*[count // 10] * 10))
+    assert ids(server) == list(range(count))
+    assert max(len(request.rows) for request in server.requests) == 30
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, b'[{"id":0,"name":"n0","_gs_op":"i"},\n{"id":1,"name":"n1","_gs_op":"i"}]\n'),
+        (
+            {"payload_version": 1},
+            b'[{"metadata":{"op":"i"},"data":{"id":0,"name":"n0","_gs_op":"i"}},\n'
+            b'{"metadata":{"op":"i"},"data":{"id":1,"name":"n1","_gs_op":"i"}}]\n',
+        ),
+        ({"one_row_per_request": True}, b'{"id":0,"name":"n0","_gs_op":"i"}'),
+        (
+            {"one_row_per_request": True, "payload_version": 1},
+            b'{"metadata":{"op":"i"},"data":{"id":0,"name":"n0","_gs_op":"i"}}',
+        ),
+    ],
+)
+def test_each_payload_form(options, text):
+    with endpoint() as server:
+        bench(server, **options).finish(batches(2))
+    assert min(request.text for request in server.requests) == text
+    assert len(server.requests) == (2 if "one_row_per_request" in options else 1)
+
+
+def test_many_requests_are_under_way_but_no_more_than_configured():
+    with endpoint(lambda request: Reply(seconds=0.02)) as server:
+        made = bench(server, one_row_per_request=True)
+        made.config = {"external_http_handler": {"buffer_size": 7}}
+        made.finish(batches(50))
+    assert server.most_at_once == 7
+    assert ids(server) == list(range(50))
+
+
+def test_operations_on_one_key_arrive_in_their_order():
+    chance = random.Random(3)
+    print("seed 3")
+    kinds = ["i", "u", "d"]
+    history = [(chance.randrange(8), chance.choice(kinds), n) for n in range(200)]
+    given = pa.record_batch(
+        {
+            "id": pa.array([id for id, _, _ in history], pa.int64()),
+            "n": pa.array([n for _, _, n in history], pa.int64()),
+            "_gs_op": [kind for _, kind, _ in history],
+        }
+    )
+    with endpoint(lambda request: Reply(seconds=random.random() / 100)) as server:
+        bench(server, one_row_per_request=True, primary_key="id").finish([given])
+    seen = defaultdict(list)
+    for row in server.rows:
+        seen[row["id"]].append(row["n"])
+    assert sum(map(len, seen.values())) == 200
+    assert all(numbers == sorted(numbers) for numbers in seen.values())
+    assert server.most_at_once > 1
+
+
+def test_an_acknowledgement_waits_for_all_answers():
+    hold = threading.Event()
+
+    def late(request: Request) -> Reply:
+        if any(row["id"] == 0 for row in request.rows):
+            hold.wait(30)
+        return Reply()
+
+    with endpoint(late) as server:
+        made = bench(server)
+        run = made.start(batches(1, 1, 1), interval=0.01)
+        eventually(lambda: len(server.accepted) == 2, "two are answered")
+        assert not made.position
+        hold.set()
+        wait_for_end(run)
+    assert made.position == {"given": 3}
+
+
+# ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("trouble", [Reply(500), Reply(429), Reply(408), Reply(drop=True)])
+def test_what_passes_by_itself_is_tried_again(trouble):
+    left = [trouble] * 3
+    with endpoint(lambda request: left.pop() if left else Reply()) as server:
+        bench(server).finish(batches(3))
+    assert ids(server) == [0, 1, 2]
+    assert len(server.requests) == 4
+
+
+def test_another_error_of_the_client_stops_the_pipeline_and_stores_nothing():
+    with endpoint(lambda request: Reply(422, b'{"error": "no such event"}')) as server:
+        made = bench(server)
+        error = made.failure(batches(3, 3))
+    assert "answered with 422" in str(error)
+    assert "no such event" in str(error)
+    assert not made.position
+
+
+@pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
+def test_with_skip_on_error_rows_that_are_answered_with_an_error_count_as_delivered(status, caplog):
+    def picky(request: Request) -> Reply:
+        return Reply(status if request.json["id"] % 2 else 200)
+
+    with endpoint(picky) as server:
+        made = bench(server, one_row_per_request=True, skip_on_error=True)
+        made.finish(batches(10))
+    assert ids(server) == [0, 2, 4, 6, 8]
+    assert len(server.requests) == 10
+    assert made.position == {"given": 1}
+    (line,) = [record.getMessage() for record in caplog.records if "skipped" in record.getMessage()]
+    assert line.startswith("skipped 5 rows")
+    assert f"answered with {status}" in line
+
+
+def test_skip_on_error_does_not_skip_what_was_never_answered():
+    left = [Reply(drop=True)] * 3
+    with endpoint(lambda request: left.pop() if left else Reply()) as server:
+        bench(server, skip_on_error=True).finish(batches(4))
+    assert ids(server) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_under_random_failures_and_stops_no_row_is_lost(seed):
+    chance = random.Random(seed)
+    lock = threading.Lock()
+
+    def flaky(request: Request) -> Reply:
+        with lock:
+            luck, seconds = chance.random(), chance.random() / 100
+        troubles = [Reply(500), Reply(429), Reply(drop=True)]
+        return troubles[int(luck * 15)] if luck < 0.2 else Reply(seconds=seconds)
+
+    counts = [chance.randint(1, 12) for _ in range(chance.randint(3, 12))]
+    stop_at = chance.randrange(len(counts))
+    options = {"one_row_per_request": chance.random() < 0.5, "parallelism": chance.randint(1, 3)}
+    print(f"seed {seed}: {counts} {options}, stop at batch {stop_at}")
+    with endpoint(flaky) as server:
+        made = bench(server, primary_key="id", **options)
+        made.asked = lambda number: made.stop() if number == stop_at else None
+        with suppress(StreamlingError):  # a request that failed four times in a row while the pipeline stops
+            made.finish(batches(*counts), interval=0.02)
+        made.asked = lambda number: None
+        made.finish(batches(*counts), interval=0.02)
+    assert sorted({row["id"] for row in server.rows}) == list(range(sum(counts)))
+    assert made.position == {"given": len(counts)}
+
+
+def test_two_sinks_fail_together_when_one_does(tmp_path):
+    """One failing sink of several ends the pipeline, and nothing is stored."""
+    from streamling.config import AppConfig
+    from streamling.pipeline.parse import parse_pipeline
+    from streamling.runtime.run import PipelineRun
+    from streamling.state.memory import MemoryState
+    from streamling.testing.bench import NoSpark
+
+    with endpoint() as good, endpoint(lambda request: Reply(404)) as bad:
+        made = bench(good)
+        registry = made.registry(batches(5, 5))
+        sinks = {
+            name: {"type": "webhook", "from": "given", "url": server.url}
+            for name, server in {"good": good, "bad": bad}.items()
+        }
+        sections = {"sources": {"given": {"type": "contract.given"}}, "transforms": {}, "sinks": sinks}
+        state = MemoryState()
+        pipeline = parse_pipeline(json.dumps(sections), registry=registry)
+        run = PipelineRun(pipeline, config=AppConfig(), registry=registry, state=state)
+        run.analyse(NoSpark())
+        run.start()
+        with pytest.raises(StreamlingError, match="webhook sink 'bad'"):
+            wait_for_end(run)
+    assert not state.items()

@@ -1,0 +1,123 @@
+"""Topics with rows in them, and pipelines that read them, for the tests of the Kafka source."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from typing import Any
+
+import pyarrow as pa
+from fastavro import parse_schema, schemaless_writer
+
+from streamling.connectors.kafka.config import KafkaSource
+from streamling.dev.avro import SchemaRegistry
+from streamling.dev.kafka import LocalKafka
+from streamling.dev.registry import LocalRegistry
+from streamling.dev.topics import Message, create_topic, produce
+from tests.harness.pipelines import Bench, eventually, finish
+
+_numbers = itertools.count(1)
+
+ORDERS = {
+    "type": "record",
+    "name": "order",
+    "doc": json.dumps({"primaryKeys": ["id"]}),
+    "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"], "default": None}],
+}
+
+
+def record(*fields: Any, **extra: Any) -> dict[str, Any]:
+    """A record schema with these fields: names (of longs), or pairs of name and type, or triples with a default."""
+    made = []
+    for field in fields:
+        name, type_, *default = (field, "long") if isinstance(field, str) else field
+        made.append({"name": name, "type": type_, **({"default": default[0]} if default else {})})
+    return {"type": "record", "name": "row", "fields": made, **extra}
+
+
+class Topic:
+    """A topic of its own with a subject in the registry."""
+
+    def __init__(self, kafka: LocalKafka, registry: LocalRegistry, name: str | None = None, partitions: int = 1):
+        self.kafka = kafka
+        self.url = registry.url
+        self.registry = SchemaRegistry(registry.url)
+        self.name = name or f"topic-{next(_numbers)}"
+        create_topic(kafka.brokers, self.name, partitions=partitions)
+
+    def register(self, schema: Any) -> int:
+        return self.registry.register(f"{self.name}-value", schema)
+
+    def write(self, schema: Any, *rows: dict[str, Any], op: str | None = None, **message: Any) -> int:
+        """Write rows with ``schema``; returns its id."""
+        id = self.register(schema)
+        headers = () if op is None else (("dbz.op", op.encode()),)
+        self.send(*(Message(framed(id, schema, row), headers=headers, **message) for row in rows))
+        return id
+
+    def send(self, *messages: Message) -> None:
+        produce(self.kafka.brokers, self.name, messages)
+
+
+def framed(id: int, schema: Any, row: Any) -> bytes:
+    """A row in the registry's framing."""
+    out = io.BytesIO()
+    schemaless_writer(out, parse_schema(schema), row)
+    return b"\0" + id.to_bytes(4, "big") + out.getvalue()
+
+
+class KafkaBench(Bench):
+    """Pipelines with one Kafka source, ``rows``, and one memory sink, ``out``."""
+
+    def __init__(self, spark: Any, kafka: LocalKafka, registry: LocalRegistry) -> None:
+        super().__init__(spark)
+        self.kafka = kafka
+        self.registry_service = registry
+        self.settings: dict[str, Any] = {}
+        #: the sink ``bad`` of pipelines whose source has `errors`
+        self.dead_letters: dict[str, Any] = {"type": "memory"}
+        #: sections of the configuration besides that of the source
+        self.sections: dict[str, Any] = {}
+
+    def topic(self, **how: Any) -> Topic:
+        return Topic(self.kafka, self.registry_service, **how)
+
+    def text(self, topic: Topic, sql: str | None = None, **options: Any) -> str:
+        source = {"type": "kafka", "topic": topic.name, **options}
+        transforms = {"shaped": {"type": "sql", "primary_key": "id", "sql": sql}} if sql else {}
+        sinks = {"out": {"type": "memory", "from": "shaped" if sql else "rows"}}
+        if "errors" in options:
+            sinks["bad"] = self.dead_letters
+        return json.dumps({"sources": {"rows": source}, "transforms": transforms, "sinks": sinks})
+
+    def begin(self, topic: Topic, sql: str | None = None, **options: Any):
+        config = KafkaSource(
+            **{"brokers": self.kafka.brokers, "schema_registry_url": self.registry_service.url, **self.settings}
+        )
+        return self.start(self.text(topic, sql, **options), kafka_source=config, **self.sections)
+
+    def read(self, topic: Topic, count: int, sql: str | None = None, **options: Any) -> pa.Table:
+        """Run until ``count`` rows have come out, then drain."""
+        run = self.begin(topic, sql, **options)
+        return self.drained(run, count)
+
+    def drained(self, run: Any, count: int) -> pa.Table:
+        self.collected(run, count)
+        return run.table("out")
+
+    def collected(self, run: Any, count: int) -> list[dict[str, Any]]:
+        """All rows, when there are ``count`` of them and the run has drained; batches may differ in their columns."""
+        try:
+            eventually(lambda: run._failure is not None or rows_in(run) >= count, 60)
+        finally:
+            run.stop("the test has what it wants")
+            finish(run)
+        return [row for sink in run._parts.operators["out"] for batch in sink._batches for row in batch.to_pylist()]
+
+    def rows(self, topic: Topic, count: int, sql: str | None = None, **options: Any) -> list[dict[str, Any]]:
+        return self.read(topic, count, sql, **options).to_pylist()
+
+
+def rows_in(run: Any) -> int:
+    return sum(run.rows_written().values())

@@ -1,0 +1,166 @@
+"""Brokers and topics that go away under a running pipeline; secured listeners; the consumer group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamling.dev.topics import Client, delete_records, delete_topic
+from streamling.errors import InvalidPipeline, StreamlingError
+from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, rows_in
+from tests.harness.pipelines import eventually, finish
+from tests.harness.services import KAFKA_PASSWORD, KAFKA_USER
+
+pytestmark = [pytest.mark.spark, pytest.mark.services]
+
+
+@pytest.fixture
+def bench(spark, kafka, registry) -> KafkaBench:
+    return KafkaBench(spark, kafka, registry)
+
+
+def test_a_running_pipeline_outlives_the_broker(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.write(ORDERS, {"id": 1})
+    bench.settings = {"consumer_fetch_timeout_sec": 5}
+    run = bench.begin(topic)
+    eventually(lambda: rows_in(run) == 1)
+    bench.kafka.kill()
+    bench.kafka.start()
+    topic.write(ORDERS, {"id": 2})
+    assert [row["id"] for row in bench.collected(run, 2)] == [1, 2]
+
+
+def test_a_pipeline_waits_for_a_broker_that_is_down_at_the_start(
+    bench: KafkaBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = bench.topic()
+    topic.write(ORDERS, {"id": 1})
+    bench.sections["startup_timeout_sec"] = 60
+    bench.kafka.kill()
+    try:
+        run = bench.begin(topic)
+        eventually(lambda: "no connection to the Kafka brokers" in caplog.text, 60)
+    finally:
+        bench.kafka.start()
+    assert [row["id"] for row in bench.collected(run, 1)] == [1]
+
+
+def test_a_topic_deleted_under_the_pipeline_is_an_error(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.write(ORDERS, {"id": 1})
+    run = bench.begin(topic)
+    eventually(lambda: rows_in(run) == 1)
+    delete_topic(topic.kafka.brokers, topic.name)
+    with pytest.raises(StreamlingError, match=f"there is no topic '{topic.name}'"):
+        finish(run, 90)
+
+
+def test_messages_deleted_under_the_pipeline_are_an_error(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.write(ORDERS, *({"id": n} for n in range(5)))
+    run = bench.begin(topic, batch_flush_interval="4s", batch_size=10)
+    eventually(lambda: rows_in(run) == 5)
+    topic.write(ORDERS, *({"id": n} for n in range(5)))
+    delete_records(topic.kafka.brokers, topic.name, {0: 8})
+    with pytest.raises(StreamlingError, match="begins at offset 8, and offset 5 was to be read next"):
+        finish(run, 90)
+
+
+def test_a_missing_topic_is_named(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.register(ORDERS)
+    delete_topic(topic.kafka.brokers, topic.name)
+    run = bench.begin(topic)
+    with pytest.raises(StreamlingError, match=f"kafka source 'rows': there is no topic '{topic.name}'") as caught:
+        finish(run)
+    place = run.pipeline["rows"].text_of("topic")
+    assert place.line
+    assert caught.value.place == f"{place.file}:{place.line}:{place.column}"
+
+
+def test_a_missing_subject_is_named(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    with pytest.raises(InvalidPipeline, match=f"does not know the subject '{topic.name}-value'"):
+        bench.begin(topic)
+
+
+def test_offsets_are_committed_to_the_group(bench: KafkaBench) -> None:
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+    topic = bench.topic()
+    topic.write(ORDERS, {"id": 1}, {"id": 2})
+    bench.settings = {"consumer_group_id": "shop"}
+    run = bench.begin(topic)
+    consumer = Consumer({"bootstrap.servers": topic.kafka.brokers, "group.id": "shop-rows"})
+
+    def committed() -> int:
+        try:
+            return int(consumer.committed([TopicPartition(topic.name, 0)], timeout=10)[0].offset)
+        except KafkaException:  # the group's coordinator is not up yet
+            return -1
+
+    try:
+        eventually(lambda: committed() == 2, 40)
+    finally:
+        consumer.close()
+        run.stop("done")
+        finish(run)
+
+
+# ── secured listeners ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sasl(mechanism: str, password: str = KAFKA_PASSWORD) -> dict[str, Any]:
+    return {"sasl_mechanism": mechanism, "sasl_username": KAFKA_USER, "sasl_password": password}
+
+
+@pytest.mark.parametrize(
+    ("listener", "mechanism"),
+    [
+        ("sasl_plaintext", "PLAIN"),
+        ("sasl_plaintext", "SCRAM-SHA-256"),
+        ("sasl_ssl", "SCRAM-SHA-512"),
+        ("ssl", None),
+        ("mtls", None),
+    ],
+)
+def test_secured_listeners(bench: KafkaBench, kafka_certificates: Path, listener: str, mechanism: str | None) -> None:
+    topic = bench.topic()
+    topic.write(ORDERS, {"id": 1})
+    client: Client = {
+        "brokers": bench.kafka.secured_address(listener),
+        "security_protocol": "ssl" if listener == "mtls" else listener,
+        **({"ssl_ca_location": kafka_certificates / "ca.pem"} if listener.endswith(("ssl", "tls")) else {}),
+        **(_sasl(mechanism) if mechanism else {}),
+    }
+    if listener == "mtls":
+        pem = kafka_certificates / "client.pem"
+        client = {**client, "ssl_certificate_location": pem, "ssl_key_location": pem}
+    bench.settings = dict(client)
+    assert [row["id"] for row in bench.rows(topic, 1)] == [1]
+
+
+def test_a_wrong_password_is_told_without_the_password(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.write(ORDERS, {"id": 1})
+    bench.settings = {
+        "brokers": bench.kafka.secured_address("sasl_plaintext"),
+        "security_protocol": "sasl_plaintext",
+        **_sasl("PLAIN", "wrong-password-9"),
+    }
+    run = bench.begin(topic)
+    with pytest.raises(StreamlingError, match="refused the credentials") as caught:
+        finish(run)
+    assert "wrong-password-9" not in str(caught.value) + "".join(caught.value.causes())
+
+
+def test_a_broker_with_a_foreign_certificate_is_refused(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.write(ORDERS, {"id": 1})
+    bench.settings = {"brokers": bench.kafka.secured_address("ssl"), "security_protocol": "ssl"}
+    run = bench.begin(topic)
+    with pytest.raises(StreamlingError, match="no TLS connection to the brokers"):
+        finish(run)

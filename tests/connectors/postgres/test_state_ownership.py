@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import psycopg
+import pytest
+
+from streamling.config import AppConfig
+from streamling.connectors.postgres.config import PostgresState as PostgresSettings
+from streamling.connectors.postgres.state import PostgresState
+from streamling.dev.postgres import LocalPostgres
+from streamling.errors import StreamlingError
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.registry import Registry
+from streamling.runtime.app import App
+
+pytestmark = pytest.mark.services
+
+HOLD = """
+import json, sys
+from streamling.connectors.postgres.config import PostgresState as Settings
+from streamling.connectors.postgres.state import PostgresState
+with PostgresState("orders", Settings(**json.loads(sys.argv[1]))) as state:
+    state.own(exclusive=True)
+    print("owned", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def owning(settings: PostgresSettings, *, exclusive: bool, namespace: str = "orders") -> Iterator[PostgresState]:
+    with PostgresState(namespace, settings) as state:
+        state.own(exclusive=exclusive)
+        yield state
+
+
+def test_a_second_process_is_refused_with_the_name_of_the_first(settings: PostgresSettings) -> None:
+    text = json.dumps({name: getattr(settings, name) for name in ("host", "port", "db", "user", "sslmode")}
+                      | {"state_schema_name": settings.state_schema_name})  # fmt: skip
+    command = [sys.executable, "-c", HOLD, text]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "owned\n"
+        with pytest.raises(StreamlingError) as raised, owning(settings, exclusive=True):
+            pass
+        other.kill()
+    assert f"is in use by process {other.pid} on {socket.gethostname()[:20]}" in str(raised.value)
+    assert str(raised.value).endswith("connected from 127.0.0.1")
+    assert "the state of 'orders' in" in str(raised.value)
+    assert "stop that process first" in str(raised.value.remedy)
+    with owning(settings, exclusive=True):  # the lock of a killed process is gone with it
+        pass
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"), [(False, False, True), (False, True, False), (True, False, False)]
+)
+def test_instances_that_divide_their_sources_run_side_by_side(
+    settings: PostgresSettings, first: bool, second: bool, together: bool
+) -> None:
+    with owning(settings, exclusive=first), ExitStack() as stack:
+        if not together:
+            stack.enter_context(pytest.raises(StreamlingError, match=f"in use by process {os.getpid()} on"))
+        stack.enter_context(owning(settings, exclusive=second))
+
+
+def test_another_pipeline_has_another_lock(settings: PostgresSettings) -> None:
+    with owning(settings, exclusive=True), owning(settings, exclusive=True, namespace="payments"):
+        pass
+
+
+def cut_off(postgres: LocalPostgres) -> None:
+    """End the connections that hold locks, as a fail-over does."""
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'streamling state of %'"
+        )
+
+
+def test_a_lock_that_was_lost_is_taken_again(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+    with owning(settings, exclusive=True) as state:
+        cut_off(postgres)
+        state.put_positions({"key": {"offset": 1}})
+        with pytest.raises(StreamlingError, match="is in use by"), owning(settings, exclusive=True):
+            pass
+        assert state.get("key") == {"offset": 1}
+
+
+def test_who_lost_the_lock_to_another_process_stores_nothing(
+    postgres: LocalPostgres, settings: PostgresSettings
+) -> None:
+    with owning(settings, exclusive=True) as stale:
+        cut_off(postgres)
+        with owning(settings, exclusive=True) as owner:
+            owner.put_positions({"key": {"progress": "new"}})
+            with pytest.raises(StreamlingError, match="is in use by") as raised:
+                stale.put_positions({"key": {"progress": "old"}})
+            assert not raised.value.retriable
+            assert owner.get("key") == {"progress": "new"}
+
+
+def test_a_pipeline_that_reads_files_runs_once_and_one_that_reads_kafka_as_often_as_it_likes(
+    settings: PostgresSettings,
+) -> None:
+    config = AppConfig(application_id="shop", state_backend={"backend_type": "Postgres", "postgres": settings})
+    file = {"type": "file", "path": "x", "format": "csv", "primary_key": "id"}
+    kafka = {"type": "kafka", "topic": "t", "primary_key": "id"}
+    app = App.of(config)
+
+    def pipeline(**sources: object):
+        sinks = {f"out_{name}": {"type": "blackhole", "from": name} for name in sources}
+        return parse_pipeline(json.dumps({"sources": sources, "sinks": sinks}), registry=Registry.builtin())
+
+    shared = pipeline(a=kafka)
+    with app.state(shared), app.state(shared), pytest.raises(StreamlingError, match="is in use by"), app.owned_state():
+        pass  # as `state reset` does
+    for both in (pipeline(a=file), pipeline(a=kafka, b=file)):
+        with app.state(both), pytest.raises(StreamlingError, match="is in use by"), app.state(both):
+            pass
+    with app.owned_state():
+        pass

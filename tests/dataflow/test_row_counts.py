@@ -1,0 +1,84 @@
+"""Rows per sink at the end of a run: for every sink, however it is written, and without what was rejected."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.options import SinkOptions
+from streamling.plugins.operators import FrameSink
+from tests.dataflow.test_sql_flows import pipeline, sql
+from tests.harness.pipelines import Bench, eventually, finish
+
+pytestmark = pytest.mark.spark
+
+
+class CollectingSink(FrameSink[SinkOptions]):
+    """Spark reads the rows; the sink does not count them."""
+
+    Options = SinkOptions
+
+    def write_frame(self, frame):
+        frame.collect()
+
+
+class IgnoringSink(FrameSink[SinkOptions]):
+    """Never lets Spark compute what it is given."""
+
+    Options = SinkOptions
+
+    def write_frame(self, frame):
+        frame.columns  # noqa: B018
+
+
+class WithSinks(Bench):
+    def registry(self):
+        registry = super().registry()
+        registry.register(NodeKind.SINK, "collecting", CollectingSink)
+        registry.register(NodeKind.SINK, "ignoring", IgnoringSink)
+        return registry
+
+
+@pytest.fixture
+def bench(spark) -> WithSinks:
+    return WithSinks(spark)
+
+
+SINKS = """hole: {type: blackhole, from: high}
+collected: {type: collecting, from: high}
+kept: {type: memory, from: high}
+direct: {type: blackhole, from: numbers}"""
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_every_sink_is_counted_whether_or_not_somebody_looks_at_metrics(bench, observed):
+    high = sql("even", "SELECT * FROM numbers WHERE id % 2 = 0") + sql("high", "SELECT * FROM even WHERE id >= 40")
+    run = bench.run(pipeline(high, SINKS), count_in_spark=observed)
+    assert run.rows_written() == {"hole": 30, "collected": 30, "kept": 30, "direct": 100}
+    assert run.summary() == "30 to hole, 30 to collected, 30 to kept, 100 to direct"
+    seen = {name: run.metrics.value("output_rows", name) for name in run.rows_written()}
+    assert seen == run.rows_written()
+
+
+@pytest.mark.parametrize("sink", ["blackhole", "collecting"])
+def test_a_stream_that_ends_in_spark_is_counted(bench, sink):
+    run = bench.start(
+        pipeline(
+            sql("tens", "SELECT value AS id FROM flood WHERE value % 10 = 0"),
+            f"out: {{type: {sink}, from: tens}}",
+            "flood: {type: flood, primary_key: value}",
+        )
+    )
+    eventually(lambda: run._failure or run.rows_written().get("out", 0) >= 30)
+    run.stop("enough")
+    finish(run)
+    rows = run.rows_written()["out"]
+    assert rows % 10 == 0
+    assert run.metrics.value("output_rows", "out") == rows
+
+
+def test_a_sink_that_never_computes_its_rows_is_waited_for_once(bench):
+    """The pipeline has ten batches."""
+    same = sql("same", "SELECT * FROM numbers")
+    run = bench.run(pipeline(same, "out: {type: ignoring, from: same}"))
+    assert run.summary() == "0 to out"

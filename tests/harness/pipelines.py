@@ -1,0 +1,205 @@
+"""Operators and a runner for engine tests: real protocols, rows that can be counted, faults where a test wants them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.config import AppConfig
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.options import Downstream, Parallel, Rebatched, SinkOptions, SourceOptions, TransformOptions
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.operators import END, Sink, Source, SourceBatch, StreamedSource, Transform, Wait
+from streamling.plugins.registry import Registry
+from streamling.runtime.run import PipelineRun
+from streamling.state.memory import MemoryState
+
+
+class NumbersOptions(SourceOptions):
+    rows: int = 100
+    batch: int = 10
+    first: int = 0
+    ends: bool = True
+    pause: float = 0.0
+
+
+class NumbersSource(Source[NumbersOptions]):
+    """Counts upwards from where it left off."""
+
+    Options = NumbersOptions
+
+    @property
+    def bounded(self) -> bool:
+        return self.options.ends
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])
+
+    def read(self, position):
+        at = position.get(self.context.name, self.options.first)
+        last = self.options.first + self.options.rows
+        if at >= last:
+            return END if self.options.ends else Wait(0.05)
+        time.sleep(self.options.pause)
+        ids = list(range(at, min(at + self.options.batch, last)))
+        rows = pa.record_batch({"id": pa.array(ids, pa.int64()), "name": [f"n{i}" for i in ids]}, schema=self.schema())
+        return SourceBatch(rows, {self.context.name: ids[-1] + 1})
+
+
+class TickOptions(SourceOptions):
+    per_second: int = 100
+
+
+class TickSource(StreamedSource[TickOptions]):
+    """Spark's rate source."""
+
+    Options = TickOptions
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field("timestamp", pa.timestamp("us", "UTC")), pa.field("value", pa.int64())])
+
+    def stream(self, spark, position):
+        return spark.readStream.format("rate").option("rowsPerSecond", self.options.per_second).load()
+
+    def position_after(self, offset, previous):
+        return {self.context.name: int(offset)}
+
+
+class FloodSource(StreamedSource[TickOptions]):
+    """Always has more: a micro-batch begins as soon as the one before has ended."""
+
+    Options = TickOptions
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field("timestamp", pa.timestamp("us", "UTC")), pa.field("value", pa.int64())])
+
+    def stream(self, spark, position):
+        return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
+
+    def position_after(self, offset, previous):
+        return {self.context.name: offset}
+
+
+class DoubleOptions(Parallel, Rebatched, Downstream, TransformOptions):
+    honest: bool = True
+
+
+class DoubleTransform(Transform[DoubleOptions]):
+    """Adds a column with twice the id."""
+
+    Options = DoubleOptions
+    calls: list[int]
+
+    def open(self):
+        self.calls = []
+
+    def output_schema(self):
+        return self.context.input_schema.append(pa.field("double", pa.int64()))
+
+    def process(self, batch):
+        import pyarrow.compute as pc
+
+        self.calls.append(batch.num_rows)
+        if not self.options.honest:
+            return batch
+        return batch.append_column(pa.field("double", pa.int64()), pc.multiply(batch.column("id"), 2))
+
+
+class LedgerOptions(Parallel, Rebatched, SinkOptions):
+    delay: float = 0.0
+    fail_at: int | None = None
+
+
+class LedgerSink(Sink[LedgerOptions]):
+    """Buffers rows until flush; what is durable survives in ``books`` under the node's name."""
+
+    Options = LedgerOptions
+    books: dict[str, list[dict[str, Any]]]
+
+    def open(self):
+        self._buffer: list[dict[str, Any]] = []
+        self.calls: list[int] = []
+        self.finalized_epochs: list[int] = []
+
+    def write(self, batch):
+        time.sleep(self.options.delay)
+        self.calls.append(batch.num_rows)
+        for row in batch.to_pylist():
+            if self.options.fail_at is not None and row["id"] == self.options.fail_at:
+                raise RuntimeError(f"row {row['id']} refused")
+            self._buffer.append(row)
+
+    def flush(self):
+        self.books.setdefault(self.context.name, []).extend(self._buffer)
+        self._buffer = []
+
+    def finalized(self, epoch):
+        self.finalized_epochs.append(epoch)
+
+
+class Bench:
+    """Runs pipelines on one Spark session; state and ledger outlive a run, like a database would."""
+
+    def __init__(self, spark) -> None:
+        self.spark = spark
+        self.state = MemoryState()
+        self.books: dict[str, list[dict[str, Any]]] = {}
+
+    def registry(self) -> Registry:
+        registry = Registry.builtin()
+        registry.register(NodeKind.SOURCE, "numbers", NumbersSource)
+        registry.register(NodeKind.SOURCE, "tick", TickSource)
+        registry.register(NodeKind.SOURCE, "flood", FloodSource)
+        registry.register(NodeKind.TRANSFORM, "double", DoubleTransform)
+        registry.register(NodeKind.SINK, "ledger", type("Ledger", (LedgerSink,), {"books": self.books}))
+        return registry
+
+    def prepare(self, text: str, *, count_in_spark: bool = False, **settings: Any) -> PipelineRun:
+        config = AppConfig(**{"checkpoint_interval_sec": 0.2, **settings})
+        registry = self.registry()
+        pipeline = parse_pipeline(text, registry=registry, config=config)
+        run = PipelineRun(pipeline, config=config, registry=registry, state=self.state, count_in_spark=count_in_spark)
+        run.analyse(self.spark)
+        return run
+
+    def start(self, text: str, **settings: Any) -> PipelineRun:
+        run = self.prepare(text, **settings)
+        run.start()
+        return run
+
+    def run(self, text: str, **settings: Any) -> PipelineRun:
+        run = self.start(text, **settings)
+        finish(run)
+        return run
+
+    def ids(self, sink: str) -> list[int]:
+        return [row["id"] for row in self.books.get(sink, [])]
+
+
+def finish(run: PipelineRun, seconds: float = 60) -> None:
+    """Wait for the end of a run, but not for ever."""
+    outcome: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            run.wait()
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), "the pipeline did not end"
+    if outcome:
+        raise outcome[0]
+
+
+def eventually(condition, seconds: float = 20) -> None:
+    """Wait for something another thread does."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.02)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from streamling.errors import StreamlingError
+from streamling.jvm.jars import connector_jars, fetched_connectors
+from streamling.jvm.java import Java, find_java
+from streamling.jvm.java_classes import classes_jar, compile_classes
+
+KAFKA = frozenset({"kafka"})
+
+
+@pytest.fixture(scope="module")
+def java() -> Java:
+    return find_java(os.environ)
+
+
+def test_classes_are_compiled_once_and_always_into_the_same_jar(tmp_path: Path, java: Java) -> None:
+    """A start-up archive fits one content and one time of each jar: compiling again must not make it useless."""
+    jars = [compile_classes(tmp_path / name, java) for name in ("one", "two")]
+    assert jars[0].read_bytes() == jars[1].read_bytes()
+    assert jars[0].stat().st_mtime_ns == jars[1].stat().st_mtime_ns
+    assert "streamling/JsonDecoder.class" in zipfile.ZipFile(jars[0]).namelist()
+    assert list((tmp_path / "one").iterdir()) == [jars[0]]
+    without_java = replace(java, home=tmp_path / "nowhere")
+    assert compile_classes(tmp_path / "one", without_java) == jars[0]
+
+
+def test_a_changed_source_is_another_jar(tmp_path: Path) -> None:
+    source = tmp_path / "A.java"
+    source.write_text("final class A {}")
+    before = classes_jar(tmp_path, [source])
+    source.write_text("final class A { int x; }")
+    assert classes_jar(tmp_path, [source]) != before
+
+
+def test_what_the_compiler_says_is_part_of_the_error(tmp_path: Path, java: Java) -> None:
+    source = tmp_path / "A.java"
+    source.write_text("final class A { int x = nothing; }")
+    with pytest.raises(StreamlingError, match="Java classes could not be compiled") as error:
+        compile_classes(tmp_path / "cache", java, [source])
+    assert "nothing" in str(error.value.__cause__ or error.value)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_without_java_there_is_an_error(tmp_path: Path, java: Java) -> None:
+    with pytest.raises(StreamlingError, match="Java classes could not be compiled"):
+        compile_classes(tmp_path, replace(java, home=tmp_path / "nowhere"))
+
+
+def test_the_kafka_connector_is_not_complete_without_them(tmp_path: Path) -> None:
+    jars = connector_jars(tmp_path, KAFKA)
+    assert classes_jar(tmp_path / "connectors") in jars
+    (tmp_path / "connectors").mkdir()
+    for jar in jars:
+        jar.write_bytes(b"")
+    assert fetched_connectors(tmp_path) == KAFKA
+    classes_jar(tmp_path / "connectors").unlink()
+    assert fetched_connectors(tmp_path) == frozenset()

@@ -1,0 +1,170 @@
+"""Functions that plugins add to SQL."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from streamling.config import AppConfig
+from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins import SqlFunction
+from streamling.plugins.loader import load_plugins
+from streamling.plugins.registry import Registry
+from streamling.runtime.run import PipelineRun
+from streamling.state.memory import MemoryState
+from streamling.testing.bench import wait_for_end
+from streamling.testing.nodes import GivenSource
+
+FILE = '''
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamling.plugins import SqlFunction, plugin
+
+SUFFIX = "!"
+
+
+@plugin("shout")
+class Shout(SqlFunction):
+    """Louder, as often as said."""
+
+    takes = (pa.string(), pa.int32())
+    returns = pa.string()
+
+    def call(self, text, times):
+        return pc.binary_join_element_wise(pc.utf8_upper(text), pc.binary_repeat(SUFFIX, times), "")
+
+
+@plugin("upper")
+class Upper(SqlFunction):
+    """Wins over the built-in one."""
+
+    takes = (pa.string(),)
+    returns = pa.string()
+
+    def call(self, text):
+        return pc.binary_join_element_wise("<", text, ">", "")
+
+
+@plugin("liar")
+class Liar(SqlFunction):
+    takes = (pa.int64(),)
+    returns = pa.int64()
+
+    def call(self, numbers):
+        return pc.add(numbers, 1.5)
+
+
+@plugin("short")
+class Short(SqlFunction):
+    takes = (pa.int64(),)
+    returns = pa.int64()
+
+    def call(self, numbers):
+        return numbers[:1]
+
+
+@plugin("fails")
+class Fails(SqlFunction):
+    takes = (pa.int64(),)
+    returns = pa.int64()
+
+    def call(self, numbers):
+        raise ValueError("no such luck")
+'''
+ROWS = pa.record_batch({"id": pa.array([1, 2, 3], pa.int64()), "name": ["ada", "bob", None]})
+
+
+@pytest.fixture
+def registry(tmp_path) -> Registry:
+    (tmp_path / "functions.py").write_text(FILE)
+    registry = load_plugins(Registry.builtin(), tmp_path / "functions.py")
+    given = type("Given", (GivenSource,), {"batches": [ROWS], "asked": staticmethod(lambda number: None)})
+    registry.register(NodeKind.SOURCE, "given", given)
+    return registry
+
+
+def prepared(sql: str, registry: Registry) -> PipelineRun:
+    text = f"""
+sources: {{rows: {{type: given, primary_key: id}}}}
+transforms: {{out: {{type: sql, primary_key: id, sql: "{sql}"}}}}
+sinks: {{kept: {{type: memory, from: out}}}}
+"""
+    pipeline = parse_pipeline(text, registry=registry)
+    return PipelineRun(pipeline, config=AppConfig(), registry=registry, state=MemoryState())
+
+
+def rows(sql: str, registry: Registry, spark) -> list[dict]:
+    run = prepared(sql, registry)
+    run.analyse(spark)
+    run.start()
+    wait_for_end(run)
+    return sorted(run.table("kept").drop_columns(["_gs_op"]).to_pylist(), key=lambda row: row["id"])
+
+
+@pytest.mark.spark
+def test_it_is_called_like_any_other(registry, spark):
+    found = rows("SELECT id, shout(name, id) AS s, shout('x', 2) AS x FROM rows WHERE id < 3", registry, spark)
+    assert found == [{"id": 1, "s": "ADA!", "x": "X!!"}, {"id": 2, "s": "BOB!!", "x": "X!!"}]
+
+
+@pytest.mark.spark
+def test_it_wins_over_a_built_in_one_and_stands_in_any_expression(registry, spark):
+    found = rows("SELECT id, length(UPPER(name)) AS n FROM rows WHERE upper(name) = '<bob>'", registry, spark)
+    assert found == [{"id": 2, "n": 5}]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("liar(id)", "liar(): returned double, declared int64"),
+        ("short(id)", "short(): returned 1 values for "),
+        ("fails(id)", "fails()"),
+    ],
+)
+def test_what_goes_wrong_inside_is_told_with_its_name(registry, spark, call, told):
+    with pytest.raises(StreamlingError) as caught:
+        rows(f"SELECT id, {call} AS x FROM rows", registry, spark)
+    assert told in str(caught.value)
+    assert str(caught.value).startswith("sql transform 'out': ")
+    assert all("Traceback" not in cause for cause in caught.value.causes())
+
+
+def told(sql: str, registry: Registry) -> str:
+    run = prepared(sql, registry)
+    run.describe()
+    with pytest.raises(InvalidPipeline) as caught:
+        run.check_without_spark()
+    (problem,) = caught.value.problems
+    return f"{problem.message} ({problem.remedy})"
+
+
+def test_the_number_of_arguments_is_checked_before_spark_is_there(registry):
+    message = told("SELECT id, shout(name) AS x FROM rows", registry)
+    assert "shout() does not take 1 argument(s)" in message
+    assert "write shout(string, int32)" in message
+
+
+def test_a_name_that_is_nearly_right_is_suggested(registry):
+    assert "did you mean shout()?" in told("SELECT id, shoutt(name, 1) AS x FROM rows", registry)
+
+
+def test_the_type_of_the_result_is_known_before_spark_is_there(registry):
+    message = told("SELECT id FROM rows WHERE shout(name, 1)", registry)
+    assert "WHERE needs a condition that is true or false, not string" in message
+
+
+@pytest.mark.parametrize("id", ["acme.shout", "Shout", "1st"])
+def test_a_name_that_sql_cannot_have_is_refused(id):
+    class Fine(SqlFunction):
+        takes, returns = (pa.int64(),), pa.int64()
+
+        def call(self, numbers):
+            return pc.negate(numbers)
+
+    with pytest.raises(StreamlingError, match="cannot be the name of a function in SQL"):
+        Registry.builtin().register_function(id, Fine)

@@ -1,0 +1,28 @@
+"""What an archive is trained on."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamling.config import AppConfig
+from streamling.connectors.kafka.config import KafkaSource
+from streamling.training import job as training
+from streamling.training.stand_in import stand_in
+from tests.harness.pipelines import eventually, finish
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_kafka_source_reads_the_stand_in(spark):
+    values = [training._encoded(number) for number in range(3)]
+    with stand_in(training._TOPIC, training._CHANGE, values) as there:
+        settings = KafkaSource(brokers=there.brokers, schema_registry_url=there.registry_url)
+        run = training._prepared(spark, training._KAFKA_PIPELINE, AppConfig(kafka_source=settings))
+        run.start()
+        try:
+            eventually(lambda: run._failure is not None or run.rows_written().get("rows") == 3, 60)
+        finally:
+            run.stop("all is there")
+            finish(run)
+    rows = [(row["id"], row["name"], row["_gs_op"]) for row in run.table("rows").to_pylist()]
+    assert rows == [(0, "n0", "i"), (1, "n1", "i"), (2, "n2", "i")]

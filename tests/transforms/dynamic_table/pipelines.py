@@ -1,0 +1,75 @@
+"""A source whose batches a test writes down, and a way to run pipelines over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.config import AppConfig
+from streamling.pipeline.model import NodeKind
+from streamling.pipeline.options import SourceOptions
+from streamling.pipeline.parse import parse_pipeline
+from streamling.plugins.operators import END, Source, SourceBatch
+from streamling.plugins.registry import Registry
+from streamling.runtime.run import PipelineRun
+from streamling.state.backend import StateBackend
+from streamling.state.memory import MemoryState
+from tests.harness.pipelines import finish
+
+Batches = Sequence[Sequence[Mapping[str, Any]]]
+
+SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("w", pa.string()), ("tags", pa.list_(pa.string()))])
+
+
+class GivenOptions(SourceOptions):
+    pass
+
+
+class GivenSource(Source[GivenOptions]):
+    """Reads the batches of the test, one after the other."""
+
+    Options = GivenOptions
+    bounded = True
+    given: Mapping[str, Batches]
+
+    def schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def read(self, position):
+        at = position.get(self.context.name, 0)
+        batches = self.given[self.context.name]
+        if at == len(batches):
+            return END
+        rows = pa.Table.from_pylist(list(batches[at]), schema=SCHEMA)
+        return SourceBatch(rows, {self.context.name: at + 1})
+
+
+def registry_of(given: Mapping[str, Batches]) -> Registry:
+    registry = Registry.builtin()
+    registry.register(NodeKind.SOURCE, "given", type("Given", (GivenSource,), {"given": given}))
+    return registry
+
+
+def run_pipeline(
+    spark: Any, text: str, given: Mapping[str, Batches], *, state: StateBackend | None = None, **settings: Any
+) -> PipelineRun:
+    """Run a pipeline over the given batches to its end."""
+    config = AppConfig(**{"checkpoint_interval_sec": 60, **settings})
+    registry = registry_of(given)
+    pipeline = parse_pipeline(text, registry=registry, config=config)
+    run = PipelineRun(pipeline, config=config, registry=registry, state=state or MemoryState())
+    run.analyse(spark)
+    run.start()
+    finish(run, seconds=240)
+    return run
+
+
+def ids(run: PipelineRun, sink: str = "out") -> list[int]:
+    return run.table(sink).column("id").to_pylist()
+
+
+def rows(*values: str | None, first: int = 1) -> list[dict[str, Any]]:
+    """Rows with ids that count up, one for each value."""
+    return [{"id": first + number, "v": value} for number, value in enumerate(values)]

@@ -1,0 +1,51 @@
+"""The engine itself."""
+
+import pytest
+
+from streamling.errors import StreamlingError
+from streamling.transforms.script.config import WasmScript
+from streamling.transforms.script.engine import Cause, Limits, ScriptFailed
+from streamling.transforms.script.engines import engine_for
+from streamling.transforms.script.quickjs import QuickJs
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "cannot be read"), (b"no wasm", "cannot be read"), (b"\0asm\x01\0\0\0", "is no runtime of quickjs-rs")],
+)
+def test_another_runtime_has_to_be_one(tmp_path, content, told):
+    path = tmp_path / "runtime.wasm"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(StreamlingError, match=told) as refused:
+        engine_for(WasmScript(runtime_wasm_file_path=path))
+    assert not refused.value.internal
+    assert refused.value.remedy == "leave it out to use the one that is installed"
+
+
+def test_a_sandbox_that_was_ended_can_be_closed():
+    sandbox = QuickJs(Limits(16 << 20, 1)).sandbox()
+    with pytest.raises(ScriptFailed) as failure:
+        sandbox.evaluate("new Array(2 ** 32 - 1).join('x')", 0.1)
+    assert failure.value.cause is Cause.TIME
+    sandbox.close()
+
+
+def test_the_guest_can_reach_nothing_of_this_process():
+    """A clock, random numbers, an environment and files that are empty (WASI), and functions that do nothing."""
+    engine = QuickJs(Limits(16 << 20, 1))
+    assert {f"{each.module}.{each.name}" for each in engine.guest.imports} == {
+        "wasi_snapshot_preview1.random_get",
+        "wasi_snapshot_preview1.environ_get",
+        "wasi_snapshot_preview1.environ_sizes_get",
+        "wasi_snapshot_preview1.clock_time_get",
+        "wasi_snapshot_preview1.fd_close",
+        "wasi_snapshot_preview1.fd_fdstat_get",
+        "wasi_snapshot_preview1.fd_seek",
+        "wasi_snapshot_preview1.fd_write",
+        "wasi_snapshot_preview1.proc_exit",
+        "env.host_interrupt",
+        "env.host_module_normalize",
+        "env.host_call",
+        "env.host_module_load",
+    }
