@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.memory import collected_rows
 from streamling.dev.topics import Message, create_topic, produce
 from streamling.document.loader import load_yaml
 from tests.harness.pipelines import Bench, eventually, finish
@@ -87,6 +88,6 @@ def test_the_page_on_dead_letters_shows_what_happens(spark, kafka, registry) -> 
         finish(run)
     page = (ROOT / "docs" / "dead-letters.md").read_text()
     shown = dict(re.findall(r"^(node|position|error|payload) +\| (.*)$", page, re.MULTILINE))
-    last = max(run.table("bad_orders").to_pylist(), key=lambda row: row["position"])
+    last = max(collected_rows(run, "bad_orders").to_pylist(), key=lambda row: row["position"])
     found = {name: last[name].replace(topic, "orders_json") for name in shown}
     assert found == shown

@@ -46,6 +46,8 @@ class Builtin:
     jars: str | None = None
     #: folder with Java sources that these connectors need
     java: str | None = None
+    #: Spark settings that its nodes run best with; those of the user win
+    spark_settings: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, target: str) -> Any:
         """What ``target`` stands for; imports its module."""

@@ -55,7 +55,7 @@ def test_reset_moves_a_file_that_is_not_a_database_aside(damaged: Project) -> No
     (aside,) = damaged.folder.glob("state.db.damaged-*")
     assert aside.read_text() == before
     assert f"moved {damaged.folder / 'state.db'} to {aside}" in result.err
-    assert "Offsets in Kafka consumer groups are still there" in result.err
+    assert "Offsets in consumer groups are still there" in result.err
     assert "nothing is remembered of pipeline" in damaged.call("state", "show").err
     assert sorted(path.name for path in damaged.folder.glob("state.db*")) == [aside.name], "no lock is left"
 

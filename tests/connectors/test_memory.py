@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.connectors.memory import MemorySink
+from streamling.connectors.memory import MemorySink, collected_rows
 from streamling.testing import Bench
 from streamling.testing.bench import NAME
 
@@ -17,7 +17,7 @@ def table(*batches: pa.RecordBatch, **options: Any) -> pa.Table:
     bench = Bench(MemorySink, options)
     bench.finish(batches)
     assert bench.run is not None
-    return bench.run.table(NAME)
+    return collected_rows(bench.run, NAME)
 
 
 def test_rows_are_kept_in_order_with_their_operation():
@@ -54,7 +54,7 @@ def test_batches_may_differ_in_their_columns():
 def test_rows_are_visible_while_the_pipeline_runs():
     bench = Bench(MemorySink, {})
     seen: list[int] = []
-    bench.asked = lambda number: seen.append(bench.run.table(NAME).num_rows if bench.run else 0)
+    bench.asked = lambda number: seen.append(collected_rows(bench.run, NAME).num_rows if bench.run else 0)
     bench.finish([given(n) for n in range(50)])
     assert seen == sorted(seen)
     assert seen[-1] > 0

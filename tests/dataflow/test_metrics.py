@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from streamling.connectors.memory import collected_rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
@@ -53,7 +54,7 @@ def test_unnest_is_seen_in_the_rows_of_the_plan_inside_its_node(bench):
             sql("parts", "SELECT id, unnest(split(name, '')) AS part FROM numbers"), "out: {type: memory, from: parts}"
         )
     )
-    rows = run.table("out").num_rows
+    rows = collected_rows(run, "out").num_rows
     assert rows > 200
     assert counts(run, "parts", prefix="df_") == {"parts": (100, rows)}
     assert jobs(run, "parts", "df_elapsed_compute") == 10

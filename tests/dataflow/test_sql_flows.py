@@ -5,6 +5,7 @@ import pytest
 import xxhash
 from Crypto.Hash import keccak
 
+from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
@@ -38,7 +39,7 @@ def test_a_chain_of_sql_nodes_gives_what_its_parts_say(bench):
             "out: {type: memory, from: named}",
         )
     )
-    rows = sorted(run.table("out").to_pylist(), key=lambda row: row["id"])
+    rows = sorted(collected_rows(run, "out").to_pylist(), key=lambda row: row["id"])
     assert rows == [{"id": i, "label": f"N{i}", "_gs_op": "i"} for i in range(90, 100, 2)]
 
 
@@ -47,7 +48,7 @@ def test_a_chain_of_400_sql_nodes_runs(bench):
     nodes += [sql(f"n{i}", f"SELECT id, v + 1 AS v FROM n{i - 1}") for i in range(1, 400)]
     source = "numbers: {type: numbers, rows: 2, primary_key: id}"
     run = bench.run(pipeline("".join(nodes), "out: {type: memory, from: n399}", source))
-    assert run.table("out").column("v").to_pylist() == [399, 399]
+    assert collected_rows(run, "out").column("v").to_pylist() == [399, 399]
 
 
 def test_a_chain_of_sql_nodes_is_one_plan(bench):
@@ -89,7 +90,7 @@ def test_union_all_within_a_flow_gives_every_row_of_both_sides(bench):
             "out: {type: memory, from: both_ends}",
         )
     )
-    assert sorted(run.table("out").column("id").to_pylist()) == [*range(10), *range(1095, 1100)]
+    assert sorted(collected_rows(run, "out").column("id").to_pylist()) == [*range(10), *range(1095, 1100)]
 
 
 def test_union_all_across_flows_shares_one_sink_and_stores_both_positions(bench):
@@ -113,7 +114,7 @@ def test_several_flows_run_side_by_side(bench):
             "numbers: {type: numbers, rows: 50, primary_key: id}\nothers: {type: numbers, rows: 30, primary_key: id}",
         )
     )
-    assert (run.table("a").num_rows, run.table("b").num_rows) == (50, 30)
+    assert (collected_rows(run, "a").num_rows, collected_rows(run, "b").num_rows) == (50, 30)
 
 
 def test_sql_below_an_arrow_transform_goes_back_to_spark(bench):
@@ -124,7 +125,7 @@ def test_sql_below_an_arrow_transform_goes_back_to_spark(bench):
             "out: {type: memory, from: big}",
         )
     )
-    assert sorted(run.table("out").column("double").to_pylist()) == [190, 192, 194, 196, 198]
+    assert sorted(collected_rows(run, "out").column("double").to_pylist()) == [190, 192, 194, 196, 198]
 
 
 class RebuiltTransform(DoubleTransform):
@@ -147,7 +148,7 @@ def test_wide_numbers_stay_what_they_are_behind_a_transform_that_builds_its_batc
             "out: {type: memory, from: text}",
         )
     )
-    assert sorted(run.table("out").column("t").to_pylist()) == ["1", "2", "3"]
+    assert sorted(collected_rows(run, "out").column("t").to_pylist()) == ["1", "2", "3"]
 
 
 def test_a_streamed_source_with_sql_and_two_sinks(bench):
@@ -176,7 +177,7 @@ FROM numbers WHERE is_json(json_array(name))
 
 def test_functions_of_the_jvm_and_of_python_workers_in_one_statement(bench):
     run = bench.run(pipeline(sql("t", " ".join(TRANSFERS.split())), "out: {type: memory, from: t}"))
-    rows = sorted(run.table("out").to_pylist(), key=lambda row: row["id"])
+    rows = sorted(collected_rows(run, "out").to_pylist(), key=lambda row: row["id"])
     assert len(rows) == 100
     assert rows[7] == {
         "id": 7,

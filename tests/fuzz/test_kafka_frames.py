@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamling.connectors.memory import collected_rows
 from streamling.dev.topics import Message
 from streamling.types.wide.layout import layout_of
 from tests.connectors.kafka.source_driver import KafkaBench
@@ -41,7 +42,7 @@ def test_avro_messages_are_right_rows_or_dead_letters(spark, kafka, registry) ->
         topic.send(*messages)
         run = bench.begin(topic, errors={"to": "bad"}, primary_key="id", include_metadata=True)
         rows = bench.collected(run, COUNT)
-        bad = {int(row["position"].rpartition("/")[2]): row["error"] for row in run.table("bad").to_pylist()}
+        bad = {int(row["position"].rpartition("/")[2]): row["error"] for row in collected_rows(run, "bad").to_pylist()}
         assert sorted([*(row["__kafka_offset"] for row in rows), *bad]) == list(range(COUNT))
         found = {row["__kafka_offset"]: {name: row[name] for name in (*NAMES, "_gs_op")} for row in rows}
         wrong = [

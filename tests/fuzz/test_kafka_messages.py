@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streamling.connectors.memory import collected_rows
 from streamling.dev.topics import Message
 from tests.connectors.kafka.source_driver import KafkaBench
 from tests.fuzz.budget import rounds
@@ -34,7 +35,7 @@ def test_messages_are_right_rows_or_dead_letters(spark, kafka, registry) -> None
         options = {"data_format": "json", "schema": SCHEMA, "primary_key": "id", "include_metadata": True}
         run = bench.begin(topic, errors={"to": "bad"}, **options)
         rows = bench.collected(run, COUNT)
-        bad = [int(row["position"].rpartition("/")[2]) for row in run.table("bad").to_pylist()]
+        bad = [int(row["position"].rpartition("/")[2]) for row in collected_rows(run, "bad").to_pylist()]
         assert sorted([*(row["__kafka_offset"] for row in rows), *bad]) == list(range(COUNT))
         found = {row["__kafka_offset"]: {name: row[name] for name in SCHEMA if row[name] is not None} for row in rows}
         wrong = [

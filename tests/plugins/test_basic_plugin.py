@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.config import AppConfig
+from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
@@ -193,7 +194,7 @@ def test_plugin_rows_pass_through_sql(examples, spark, tmp_path):
     run.analyse(spark)
     run.start()
     wait_for_end(run)
-    table = run.table("out")
+    table = collected_rows(run, "out")
     assert table.column_names == ["num_field", "alphanumeric_field", "_gs_op"]
     assert table.num_rows > 10
     assert min(table.column("num_field").to_pylist()) > 100

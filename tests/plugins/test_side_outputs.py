@@ -7,6 +7,7 @@ import json
 import pytest
 
 from streamling.config import load_config
+from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.runtime.app import App
 from streamling.state.memory import MemoryState
@@ -80,7 +81,7 @@ def run(app, pipeline, spark) -> MemoryState:
     running.analyse(spark)
     running.start()
     finish(running)
-    assert running.table("out").num_rows == 5
+    assert collected_rows(running, "out").num_rows == 5
     return state
 
 

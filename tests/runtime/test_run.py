@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from streamling.connectors.memory import collected_rows
 from streamling.errors import StreamlingError
 from tests.harness.pipelines import Bench, eventually, finish
 
@@ -64,8 +65,8 @@ def test_every_sink_of_a_fan_out_gets_every_row(bench):
     run = bench.run(FAN_OUT)
     assert bench.ids("plain") == list(range(100))
     assert [row["double"] for row in bench.books["twice"]] == [2 * i for i in range(100)]
-    assert run.table("memory").column("double").to_pylist() == [2 * i for i in range(100)]
-    assert run.table("memory").column_names == ["id", "name", "double"]
+    assert collected_rows(run, "memory").column("double").to_pylist() == [2 * i for i in range(100)]
+    assert collected_rows(run, "memory").column_names == ["id", "name", "double"]
 
 
 def test_a_failing_sink_stops_the_pipeline_others_drain_and_nothing_is_committed(bench):
@@ -185,12 +186,12 @@ sinks:
 
 def test_a_streamed_source_is_paced_by_spark_and_its_position_is_stored(bench):
     run = bench.start(STREAMED)
-    eventually(lambda: run.table("out").num_rows > 500 and bench.state.get("ticks"), 30)
+    eventually(lambda: collected_rows(run, "out").num_rows > 500 and bench.state.get("ticks"), 30)
     run.stop("enough")
     finish(run)
-    values = run.table("out").column("value").to_pylist()
+    values = collected_rows(run, "out").column("value").to_pylist()
     assert sorted(values) == list(range(len(values)))  # the rate source deals its rows out over partitions
-    assert run.table("out").column_names == ["timestamp", "value", "_gs_op"]
+    assert collected_rows(run, "out").column_names == ["timestamp", "value", "_gs_op"]
 
 
 def test_a_streamed_flow_that_never_rests_can_be_stopped_at_any_moment(bench):

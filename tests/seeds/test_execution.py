@@ -22,6 +22,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from streamling.connectors.memory import collected_rows
 from streamling.dev.avro import SchemaRegistry, decode
 from streamling.dev.topics import consume
 from streamling.pipeline.model import NodeKind
@@ -245,7 +246,7 @@ class World(Bench):
     # what arrived where
 
     def seen(self) -> Rows:
-        return self.run.table("seen").to_pylist()
+        return collected_rows(self.run, "seen").to_pylist()
 
     def printed(self) -> list[str]:
         self._printed += self.output()

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from streamling.config import AppConfig
+from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
@@ -102,7 +103,7 @@ def rows(sql: str, registry: Registry, spark) -> list[dict]:
     run.analyse(spark)
     run.start()
     wait_for_end(run)
-    return sorted(run.table("kept").drop_columns(["_gs_op"]).to_pylist(), key=lambda row: row["id"])
+    return sorted(collected_rows(run, "kept").drop_columns(["_gs_op"]).to_pylist(), key=lambda row: row["id"])
 
 
 @pytest.mark.spark

@@ -6,6 +6,7 @@ import pytest
 
 from streamling.config import AppConfig
 from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.memory import collected_rows
 from streamling.training import job as training
 from streamling.training.stand_in import stand_in
 from tests.harness.pipelines import eventually, finish
@@ -24,5 +25,5 @@ def test_the_kafka_source_reads_the_stand_in(spark):
         finally:
             run.stop("all is there")
             finish(run)
-    rows = [(row["id"], row["name"], row["_gs_op"]) for row in run.table("rows").to_pylist()]
+    rows = [(row["id"], row["name"], row["_gs_op"]) for row in collected_rows(run, "rows").to_pylist()]
     assert rows == [(0, "n0", "i"), (1, "n1", "i"), (2, "n2", "i")]

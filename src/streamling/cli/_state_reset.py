@@ -59,7 +59,7 @@ def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
         for file in SqliteState.files(path):
             _move(file, file.with_name(f"{file.name}.{suffix}"))
     click.echo(
-        f"moved {path} to {aside}; the next run begins with an empty state. Offsets in Kafka consumer groups are still "
+        f"moved {path} to {aside}; the next run begins with an empty state. Offsets in consumer groups are still "
         "there: run the same command again to forget those, too",
         err=True,
     )

@@ -112,7 +112,7 @@ def _show(checks: list[Check]) -> None:
 
 
 def _prepare(config: AppConfig) -> None:
-    """What fails here is told and left: pipelines run without, only slower or without Kafka."""
+    """A failure is reported and ignored: pipelines run without, but more slowly or without some connectors."""
     for prepare in (_fetch_connectors, _build_archive):  # the archive is for what is there
         try:
             with progress_of_steps() as tell:

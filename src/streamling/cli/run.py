@@ -156,8 +156,8 @@ def _run(
             pipeline = app.pipeline(pipeline_file)
             app = app.named_after(pipeline)
             config = app.config
-        if not any(sink.type == "print" for sink in pipeline.sinks):
-            process.release_stdout()  # a plugin may be one that prints
+        if not app.writes_to_stdout(pipeline):
+            process.release_stdout()  # a plugin may print
         state = resources.enter_context(app.state(pipeline, dry_run=dry_run))
         run = app.run(pipeline, state, count_in_spark=is_reported(config, metrics_file))
         if early is not None and not run.connectors <= early.connectors:

@@ -105,7 +105,7 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
 @config_option
 @env_file_option
 @_node_option
-@click.option("--state-only", is_flag=True, help="Leave the offsets of Kafka consumer groups as they are.")
+@click.option("--state-only", is_flag=True, help="Leave the offsets of consumer groups as they are.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @debug_option
 def reset(
@@ -113,7 +113,7 @@ def reset(
 ) -> int:
     """Forget the state, of one node or all: the next run reads from the start, and rows come again.
 
-    The offsets that Kafka sources have committed to their consumer groups are forgotten too: without a stored position
+    The offsets that sources have committed to their consumer groups are forgotten too: without a stored position
     they would say where to go on. This needs the brokers and starts a JVM; --state-only does without.
 
     Stop the pipeline first. Asks before it deletes. A state file that is damaged, or is not a SQLite database, is moved

@@ -41,8 +41,8 @@ def validate(
     for their columns; nothing is written anywhere.
 
     With --connect every connection is tried once and listed with its node, its latency and its result: brokers are
-    asked for their topics (this starts a JVM, also with --static), databases for a login, endpoints of handlers and
-    webhooks for a TCP or TLS connection, paths for a readable file. If one fails, the rest is not checked.
+    asked for their topics (this starts a JVM, also with --static), databases for a login, HTTP endpoints for a TCP or
+    TLS connection, paths for a readable file. If one fails, the rest is not checked.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ def mask_map(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _folded(*allowed: str, aliases: Mapping[str, str] | None = None) -> BeforeValidator:
+def folded(*allowed: str, aliases: Mapping[str, str] | None = None) -> BeforeValidator:
     spellings = {choice.casefold().replace("_", "-"): choice for choice in allowed} | dict(aliases or {})
 
     def fold(value: Any) -> Any:
@@ -73,25 +73,11 @@ def _in_working_dir(path: Path, info: ValidationInfo) -> Path:
     return working_dir / path.expanduser() if working_dir else path
 
 
-BackendType = Annotated[Literal["InMemory", "Postgres", "Sqlite"], _folded("InMemory", "Postgres", "Sqlite")]
-LogFormat = Annotated[Literal["text", "json"], _folded("text", "json")]
-DrainPolicy = Annotated[Literal["auto", "drain", "fast"], _folded("auto", "drain", "fast")]
-Compression = Annotated[Literal["none", "gzip", "zstd", "lz4"], _folded("none", "gzip", "zstd", "lz4")]
-SslMode = Annotated[
-    Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],
-    _folded("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
-]
-SecurityProtocol = Annotated[
-    Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"],
-    _folded("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
-]
-SaslMechanism = Annotated[
-    Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"],
-    _folded("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"),
-]
+LogFormat = Annotated[Literal["text", "json"], folded("text", "json")]
+DrainPolicy = Annotated[Literal["auto", "drain", "fast"], folded("auto", "drain", "fast")]
 OtlpProtocol = Annotated[
     Literal["http/protobuf", "http/json", "grpc"],
-    _folded(
+    folded(
         "http/protobuf",
         "http/json",
         "grpc",

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Protocol
+
 import pyarrow as pa
 from pydantic import Field
 
 from streamling.pipeline.options import Parallel, SinkOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import OP_COLUMN, Sink
+from streamling.plugins.operators import OP_COLUMN, Operator, Sink
 
 
 class MemorySinkOptions(Parallel, SinkOptions):
     """Collects rows; a test reads them from the running pipeline."""
 
     exclude_gs_op: bool = Field(default=False, description="Leave the `_gs_op` column out.")
+
+
+class _Run(Protocol):
+    def operators(self, node: str) -> Iterable[Operator[Any]]: ...
+
+
+def collected_rows(run: _Run, sink: str) -> pa.Table:
+    """The rows that the memory sink ``sink`` of ``run`` holds, in all its instances."""
+    return pa.concat_tables([each.table() for each in run.operators(sink) if isinstance(each, MemorySink)])
 
 
 class MemorySink(Sink[MemorySinkOptions]):

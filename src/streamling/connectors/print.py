@@ -35,6 +35,7 @@ class PrintSink(Sink[PrintSinkOptions]):
     """Writes to the standard output of the driver; a closed pipe (``| head``) ends the pipeline quietly."""
 
     Options = PrintSinkOptions
+    writes_to_stdout = True
 
     def __init__(self, context: NodeContext[PrintSinkOptions], output: BinaryIO | None = None) -> None:
         super().__init__(context)

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from streamling.builtins import builtins
 from streamling.jvm.cluster import executor_settings
 from streamling.spark.master import is_local, local_cores, on_this_machine
 
@@ -47,10 +48,6 @@ _ALWAYS = {
     ),
     # An idle query takes 17 % of a core at the default 10 ms, 4.9 % at 100 ms, 2.3 % at 250 ms.
     "spark.sql.streaming.pollingDelay": "250ms",
-    # What a task has fetched beyond its range is kept for whoever goes on there. A partition that several tasks read
-    # leaves some behind with every batch that nobody ever asks for; Spark's default keeps it for 5 minutes.
-    "spark.kafka.consumer.fetchedData.cache.timeout": "2s",
-    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "1s",
 }
 
 #: what keeps SQL inside of its rows; ``spark.conf`` cannot loosen it
@@ -70,6 +67,7 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Se
     folder: no setting."""
     settings = {
         **_ALWAYS,
+        **{name: value for builtin in builtins() for name, value in builtin.spark_settings.items()},
         "spark.master": master,
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         # 74 instead of 212 ms per `mapInArrow` trigger; loopback TCP where the path would be too long, as those of

@@ -91,9 +91,9 @@ def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
     """Sources that cannot run in job mode. Whether a plugin source ends is known once it is built."""
     return [
         place_problem(
-            f"{node} cannot run in job mode: only hybrid sources and file sources in bounded mode can",
+            f"{node} cannot run in job mode: it does not end",
             node.place,
-            "use one of these, or turn 'job_mode' off",
+            "use a bounded source, or turn 'job_mode' off",
         )
         for node in nodes
         if isinstance(node.options, SourceOptions) and not node.options.runs_as_job and not _is_plugin(node, registry)

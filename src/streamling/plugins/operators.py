@@ -63,6 +63,8 @@ class Operator(ABC, Generic[OptionsT]):
     runs_on: ClassVar = "arrow"
     #: False for side outputs: nothing can read from them
     emits_rows: ClassVar[bool] = True
+    #: whether its rows go to standard output, which is then kept free of everything else
+    writes_to_stdout: ClassVar[bool] = False
     #: prefix under which rows and time are told as those of a plan inside the node, too; None: there is no such plan
     sub_plan_metrics: ClassVar[str | None] = None
 

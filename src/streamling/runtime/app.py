@@ -110,6 +110,11 @@ class App:
             pipeline, config=self.config, registry=self.registry, state=state, count_in_spark=count_in_spark
         )
 
+    def writes_to_stdout(self, pipeline: Pipeline) -> bool:
+        """Whether rows of ``pipeline`` go to standard output."""
+        kinds = (self.registry.get(sink.kind, sink.type) for sink in pipeline.sinks)
+        return any(kind is not None and kind.operator is not None and kind.operator.writes_to_stdout for kind in kinds)
+
     @contextmanager
     def state(self, pipeline: Pipeline, *, dry_run: bool = False) -> Iterator[StateBackend]:
         """The state of ``pipeline``, which no other process may write meanwhile; under a dry run one that nothing is

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from streamling.config import values
 from streamling.config.core import CoreConfig
 from streamling.config.section import Section
+from streamling.config.values import folded
 from streamling.connectors.postgres.config import PostgresState
 from streamling.state.config import SqliteState
+
+BackendType = Annotated[Literal["InMemory", "Postgres", "Sqlite"], folded("InMemory", "Postgres", "Sqlite")]
 
 
 class StateBackend(Section):
     """Where positions are kept between runs."""
 
-    backend_type: values.BackendType = Field(default="Sqlite", description="Where state is kept.")
+    backend_type: BackendType = Field(default="Sqlite", description="Where state is kept.")
     sqlite: SqliteState | None = Field(default=SqliteState())
     postgres: PostgresState | None = Field(default=PostgresState())
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -277,9 +277,9 @@ class PipelineRun:
         if self._failure is not None:
             raise self._failure
 
-    def table(self, sink: str) -> pa.Table:
-        """Rows that a memory sink holds, of all its instances."""
-        return pa.concat_tables([operator.table() for operator in self._parts.operators[sink]])  # type: ignore[attr-defined]
+    def operators(self, node: str) -> Sequence[Operator[Any]]:
+        """The operators that run ``node``, one per instance."""
+        return self._parts.operators[node]
 
     def status(self) -> RunStatus:
         """May be called from any thread at any time."""

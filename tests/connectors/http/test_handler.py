@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.http.handler import HandlerTransform
+from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.output.redaction import add_secrets
 from streamling.runtime.run import PipelineRun
@@ -610,8 +611,8 @@ def picky(request: Request) -> Reply:
 def test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink(one_row):
     with endpoint(picky) as server:
         run = _with_dead_letters(server, one_row_per_request=one_row)
-    assert run.table("out")["id"].to_pylist() == [n for n in range(40) if n not in (7, 9)]
-    seven, nine = run.table("bad").to_pylist()
+    assert collected_rows(run, "out")["id"].to_pylist() == [n for n in range(40) if n not in (7, 9)]
+    seven, nine = collected_rows(run, "bad").to_pylist()
     assert (seven["position"], nine["position"]) == ("id=7", "id=9")
     assert "was answered with 422" in seven["error"]
     assert "no sevens" in seven["error"]
@@ -622,8 +623,8 @@ def test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink(one_row):
 def test_where_an_answer_has_too_many_values_fewer_rows_are_sent():
     with endpoint(echo) as server:
         run = _with_dead_letters(server, limits={"max_response_values": 40})
-    assert run.table("out")["id"].to_pylist() == list(range(40))
-    assert run.table("bad").num_rows == 0
+    assert collected_rows(run, "out")["id"].to_pylist() == list(range(40))
+    assert collected_rows(run, "bad").num_rows == 0
     assert max(len(request.rows) for request in server.requests) > 5
 
 

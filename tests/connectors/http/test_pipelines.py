@@ -18,6 +18,7 @@ import pytest
 
 from streamling.config import AppConfig
 from streamling.connectors.http.handler import HandlerTransform
+from streamling.connectors.memory import collected_rows
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
@@ -76,7 +77,7 @@ def test_however_many_instances_there_are_each_row_passes_exactly_once(widths):
             },
         )
         wait_for_end(run)
-    assert sorted(run.table("kept").column("id").to_pylist()) == list(range(200))
+    assert sorted(collected_rows(run, "kept").column("id").to_pylist()) == list(range(200))
     posted = [row["id"] for request in server.accepted if request.path.endswith("/posted") for row in request.rows]
     assert sorted(posted) == list(range(200))
     assert made.position == {"given": 10}
@@ -219,7 +220,7 @@ def test_sql_before_and_after_a_handler_sees_the_types_it_declares(spark, tmp_pa
         run.analyse(spark)
         run.start()
         wait_for_end(run)
-    rows = sorted(run.table("kept").to_pylist(), key=lambda row: row["id"])
+    rows = sorted(collected_rows(run, "kept").to_pylist(), key=lambda row: row["id"])
     assert rows == [
         {"id": n, "twice": Decimal(f"{2 * n}.5000"), "big": 2**63 - 1, "hour": "10", "_gs_op": "i"}
         for n in range(10, 20, 2)

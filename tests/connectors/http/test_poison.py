@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from streamling.connectors.memory import collected_rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
@@ -94,9 +95,9 @@ def handler(url: str, **fields: Any) -> dict[str, Any]:
 def test_dates_outside_of_the_calendar_are_dead_letters_of_scripts_and_handlers():
     with endpoint(echo) as server:
         made = run({"scripted": script(**_BAD), "asked": handler(server.url, **_BAD)}, {"type": "poison"})
-    bad = made.table("bad").to_pylist()
+    bad = collected_rows(made, "bad").to_pylist()
     for node in ("scripted", "asked"):
-        assert made.table(f"to_{node}")["id"].to_pylist() == GOOD, node
+        assert collected_rows(made, f"to_{node}")["id"].to_pylist() == GOOD, node
         letters = {row["position"]: row for row in bad if row["node"] == node}
         assert set(letters) == {f"id={n}" for n in range(14) if n not in GOOD}, node
         assert json.loads(letters["id=5"]["payload"])["day"] == "+10000-01-01", node
@@ -135,8 +136,8 @@ def test_every_poisonous_answer_is_a_dead_letter_with_its_position():
     with endpoint(answer) as server:
         asked = handler(server.url, one_row_per_request=True, **_ADDED, **_BAD)
         made = run({"asked": asked}, {"type": "numbers", "rows": len(ANSWERS), "batch": 50})
-    arrived = {row["id"]: row["name"] for row in made.table("to_asked").to_pylist()}
-    letters = {row["position"]: row["error"] for row in made.table("bad").to_pylist()}
+    arrived = {row["id"]: row["name"] for row in collected_rows(made, "to_asked").to_pylist()}
+    letters = {row["position"]: row["error"] for row in collected_rows(made, "bad").to_pylist()}
     assert len(arrived) + len(letters) == len(ANSWERS)
     for id, case in enumerate(ANSWERS):
         if "error" in case:
@@ -160,7 +161,7 @@ def test_without_a_dead_letter_sink_a_poisonous_answer_is_an_error_that_names_th
 def test_a_bigint_of_thousands_of_digits_is_a_dead_letter():
     text = "row => ({ ...row, id: row.id === 3 ? 10n ** 5000n : row.id })"
     made = run({"scripted": script(text, **_BAD)}, {"type": "numbers", "rows": 6})
-    assert made.table("to_scripted")["id"].to_pylist() == [0, 1, 2, 4, 5]
-    (letter,) = made.table("bad").to_pylist()
+    assert collected_rows(made, "to_scripted")["id"].to_pylist() == [0, 1, 2, 4, 5]
+    (letter,) = collected_rows(made, "bad").to_pylist()
     assert letter["position"] == "id=3"
     assert "column 'id' is int64 and cannot take a bigint: 1000" in letter["error"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from fastavro import parse_schema, schemaless_writer
 
 from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.memory import collected_rows
 from streamling.dev.avro import SchemaRegistry
 from streamling.dev.kafka import LocalKafka
 from streamling.dev.registry import LocalRegistry
@@ -104,7 +105,7 @@ class KafkaBench(Bench):
 
     def drained(self, run: Any, count: int) -> pa.Table:
         self.collected(run, count)
-        return run.table("out")
+        return collected_rows(run, "out")
 
     def collected(self, run: Any, count: int) -> list[dict[str, Any]]:
         """All rows, when there are ``count`` of them and the run has drained; batches may differ in their columns."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from streamling.connectors.memory import collected_rows
 from streamling.dev.topics import Message, consume
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
@@ -30,7 +31,7 @@ def sifted(bench: KafkaBench, topic: Topic, count: int, **options: Any) -> tuple
     """Good rows and bad ones, when there are ``count`` of them together."""
     run = bench.begin(topic, errors=ERRORS, **options)
     good = bench.collected(run, count)
-    return good, run.table("bad").to_pylist()
+    return good, collected_rows(run, "bad").to_pylist()
 
 
 def errors_of(bad: list[dict[str, Any]], topic: Topic) -> dict[int, str]:

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from streamling.connectors.kafka.lag import METRIC
+from streamling.connectors.memory import collected_rows
 from streamling.connectors.postgres.config import PostgresState as PostgresSettings
 from streamling.connectors.postgres.state import PostgresState
 from streamling.dev.topics import add_partitions
@@ -79,7 +80,7 @@ class Fleet(KafkaBench):
         eventually(lambda: set(self.read_ids()) == set(range(self._next)), SOON)
 
     def read_ids(self) -> list[int]:
-        return [row["id"] for run in self.runs if rows_in(run) for row in run.table("out").to_pylist()]
+        return [row["id"] for run in self.runs if rows_in(run) for row in collected_rows(run, "out").to_pylist()]
 
     def divided(self, *sizes: int) -> None:
         """Wait until the instances read so many partitions each."""
@@ -226,4 +227,4 @@ def test_a_pipeline_that_takes_part_in_a_group_ends_after_its_record_limit(fleet
         kafka_source={"brokers": fleet.kafka.brokers, "schema_registry_url": fleet.registry_service.url},
     )
     finish(run)
-    assert sorted(row["id"] for row in run.table("out").to_pylist()) == list(range(20))
+    assert sorted(row["id"] for row in collected_rows(run, "out").to_pylist()) == list(range(20))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from streamling.connectors.memory import collected_rows
 from streamling.dev.topics import Message
 from streamling.pipeline.typenames import parse_type
 from streamling.types.wide.layout import layout_of
@@ -29,7 +30,7 @@ def test_messages_of_the_corpus(spark, kafka, registry, name: str) -> None:
     run = bench.begin(topic, errors={"to": "bad"}, **options)
     rows = {row.pop("__kafka_offset"): row for row in bench.collected(run, len(cases))}
     found = {offset: shown(row, schema) for offset, row in rows.items()}
-    refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in run.table("bad").to_pylist()}
+    refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in collected_rows(run, "bad").to_pylist()}
     assert sorted([*found, *refused]) == list(range(len(cases)))
     wrong = [
         (case["message"], case.get("row", case.get("bad")), found.get(offset, refused.get(offset)))
@@ -53,7 +54,7 @@ def test_a_tombstone_deletes_exactly_the_row_of_its_key(spark, kafka, registry, 
     rows = {row.pop("__kafka_offset"): row for row in bench.collected(run, len(cases))}
     assert {row["_gs_op"] for row in rows.values()} == {"d"}
     found = {offset: shown(row, schema) for offset, row in rows.items()}
-    refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in run.table("bad").to_pylist()}
+    refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in collected_rows(run, "bad").to_pylist()}
     assert sorted([*found, *refused]) == list(range(len(cases)))
     assert all("does not hold the primary key" in error for error in refused.values())
     wrong = [(case, found.get(offset)) for offset, case in enumerate(cases) if found.get(offset) != case.get("row")]

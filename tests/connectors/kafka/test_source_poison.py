@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fastavro import parse_schema, schemaless_writer
 
+from streamling.connectors.memory import collected_rows
 from streamling.dev.topics import Message
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import KafkaBench
@@ -33,7 +34,7 @@ def test_poison_messages_are_dead_letters(bench: KafkaBench, skip: bool) -> None
     options = {"primary_key": "id", "include_metadata": True, "skip_schema_resolution": skip}
     run = bench.begin(topic, errors={"to": "bad"}, **options)
     good = [row["__kafka_offset"] for row in bench.collected(run, len(cases))]
-    refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in run.table("bad").to_pylist()}
+    refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in collected_rows(run, "bad").to_pylist()}
     assert sorted([*good, *refused]) == list(range(len(cases)))
     wrong = [
         (case, refused.get(offset))

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.config import AppConfig
+from streamling.connectors.memory import collected_rows
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
 from streamling.pipeline.parse import parse_pipeline
@@ -67,7 +68,7 @@ def run_pipeline(
 
 
 def ids(run: PipelineRun, sink: str = "out") -> list[int]:
-    return run.table(sink).column("id").to_pylist()
+    return collected_rows(run, sink).column("id").to_pylist()
 
 
 def rows(*values: str | None, first: int = 1) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.config import AppConfig
+from streamling.connectors.memory import collected_rows
 from streamling.plugins.context import NodeContext
 from streamling.plugins.nothing import NoMetrics
 from streamling.sql.plan import ROW
@@ -65,14 +66,14 @@ def test_scalars_lists_nulls_and_elements_are_looked_up_by_spark(spark, never_in
         {"id": 0, "v": "a", "tags": ["a", "a"]},
     ]
     run = run_pipeline(spark, PIPELINE, {"s": [batch]}, state=left_behind("a", "B", "ü"))
-    answers = run.table("out").drop(["_gs_op"]).to_pylist()
+    answers = collected_rows(run, "out").drop(["_gs_op"]).to_pylist()
     assert [tuple(row.values()) for row in answers] == [
         (1, True, True, None, True),
         (2, False, False, None, False),
         (3, None, None, None, None),
         (4, False, False, None, True),
     ]
-    parts = run.table("parts").select(["id", "tag"]).to_pydict().values()
+    parts = collected_rows(run, "parts").select(["id", "tag"]).to_pydict().values()
     assert sorted(zip(*parts, strict=True)) == [(0, "a"), (0, "a"), (0, "a"), (1, "B"), (1, "a"), (5, "a")]
 
 
@@ -93,7 +94,7 @@ sinks:
   out: {type: memory, from: first}
 """
     batch = [{"id": number, "v": v, "w": w} for number, (v, w) in enumerate(["aa", "aa", "xa", "bx", "b?"])]
-    table = run_pipeline(spark, text, {"s": [batch]}, state=left_behind("a", "b")).table("out")
+    table = collected_rows(run_pipeline(spark, text, {"s": [batch]}, state=left_behind("a", "b")), "out")
     assert table.select(["id", "w"]).to_pydict() == {"id": [0, 3], "w": [True, False]}
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from streamling.connectors.memory import collected_rows
 from tests.paths import ROOT
 from tests.transforms.dynamic_table.pipelines import run_pipeline
 
@@ -18,4 +19,4 @@ def test_the_example_prints_what_its_page_shows(spark, monkeypatch):
     text = (folder / "pipeline.yaml").read_text().replace("type: print", "type: memory")
     shown = [json.loads(line) for line in (folder / "README.md").read_text().splitlines() if line.startswith("{")]
     assert len(shown) == 5
-    assert run_pipeline(spark, text, {}).table("screen").to_pylist() == shown
+    assert collected_rows(run_pipeline(spark, text, {}), "screen").to_pylist() == shown

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.config import AppConfig
+from streamling.connectors.memory import collected_rows
 from streamling.plugins.context import NodeContext
 from streamling.plugins.nothing import NoMetrics
 from streamling.sql.plan import ROW
@@ -105,8 +106,8 @@ def test_a_pipeline_answers_as_if_rows_came_one_at_a_time(spark):
     cuts = sorted(chance.sample(range(len(merged)), 4))
     batches = [merged[start:end] for start, end in zip([0, *cuts], [*cuts, len(merged)], strict=True)]
     run = run_pipeline(spark, PIPELINE, {"s": batches}, checkpoint_interval_sec=0.5)
-    answers = {row["id"]: row for row in run.table("all").drop(["_gs_op"]).to_pylist()}
-    passed = set(run.table("passed").column("id").to_pylist())
+    answers = {row["id"]: row for row in collected_rows(run, "all").drop(["_gs_op"]).to_pylist()}
+    passed = set(collected_rows(run, "passed").column("id").to_pylist())
     for seed, rows in streams.items():
         expected = list(modelled(rows))
         found = [{**answers[row["id"]], "passes": row["id"] in passed} for row in rows]

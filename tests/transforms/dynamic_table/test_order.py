@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamling.connectors.memory import collected_rows
 from tests.transforms.dynamic_table.pipelines import ids, rows, run_pipeline
 
 pytestmark = pytest.mark.spark
@@ -51,7 +52,7 @@ def test_the_order_is_that_of_the_rows_also_in_a_batch_of_several_partitions(spa
 def test_null_is_neither_in_the_table_nor_not(spark):
     text = pipeline("SELECT id, dynamic_table_check('seen', w) AS found FROM s")
     batch = [{"id": 1, "v": None, "w": None}, {"id": 2, "v": "a", "w": "a"}, {"id": 3, "v": None, "w": "a"}]
-    found = run_pipeline(spark, text, {"s": [batch]}).table("out").column("found").to_pylist()
+    found = collected_rows(run_pipeline(spark, text, {"s": [batch]}), "out").column("found").to_pylist()
     assert found == [None, False, True]
 
 
@@ -59,7 +60,7 @@ def test_a_list_is_found_when_one_of_its_elements_is(spark):
     text = pipeline("SELECT id, dynamic_table_check('seen', tags) AS found FROM s")
     lists = [["a"], ["a", "x"], ["x", None, "y"], [], None, [None]]
     batch = [{"id": number, "v": "a", "tags": tags} for number, tags in enumerate(lists)]
-    found = run_pipeline(spark, text, {"s": [batch]}).table("out").column("found").to_pylist()
+    found = collected_rows(run_pipeline(spark, text, {"s": [batch]}), "out").column("found").to_pylist()
     assert found == [False, True, False, False, None, False]
 
 
@@ -78,7 +79,7 @@ def test_checks_stand_anywhere_in_a_statement_and_inside_each_other(spark):
         {"id": 4, "v": "q", "w": "q"},  # neither
         {"id": 5, "v": None, "w": "x"},
     ]
-    table = run_pipeline(spark, text, {"s": [batch]}).table("out").drop(["_gs_op"])
+    table = collected_rows(run_pipeline(spark, text, {"s": [batch]}), "out").drop(["_gs_op"])
     assert table.to_pylist() == [
         {"id": 1, "kind": "new", "nested": False},
         {"id": 2, "kind": "known", "nested": False},
@@ -93,7 +94,7 @@ def test_elements_of_a_list_and_parts_of_a_union_are_checked_one_by_one(spark):
         " WHERE dynamic_table_check('seen', w)"
     )
     batch = [{"id": 1, "v": "a", "w": "b", "tags": ["a"]}, {"id": 2, "v": "b", "w": "a", "tags": ["x", "a", "b"]}]
-    table = run_pipeline(spark, text, {"s": [batch]}).table("out")
+    table = collected_rows(run_pipeline(spark, text, {"s": [batch]}), "out")
     assert sorted(zip(*table.select(["id", "tag"]).to_pydict().values(), strict=True)) == [(2, "a"), (2, "a")]
 
 
@@ -111,7 +112,7 @@ sinks:
   all: {type: memory, from: x}
 """
     run = run_pipeline(spark, text, {"s": [rows("a", "b", "c")]})
-    assert run.table("out").column("v").to_pylist() == run.table("all").column("v").to_pylist()
+    assert collected_rows(run, "out").column("v").to_pylist() == collected_rows(run, "all").column("v").to_pylist()
     assert len(ids(run)) == 3
 
 
@@ -127,7 +128,7 @@ sinks:
   out: {type: memory, from: found}
 """
     run = run_pipeline(spark, text, {"accounts": [rows("a")], "s": [rows("a", "b")]})
-    assert run.table("out").column("told").to_pylist() == [True, True]
+    assert collected_rows(run, "out").column("told").to_pylist() == [True, True]
 
 
 def test_flows_that_meet_in_a_node_let_one_occurrence_pass(spark):
@@ -144,7 +145,7 @@ sinks:
 """
     values = [f"v{number % 20}" for number in range(40)]
     given = {"s": [rows(*values)] * 3, "t": [rows(*reversed(values))] * 3}
-    passed = run_pipeline(spark, text, given).table("out").column("v").to_pylist()
+    passed = collected_rows(run_pipeline(spark, text, given), "out").column("v").to_pylist()
     assert sorted(passed) == sorted(set(values))
 
 

@@ -14,6 +14,7 @@ import pytest
 from streamling.config import AppConfig
 from streamling.connectors.file.source import FileSource, FileSourceOptions
 from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.memory import collected_rows
 from streamling.connectors.postgres.config import PostgresState as PostgresSettings
 from streamling.connectors.postgres.state import PostgresState
 from streamling.dataflow.table_gate import awaited_tables
@@ -109,7 +110,7 @@ def begin(
 
 
 def found(run: PipelineRun) -> list[str]:
-    return sorted(run.table("out").column("v").to_pylist())
+    return sorted(collected_rows(run, "out").column("v").to_pylist())
 
 
 @pytest.mark.spark
@@ -311,7 +312,7 @@ def test_the_lookup_example_finds_its_customers_with_one_and_with_two_instances(
         return run
 
     def delivered() -> set[int]:
-        return {row["id"] for run in runs if run.rows_written() for row in run.table("out").to_pylist()}
+        return {row["id"] for run in runs if run.rows_written() for row in collected_rows(run, "out").to_pylist()}
 
     try:
         first = join()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.config import AppConfig
+from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
@@ -248,7 +249,7 @@ def test_production_typescript_with_a_schema_gives_seven_rows_and_sql_goes_on_wi
         "sinks": {"out": {"type": "memory", "from": "named"}},
     }
     run = Bench(spark).run(json.dumps(pipeline))
-    rows = sorted(run.table("out").to_pylist(), key=lambda row: row["transfer_id"])
+    rows = sorted(collected_rows(run, "out").to_pylist(), key=lambda row: row["transfer_id"])
     assert [(r["transfer_id"], r["sender"], r["receiver"], r["exact"], r["kind"], r["logs"]) for r in rows] == [
         expected_transfer(row) for row in transfers(7)
     ]
@@ -326,8 +327,8 @@ def test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink() -> None:
         "sinks": {"out": {"type": "memory", "from": "scripted"}, "bad": {"type": "memory"}},
     }
     run = Bench(NoSpark()).run(json.dumps(nodes))
-    assert run.table("out")["id"].to_pylist() == [n for n in range(100) if n not in (7, 9)]
-    seven, nine = run.table("bad").to_pylist()
+    assert collected_rows(run, "out")["id"].to_pylist() == [n for n in range(100) if n not in (7, 9)]
+    seven, nine = collected_rows(run, "bad").to_pylist()
     assert seven["error"].startswith("the script failed in line 2: Error: seven\n")
     assert (seven["position"], seven["payload"]) == ("id=7", '{"id":7,"name":"n7","_gs_op":"i"}')
     assert nine["error"] == "column 'id' is int64 and cannot take a string: x"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AliasChoices, Field, SecretStr, model_validator
 
 from streamling.config import values
 from streamling.config.core import CoreConfig
 from streamling.config.section import Section
+from streamling.config.values import folded
 from streamling.document.scalars import Duration
 
 _EMPTY = SecretStr("")
+
+Compression = Annotated[Literal["none", "gzip", "zstd", "lz4"], folded("none", "gzip", "zstd", "lz4")]
 
 
 class ClickHouse(Section):
@@ -41,7 +44,7 @@ class ClickHouseSource(ClickHouse):
 class ClickHouseSink(ClickHouse):
     """Writing ClickHouse."""
 
-    compression: values.Compression = Field(default="zstd", description="Compression of what is sent.")
+    compression: Compression = Field(default="zstd", description="Compression of what is sent.")
     compression_level: int = Field(default=6, ge=0, le=22, description="Its level; 9 is the most gzip knows.")
     batch_size: int = Field(default=100_000, ge=1, description="Rows per insert.")
     batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")

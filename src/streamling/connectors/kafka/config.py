@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 from pydantic import Field, SecretStr
 
 from streamling.config import values
 from streamling.config.core import CoreConfig
 from streamling.config.section import Section, no_effect
+from streamling.config.values import folded
+
+SecurityProtocol = Annotated[
+    Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"],
+    folded("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
+]
+SaslMechanism = Annotated[
+    Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"],
+    folded("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"),
+]
 
 
 class Kafka(Section):
     """Kafka brokers and schema registry."""
 
     brokers: str = Field(default="localhost:9092", description="Bootstrap servers, comma-separated.")
-    security_protocol: values.SecurityProtocol = Field(default="plaintext", description="How to connect.")
-    sasl_mechanism: values.SaslMechanism | None = Field(default=None, description="SASL mechanism.")
+    security_protocol: SecurityProtocol = Field(default="plaintext", description="How to connect.")
+    sasl_mechanism: SaslMechanism | None = Field(default=None, description="SASL mechanism.")
     sasl_username: SecretStr | None = Field(default=None, description="SASL user.")
     sasl_password: SecretStr | None = Field(default=None, description="SASL password.")
     ssl_ca_location: values.LocalPath | None = Field(

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
 from streamling.config import values
 from streamling.config.core import CoreConfig
 from streamling.config.section import Section, no_effect
+from streamling.config.values import folded
 from streamling.document.scalars import Duration
 
 _EMPTY = SecretStr("")
+
+SslMode = Annotated[
+    Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],
+    folded("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+]
 
 
 class PostgresServer(Section):
@@ -22,7 +29,7 @@ class PostgresServer(Section):
     db: str = Field(default="streamling", description="Database.")
     user: str = Field(default="graph-node", description="User.")
     password: SecretStr = Field(default=_EMPTY, description="Password.")
-    sslmode: values.SslMode = Field(default="require", description="TLS, with libpq's meaning.")
+    sslmode: SslMode = Field(default="require", description="TLS, with libpq's meaning.")
     sslrootcert: values.LocalPath | None = Field(
         default=None,
         description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
@@ -69,7 +76,7 @@ class PostgresConnection(Section):
     user: str | None = Field(default=None, description="User.")
     pass_: SecretStr | None = Field(default=None, alias="pass", description="Password.")
     db: str | None = Field(default=None, description="Database.")
-    sslmode: values.SslMode | None = Field(default=None, description="TLS, with libpq's meaning.")
+    sslmode: SslMode | None = Field(default=None, description="TLS, with libpq's meaning.")
     sslrootcert: values.LocalPath | None = Field(default=None, description="Certificates to trust.")
 
 
@@ -81,7 +88,7 @@ class PostgresSink(Section):
     user: str = Field(default="graph-node", description="User.")
     pass_: SecretStr = Field(default=_EMPTY, alias="pass", description="Password.")
     db: str = Field(default="postgres", description="Database.")
-    sslmode: values.SslMode = Field(default="disable", description="TLS, with libpq's meaning.")
+    sslmode: SslMode = Field(default="disable", description="TLS, with libpq's meaning.")
     sslrootcert: values.LocalPath | None = Field(
         default=None,
         description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
