@@ -204,6 +204,13 @@ q IN (small, 1)
 q BETWEEN small AND wei
 q IS DISTINCT FROM (small + 1)
 q IS NOT DISTINCT FROM (q)
+floor(most) >= TRY_CAST(3 AS DECIMAL(38, 18))
+most = CAST(7 AS DECIMAL(38, 18))
+most <> CAST(7 AS DECIMAL(38, 18))
+CAST(7 AS DECIMAL(38, 18)) > most
+most IN (CAST(7 AS DECIMAL(38, 18)))
+most BETWEEN CAST(-1 AS DECIMAL(38, 18)) AND CAST(7 AS DECIMAL(38, 18))
+most IS DISTINCT FROM CAST(7 AS DECIMAL(38, 18))
 """
 
 #: functions that only Spark has

@@ -6,6 +6,8 @@ Spark computes differently is spelled out here.
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 from sqlglot import exp
 
@@ -20,7 +22,11 @@ _NEGATED_EXACTLY = 34
 #: digits that a quotient has after those of the dividend
 _QUOTIENT_DIGITS = 4
 
-_Size = tuple[int, int]
+#: integers, also as `literals.widen` writes them, and exact decimals; Spark makes doubles of those with an exponent
+_NUMBER = re.compile(r"0*(?:(\d+)L?|(\d*)\.(\d*))", re.ASCII)
+
+#: digits, and how many of them are after the point
+Size = tuple[int, int]
 
 
 class NotExact(Exception):
@@ -39,6 +45,25 @@ def is_decimal(type_: pa.DataType | None) -> bool:
 def meet(left: pa.DataType | None, right: pa.DataType | None) -> bool:
     """Whether an operator over these types is one of decimals."""
     return (is_decimal(left) or is_decimal(right)) and None not in (_size(left), _size(right))
+
+
+def size(node: exp.Expr) -> Size | None:
+    """The size of a decimal or integer; of a literal the digits that it has. None for everything else."""
+    value = node
+    while isinstance(value, exp.Paren | exp.Neg):
+        value = value.this
+    is_number = isinstance(value, exp.Var) or (isinstance(value, exp.Literal) and not value.is_string)
+    number = _NUMBER.fullmatch(value.name) if is_number else None
+    if number is None:
+        return _size(type_of(node))
+    whole, digits = len(number[1] or number[2] or ""), len(number[3] or "")
+    return (whole + digits, digits) if whole + digits <= SPARK_DIGITS else None
+
+
+def wider(left: Size, right: Size) -> Size:
+    """The size that has a place for all digits of both; it may be more than Spark has."""
+    scale = max(left[1], right[1])
+    return max(left[0] - left[1], right[0] - right[1]) + scale, scale
 
 
 def arithmetic(node: exp.Binary) -> exp.Expr:
@@ -111,7 +136,7 @@ def _division(left: exp.Expr, right: exp.Expr) -> str | None:
     return f"CAST({quotient} * {_power(-result.scale)} AS DECIMAL({result.precision}, {result.scale}))"
 
 
-def _spark_quotient(left: _Size, right: _Size) -> tuple[int, int]:
+def _spark_quotient(left: Size, right: Size) -> tuple[int, int]:
     """Digits before and after the point of Spark's own quotient."""
     whole = min(SPARK_DIGITS, left[0] - left[1] + right[1])
     digits = min(SPARK_DIGITS, max(6, left[1] + right[0] + 1))
@@ -132,7 +157,7 @@ def _spelled_cast(node: exp.Expr, precision: int, scale: int) -> str:
     return f"CAST({spark_sql(node)} AS DECIMAL({precision}, {scale}))"
 
 
-def _result(node: exp.Binary, left: _Size, right: _Size) -> _Size:
+def _result(node: exp.Binary, left: Size, right: Size) -> Size:
     (precision, scale), (other, other_scale) = left, right
     if isinstance(node, exp.Mul):
         if scale + other_scale > SPARK_DIGITS:
@@ -161,14 +186,14 @@ def _as_divisor(side: exp.Expr) -> exp.Expr:
     return _as_decimal(side)
 
 
-def _size(type_: pa.DataType | None) -> _Size | None:
+def _size(type_: pa.DataType | None) -> Size | None:
     if is_decimal(type_):
         assert type_ is not None
         return type_.precision, type_.scale
     return (_INTEGERS[type_], 0) if type_ in _INTEGERS else None
 
 
-def _sized(node: exp.Expr) -> _Size:
+def _sized(node: exp.Expr) -> Size:
     found = _size(type_of(node))
     assert found is not None, node
     return found

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql import inference, literals, lookups, typenames
+from streamling.sql import comparisons, inference, literals, lookups, typenames
 from streamling.sql.decimals import NotExact, divides_natively
 from streamling.sql.functions import as_call, rewrite_call
 from streamling.sql.intervals import interval
@@ -202,7 +202,7 @@ class Expressions:
                     side.replace(as_text(side) if special(inference.type_of(side)) else side)
         if isinstance(node, exp.Literal):
             return literals.rewrite_number(node)
-        return inference.annotate(node)
+        return comparisons.exact(inference.annotate(node))
 
     def _look_up(self, node: exp.Anonymous) -> exp.Expr:
         """The column that will hold the answer; the same question is asked once."""

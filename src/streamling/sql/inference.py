@@ -75,7 +75,9 @@ def untyped(node: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(node, _INDIFFERENT):
         return
     operands = [node.expression] if isinstance(node, exp.Extract) else list(node.iter_expressions())
-    operands += [branch.args["true"] for branch in node.args["ifs"]] if isinstance(node, exp.Case) else []
+    if isinstance(node, exp.Case):
+        operands += [branch.args["true"] for branch in node.args["ifs"]]
+        operands += [branch.this for branch in node.args["ifs"] if node.this]
     yield from (part for part in operands if _is_unknown(part))
 
 

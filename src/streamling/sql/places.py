@@ -102,6 +102,12 @@ class SourceText:
         return problem_at(self.sql, span, message, remedy)
 
 
+def place_of(node: exp.Expr) -> dict[str, int]:
+    """Where ``node`` stands, as its ``meta`` says it: for what takes the place of ``node`` without its parts."""
+    span = _own_span(node)
+    return {} if span is None else {"start": span.start, "end": span.end - 1}
+
+
 def _reach(
     tokens: Iterable[Token],
     deeper: tuple[TokenType, ...],

@@ -36,5 +36,5 @@ def register_function(spark: SparkSession, name: str, function: Callable[..., pa
 
 def _register(spark: SparkSession, kernel: Kernel) -> None:
     module, _, name = kernel.path.rpartition(".")
-    function = getattr(import_module(f"streamling.sql.kernels.{module}"), name)
+    function = getattr(import_module(kernel.module or f"streamling.sql.kernels.{module}"), name)
     register_function(spark, kernel.spark_name, function, kernel.returns)

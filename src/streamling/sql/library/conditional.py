@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from streamling.sql.comparisons import compared, fit_together
 from streamling.sql.inference import group_type, type_of, unified
 from streamling.sql.library.declaration import Args, Function, Rewrite, call, fill
 from streamling.sql.text_coercion import as_compared, as_results
+
+_ORDER = {"least": "<=", "greatest": ">="}
 
 
 def _widened(name: str, first: int = 0) -> Rewrite:
@@ -16,19 +19,35 @@ def _widened(name: str, first: int = 0) -> Rewrite:
         chosen = as_results(args[first:]) if name.startswith("nvl") else as_compared(args[first:], numbers=True)
         if len(args) == 1:
             return args[0]
-        rewritten = call(name, *args[:first], *unified(chosen))
+        rewritten = _extreme(name, unified(chosen)) or call(name, *args[:first], *unified(chosen))
         rewritten.meta["arrow"] = group_type(chosen)
         return rewritten
 
     return rewrite
 
 
+def _extreme(name: str, args: Args) -> exp.Expr | None:
+    """``least`` or ``greatest`` of decimals that share no type of 38 digits: only the chosen one is cast to the type of
+    the result. None for everything else, which Spark's own functions do."""
+    if name not in _ORDER or fit_together(args):
+        return None
+    values, branches = list(args), []
+    for number, chosen in enumerate(args[:-1]):
+        wins = [compared(_ORDER[name], chosen, other) for other in (*args[:number], *args[number + 1 :])]
+        conditions = "".join(f" AND coalesce({{{len(values) + place}}}, true)" for place in range(len(wins)))
+        branches.append(f"WHEN {{{number}}} IS NOT NULL{conditions} THEN {{{number}}}")
+        values += wins
+    return fill(f"CASE {' '.join(branches)} ELSE {{{len(args) - 1}}} END", values)
+
+
 def _nullif(args: Args) -> exp.Expr:
     """With the common type of both."""
-    compared = as_compared(args, numbers=True)
-    if type_of(compared[0]) == type_of(compared[1]):
-        return fill("nullif({0}, {1})", compared, type_of(compared[0]))
-    return fill("if({0} = {1}, NULL, if(true, {0}, {1}))", unified(compared), group_type(compared))
+    values = as_compared(args, numbers=True)
+    if type_of(values[0]) == type_of(values[1]):
+        return fill("nullif({0}, {1})", values, type_of(values[0]))
+    written = unified(values)
+    equal = compared("=", *written)
+    return fill("if({2}, NULL, if(true, {0}, {1}))", [*written, equal], group_type(values))
 
 
 FUNCTIONS = (

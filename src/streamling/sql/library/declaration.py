@@ -42,6 +42,8 @@ class Kernel:
     path: str
     #: Spark's name of the result type
     returns: str
+    #: the module, where it is another one
+    module: str | None = None
 
     @property
     def spark_name(self) -> str:

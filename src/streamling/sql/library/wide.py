@@ -8,21 +8,26 @@ from sqlglot import exp
 from streamling.sql.library.declaration import Args, Function, Kernel
 from streamling.types.wide.layout import I256, U256
 
-ADD = Kernel("wide.add", "binary")
-SUBTRACT = Kernel("wide.sub", "binary")
-MULTIPLY = Kernel("wide.mul", "binary")
-DIVIDE = Kernel("wide.div", "binary")
-REMAINDER = Kernel("wide.mod", "binary")
-NEGATE = Kernel("wide.neg", "binary")
-ABSOLUTE = Kernel("wide.absolute", "binary")
-CONVERT = Kernel("wide.convert", "binary")
-PARSE = Kernel("wide.parse", "binary")
-FROM_DOUBLE = Kernel("wide.from_double", "binary")
-FROM_DECIMAL = Kernel("wide.from_decimal", "binary")
-MEMBER = Kernel("wide.member", "binary")
-TEXT = Kernel("wide.text", "string")
-JSON = Kernel("wide.json_text", "string")
-DOUBLE = Kernel("wide.double", "double")
+
+def _kernel(name: str, returns: str = "binary") -> Kernel:
+    return Kernel(f"wide.{name}", returns, "streamling.types.wide.kernels")
+
+
+ADD = _kernel("add")
+SUBTRACT = _kernel("sub")
+MULTIPLY = _kernel("mul")
+DIVIDE = _kernel("div")
+REMAINDER = _kernel("mod")
+NEGATE = _kernel("neg")
+ABSOLUTE = _kernel("absolute")
+CONVERT = _kernel("convert")
+PARSE = _kernel("parse")
+FROM_DOUBLE = _kernel("from_double")
+FROM_DECIMAL = _kernel("from_decimal")
+MEMBER = _kernel("member")
+TEXT = _kernel("text", "string")
+JSON = _kernel("json_text", "string")
+DOUBLE = _kernel("double", "double")
 _KERNELS = (
     ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, NEGATE, ABSOLUTE, CONVERT, PARSE, FROM_DOUBLE, FROM_DECIMAL, MEMBER,
     TEXT, JSON, DOUBLE,

@@ -16,7 +16,7 @@ from streamling.sql.decimals import quotient_scale
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Kernel
 from streamling.sql.library.wide import ABSOLUTE, ADD, DIVIDE, MULTIPLY, NEGATE, REMAINDER, SUBTRACT
-from streamling.sql.places import SourceText
+from streamling.sql.places import SourceText, place_of
 from streamling.sql.problems import SqlProblem
 from streamling.sql.wide.calls import call
 from streamling.sql.wide.values import (
@@ -77,7 +77,7 @@ class WideNumbers:
             self.problems.append(self.text.problem(node, str(unfit), unfit.remedy))
             return node
         if rewritten is not None and rewritten is not node:
-            rewritten.meta.update(_place(node))
+            rewritten.meta.update(place_of(node))
         return rewritten
 
     def where(self, node: exp.Expr) -> str:
@@ -254,15 +254,8 @@ def _boolean(node: exp.Expr) -> exp.Expr:
 
 def _typed(sql: str, type_: pa.DataType, like: exp.Expr) -> exp.Expr:
     made = exp.Var(this=sql)
-    made.meta.update({**_place(like), "arrow": type_})
+    made.meta.update({**place_of(like), "arrow": type_})
     return made
-
-
-def _place(node: exp.Expr) -> dict[str, int]:
-    places = [part.meta for part in node.walk() if "start" in part.meta]
-    if not places:
-        return {}
-    return {"start": min(place["start"] for place in places), "end": max(place["end"] for place in places)}
 
 
 def _first_type(node: exp.Expr) -> str:
