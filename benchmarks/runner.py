@@ -28,7 +28,7 @@ from benchmarks.throughput import Throughput
 from benchmarks.trigger import Trigger
 from benchmarks.user_nodes import UserNodes
 from benchmarks.validate import Validate
-from benchmarks.workbench import Scenario, Tell, Workbench
+from benchmarks.workbench import ReportStep, Scenario, Workbench
 from streamling.jvm.archive import Archive, build_archive
 from streamling.jvm.jars import fetch_connectors
 from streamling.jvm.java import find_java
@@ -48,7 +48,7 @@ _NO_AIOHTTP = "Figures beside aiohttp are left out: they need it, pip install ai
 
 
 def measure_all(
-    names: Sequence[str], *, sizes: Sizes, cache_dir: Path, environ: Mapping[str, str], tell: Tell
+    names: Sequence[str], *, sizes: Sizes, cache_dir: Path, environ: Mapping[str, str], tell: ReportStep
 ) -> Results:
     """Measure the scenarios ``names``; takes minutes."""
     surroundings = machine(environ)

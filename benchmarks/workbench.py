@@ -19,7 +19,7 @@ from streamling.jvm.timings import Phase
 T = TypeVar("T")
 
 #: called with what is being done and which share of all is done, 0 to 1
-Tell = Callable[[str, float], None]
+ReportStep = Callable[[str, float], None]
 
 _QUICKSTART = Path(__file__).parents[1] / "examples" / "quickstart"
 
@@ -32,7 +32,7 @@ class Workbench:
     cache_dir: Path
     env: Mapping[str, str]
     sizes: Sizes
-    tell: Tell
+    tell: ReportStep
     services: Services
     #: steps of all scenarios together
     total: int

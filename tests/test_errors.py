@@ -1,6 +1,6 @@
 import pytest
 
-from streamling.errors import InvalidPipeline, Problem, StreamlingError, told_as
+from streamling.errors import InvalidPipeline, Problem, StreamlingError, error_context
 
 
 def test_context_is_added_outermost_first_and_flags_stay():
@@ -32,12 +32,12 @@ def test_wrapping_one_of_ours_adds_context_only():
 
 def test_what_is_raised_inside_says_what_it_was_about_once_and_is_never_its_own_cause():
     ours = StreamlingError.user("wrong")
-    with pytest.raises(StreamlingError) as raised, told_as("sink 'a'"), told_as("sink 'a'"):
+    with pytest.raises(StreamlingError) as raised, error_context("sink 'a'"), error_context("sink 'a'"):
         raise ours
     assert raised.value is ours
     assert (str(ours), ours.__cause__) == ("sink 'a': wrong", None)
 
-    with pytest.raises(StreamlingError, match="sink 'a'") as raised, told_as("sink 'a'"):
+    with pytest.raises(StreamlingError, match="sink 'a'") as raised, error_context("sink 'a'"):
         raise TimeoutError("late")
     assert raised.value.retriable
     assert list(raised.value.causes()) == ["TimeoutError: late"]

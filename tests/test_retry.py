@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.retry import pause_after, retried
+from streamling.retry import backoff_delay, call_with_retries
 
 LOG = logging.getLogger("streamling.test.retry")
 
@@ -43,43 +43,43 @@ class Impatient(threading.Event):
 
 def test_pauses_double_up_to_half_a_minute() -> None:
     stopping = Impatient()
-    assert retried(Flaky(11), stopping=stopping, log=LOG, randomly=lambda: 0.0) == 12
+    assert call_with_retries(Flaky(11), stopping=stopping, log=LOG, randomly=lambda: 0.0) == 12
     assert stopping.pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
 
 
 def test_chance_makes_a_pause_longer_by_half_at_most() -> None:
-    assert pause_after(1, 1.0) == pytest.approx(0.15)
-    assert pause_after(10_000, 1.0) == 45
+    assert backoff_delay(1, 1.0) == pytest.approx(0.15)
+    assert backoff_delay(10_000, 1.0) == 45
 
 
 def test_an_error_that_will_not_pass_is_raised_at_once() -> None:
     work = Flaky(5, retriable=False)
     with pytest.raises(StreamlingError, match="away 1"):
-        retried(work, stopping=Impatient(), log=LOG)
+        call_with_retries(work, stopping=Impatient(), log=LOG)
     assert work.calls == 1
 
 
 def test_what_is_no_error_of_ours_passes_through() -> None:
     with pytest.raises(ZeroDivisionError):
-        retried(lambda: 1 // 0, stopping=Impatient(), log=LOG)
+        call_with_retries(lambda: 1 // 0, stopping=Impatient(), log=LOG)
 
 
 def test_a_stop_ends_it_after_a_last_few_attempts() -> None:
     work = Flaky(100)
     with pytest.raises(StreamlingError):
-        retried(work, stopping=Impatient(stop_after=8), log=LOG)
+        call_with_retries(work, stopping=Impatient(stop_after=8), log=LOG)
     assert work.calls == 9
 
 
 def test_trouble_that_passes_at_once_does_not_fail_a_drain() -> None:
     stopping = threading.Event()
     stopping.set()
-    assert retried(Flaky(1), stopping=stopping, log=LOG, randomly=lambda: 0.0) == 2
+    assert call_with_retries(Flaky(1), stopping=stopping, log=LOG, randomly=lambda: 0.0) == 2
 
 
 def test_the_log_says_little_and_then_that_it_went_on(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        retried(Flaky(20), stopping=Impatient(), log=LOG)
+        call_with_retries(Flaky(20), stopping=Impatient(), log=LOG)
     assert [(record.levelname, record.getMessage().split(";")[0]) for record in caplog.records[:2]] == [
         ("WARNING", "away 1"),
         ("ERROR", "away 5"),

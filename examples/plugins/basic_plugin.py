@@ -16,7 +16,7 @@ from pydantic import Field
 from streamling.plugins import (
     END,
     End,
-    FreeForm,
+    FreeFormOptions,
     NodeContext,
     Position,
     Sink,
@@ -87,10 +87,10 @@ def _random_rows(rng: random.Random, count: int, schema: pa.Schema) -> pa.Record
 
 
 @plugin("basic_plugin.filter_transform")
-class FilterTransform(Transform[FreeForm]):
+class FilterTransform(Transform[FreeFormOptions]):
     """Keeps rows whose text columns have the given values; every further field is such a condition."""
 
-    Options = FreeForm
+    Options = FreeFormOptions
 
     def output_schema(self) -> pa.Schema:
         schema = self.context.input_schema

@@ -12,7 +12,7 @@ from pydantic import Field
 from streamling.plugins import (
     END,
     End,
-    Partitions,
+    Partitioning,
     Position,
     RoundRobin,
     Sink,
@@ -45,8 +45,8 @@ class PartitionedSource(Source[PartitionedSourceOptions]):
     bounded = True
 
     @classmethod
-    def partitions(cls, options: PartitionedSourceOptions) -> Partitions:
-        return Partitions(preferred=options.preferred_partitions)
+    def partitions(cls, options: PartitionedSourceOptions) -> Partitioning:
+        return Partitioning(preferred=options.preferred_partitions)
 
     def schema(self) -> pa.Schema:
         return pa.schema([("id", pa.int64()), ("source_partition", pa.int32())])
@@ -69,8 +69,8 @@ class PartitionedTransform(Transform[TransformOptions]):
     Options = TransformOptions
 
     @classmethod
-    def partitions(cls, options: TransformOptions) -> Partitions:
-        return Partitions(maximum=16, placement=RoundRobin())
+    def partitions(cls, options: TransformOptions) -> Partitioning:
+        return Partitioning(maximum=16, routing=RoundRobin())
 
     def output_schema(self) -> pa.Schema:
         return self.context.input_schema.append(pa.field("transform_partition", pa.int32()))

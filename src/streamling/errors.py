@@ -59,8 +59,8 @@ class StreamlingError(Exception):
         self.remedy = remedy
         self.contexts: list[str] = []
         #: what it is about in the options of its node, and where that stands: ``file:line:column``
-        self.spot: Spot | None = None
-        self.place = ""
+        self.option_location: Spot | None = None
+        self.location = ""
         if cause is not None:
             self.__cause__ = cause
 
@@ -88,7 +88,7 @@ class StreamlingError(Exception):
 
     def about(self, field: str, line: int = 0, column: int = 0, note: str = "") -> Self:
         """Say which option of its node this is about; the engine knows where that stands in the file."""
-        self.spot = Spot(field, line, column, note)
+        self.option_location = Spot(field, line, column, note)
         return self
 
     def mark_retriable(self) -> Self:
@@ -102,7 +102,7 @@ class StreamlingError(Exception):
         return self
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.sentence}" if self.place else self.sentence
+        return f"{self.location}: {self.sentence}" if self.location else self.sentence
 
     @property
     def sentence(self) -> str:
@@ -121,7 +121,7 @@ class StreamlingError(Exception):
 
 
 @contextmanager
-def told_as(what: str) -> Iterator[None]:
+def error_context(what: str) -> Iterator[None]:
     """Whatever is raised inside comes out as a `StreamlingError` that says ``what`` it was about, once."""
     try:
         yield
@@ -163,7 +163,7 @@ class BadRow(StreamlingError):
         return super().sentence + self.shown
 
 
-class MistakeInText(StreamlingError):
+class InlineCodeError(StreamlingError):
     """A mistake inside a text of the pipeline file, such as a script, and the line it stands in."""
 
     def __init__(self, message: str, field: str, line: int, excerpt: str = "") -> None:
@@ -202,15 +202,15 @@ class Problem:
     excerpt: str = field(default="", compare=False)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """``file:line:column``, as far as known; terminals and editors make it a link."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def __str__(self) -> str:
-        place = f"{self.place}: " if self.place else ""
+        location = f"{self.location}: " if self.location else ""
         remedy = f" ({self.remedy})" if self.remedy else ""
         excerpt = f"\n{self.excerpt}" if self.excerpt else ""
-        return f"{place}{self.message}{remedy}{excerpt}"
+        return f"{location}{self.message}{remedy}{excerpt}"
 
 
 class InvalidPipeline(StreamlingError):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def repeated(action: Callable[[], None], seconds: float, *, name: str) -> Iterator[None]:
+def run_periodically(action: Callable[[], None], seconds: float, *, name: str) -> Iterator[None]:
     """Call ``action`` every ``seconds`` while the block runs; the first call comes after a pause."""
     done = threading.Event()
 

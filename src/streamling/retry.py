@@ -15,7 +15,7 @@ ResultT = TypeVar("ResultT")
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0
 #: seconds between two attempts to reach what may be about to start
-LONGEST_PAUSE_AT_START: Final = 1.0
+MAX_STARTUP_BACKOFF: Final = 1.0
 #: from this attempt on a failure is logged as an error
 _ERROR_FROM: Final = 5
 #: attempts that follow a failure although the pipeline is to stop: less than a second
@@ -46,14 +46,14 @@ class NeverStopping:
         return False
 
 
-def retry_unreported(error: StreamlingError | None) -> None:
+def ignore_retry(error: StreamlingError | None) -> None:
     """Where nobody waits for what is retried."""
 
 
-class Trouble:
+class RetryLog:
     """What goes wrong again and again, told once in a while. One object for all that fails for the same reason."""
 
-    def __init__(self, log: logging.Logger, report: ReportRetry = retry_unreported) -> None:
+    def __init__(self, log: logging.Logger, report: ReportRetry = ignore_retry) -> None:
         self._log = log
         self._report = report
         self._logged = float("-inf")
@@ -68,7 +68,7 @@ class Trouble:
             level = logging.ERROR if serious else logging.WARNING
             self._log.log(level, "%s; attempt %d, trying again in %.1f s", error, attempt, pause)
 
-    def over(self, attempts: int, seconds: float) -> None:
+    def recovered(self, attempts: int, seconds: float) -> None:
         """It worked after that many failures."""
         self._report(None)
         if self._told:
@@ -76,58 +76,60 @@ class Trouble:
         self._told = self._as_error = False
 
 
-def gives_up(error: StreamlingError, attempt: int, stopping: Stopping) -> bool:
+def should_give_up(error: StreamlingError, attempt: int, stopping: Stopping) -> bool:
     """Whether the ``attempt``-th failure is the last one: it will not pass, or the pipeline is to stop. A drain is not
     given up for a connection that died while it was idle."""
     return not error.retriable or (stopping.is_set() and attempt > _WHILE_STOPPING)
 
 
-def retried(
+def call_with_retries(
     work: Callable[[], ResultT],
     *,
     stopping: Stopping,
     log: logging.Logger,
     startup_timeout: float = float("inf"),
-    limited: type[StreamlingError] = Unreachable,
-    report: ReportRetry = retry_unreported,
+    startup_errors: type[StreamlingError] = Unreachable,
+    report: ReportRetry = ignore_retry,
     randomly: Callable[[], float] = random.random,
 ) -> ResultT:
     """The result of ``work``, called again as long as it raises a retriable error and the pipeline is not to stop. What
-    is ``limited``, usually what has never been reachable, is given up after ``startup_timeout`` seconds.
+    is ``startup_errors``, usually what has never been reachable, is given up after ``startup_timeout`` seconds.
 
     The pauses double from 100 ms to 30 s, each with up to half as much again by chance, so that the instances of a
     pipeline do not all come back at once.
     """
-    started, attempt, trouble = time.monotonic(), 0, Trouble(log, report)
+    started, attempt, retry_log = time.monotonic(), 0, RetryLog(log, report)
     while True:
         try:
             result = work()
         except StreamlingError as error:
             attempt += 1
-            if gives_up(error, attempt, stopping):
+            if should_give_up(error, attempt, stopping):
                 raise
-            pause = pause_after(attempt, randomly())
-            if isinstance(error, limited):
-                pause = min(pause, LONGEST_PAUSE_AT_START)
+            pause = backoff_delay(attempt, randomly())
+            if isinstance(error, startup_errors):
+                pause = min(pause, MAX_STARTUP_BACKOFF)
                 if time.monotonic() - started + pause > startup_timeout:
                     raise
-            trouble.failed(error, attempt, pause)
+            retry_log.failed(error, attempt, pause)
             if stopping.is_set():
                 time.sleep(pause)
             else:
                 stopping.wait(pause)
             continue
         if attempt:
-            trouble.over(attempt, time.monotonic() - started)
+            retry_log.recovered(attempt, time.monotonic() - started)
         return result
 
 
-def retried_at_start(work: Callable[[], ResultT], *, timeout: float, log: logging.Logger) -> ResultT:
+def call_with_startup_retries(work: Callable[[], ResultT], *, timeout: float, log: logging.Logger) -> ResultT:
     """The result of ``work``, called again for up to ``timeout`` seconds as long as it raises a retriable error."""
-    return retried(work, stopping=NeverStopping(), log=log, startup_timeout=timeout, limited=StreamlingError)
+    return call_with_retries(
+        work, stopping=NeverStopping(), log=log, startup_timeout=timeout, startup_errors=StreamlingError
+    )
 
 
-def pause_after(attempt: int, chance: float) -> float:
+def backoff_delay(attempt: int, chance: float) -> float:
     """Seconds to wait after the ``attempt``-th failure; ``chance`` is between 0 and 1."""
     # an exponent that grows for weeks must not overflow
     return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt - 1, 20)) * (1 + chance / 2))

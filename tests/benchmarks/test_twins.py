@@ -18,7 +18,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.loader import load_plugins
-from streamling.plugins.nothing import NoMetrics
+from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
 from streamling.state.memory import MemoryState
 from streamling.types.spark import to_spark_schema
@@ -52,7 +52,7 @@ def test_both_read_the_same_types(spark, tmp_path):
 
 def _inferred(path: Path, format: str) -> pa.Schema:
     options = FileSource.Options(type="file", path=str(path), format=format)
-    return FileSource(NodeContext("orders", options, AppConfig(), MemoryState(), NoMetrics())).schema()
+    return FileSource(NodeContext("orders", options, AppConfig(), MemoryState(), NoopMetrics())).schema()
 
 
 @pytest.mark.spark
@@ -82,4 +82,4 @@ def test_a_plugin_and_sql_add_the_same_column(spark, tmp_path):
 def plugin_transform(registry: Registry, schema: pa.Schema):
     made = registry.get(NodeKind.TRANSFORM, "user.totals").operator
     options = made.Options.model_validate({"type": "user.totals"})
-    return made(NodeContext("priced", options, AppConfig(), MemoryState(), NoMetrics(), input_schema=schema))
+    return made(NodeContext("priced", options, AppConfig(), MemoryState(), NoopMetrics(), input_schema=schema))

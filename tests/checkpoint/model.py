@@ -182,8 +182,8 @@ class Life:
                 if self.rng.random() < self.faults.crash:
                     return LifeOver("crash")
                 self.step()
-            except LifeOver as over:
-                return over
+            except LifeOver as is_finished:
+                return is_finished
         raise InvariantError("the pipeline makes no progress")
 
     def step(self) -> None:

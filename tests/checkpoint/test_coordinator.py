@@ -20,7 +20,7 @@ from streamling.checkpoint.messages import (
     Warn,
 )
 from streamling.errors import StreamlingError
-from streamling.state.backend import TakenOverError
+from streamling.state.backend import FencedError
 
 TIMEOUT = 300.0
 
@@ -188,7 +188,7 @@ def test_a_stuck_epoch_fails_and_names_who_did_not_answer() -> None:
     assert str(failure.error) == (
         "checkpoint 1 is stuck: source 'b' and sinks 't', 'u' did not answer within 300 s; nothing of it was committed"
     )
-    assert made.over
+    assert made.is_finished
 
 
 def test_nothing_is_committed_after_a_failure() -> None:
@@ -217,7 +217,7 @@ def test_the_terminal_epoch_is_the_last_one() -> None:
     actions = finalize(made, 1, 10, now=2)
 
     assert actions == [Store(1, {"a": 10}), Finalizer(1, {"a": {"a": 10}}, terminal=True, seconds=1)]
-    assert made.over
+    assert made.is_finished
     assert made.wake_at() is None
 
 
@@ -248,7 +248,7 @@ def test_a_terminal_epoch_given_up_names_the_sinks_that_never_answered() -> None
 
     assert made.handle(Stop(), 13) == []
 
-    assert made.given_up == "sink 't'"
+    assert made.abandoned_waiting_for == "sink 't'"
     assert made.handle(Ack("t", 1), 14) == []
 
 
@@ -345,7 +345,7 @@ def test_what_another_instance_took_over_is_left_out_and_not_tried_again() -> No
     made.handle(Marked("a", 1, {"mine": 10, "theirs": 20}), 6)
     made.handle(Ack("s", 1), 7)
 
-    told, store = made.handle(StoreFailed(1, TakenOverError(["theirs"])), 7)
+    told, store = made.handle(StoreFailed(1, FencedError(["theirs"])), 7)
     assert isinstance(told, Warn)
     assert "the state under theirs belongs to another instance" in told.message
     assert store == Store(1, {"mine": 10})
@@ -361,5 +361,5 @@ def test_an_epoch_of_which_nothing_is_ours_any_more_is_final() -> None:
     made.handle(Marked("a", 1, {"theirs": 20}), 6)
     made.handle(Ack("s", 1), 7)
 
-    done = made.handle(StoreFailed(1, TakenOverError(["theirs"])), 7)
+    done = made.handle(StoreFailed(1, FencedError(["theirs"])), 7)
     assert done[-1] == Finalizer(1, {"a": {"theirs": None}}, terminal=False, seconds=2)

@@ -4,7 +4,7 @@ import json
 
 from streamling.cli.canvas import Canvas
 from streamling.cli.plan import drawing
-from streamling.planning.description import ColumnDescription, NodeDescription, Place, PlanDescription
+from streamling.planning.description import ColumnDescription, ExecutionMode, NodeDescription, PlanDescription
 
 FAN = """\
 sources:
@@ -19,10 +19,10 @@ sinks:
 """
 
 SECRETIVE = """\
-from streamling.pipeline.options import FreeForm
+from streamling.pipeline.options import FreeFormOptions
 from streamling.plugins import Sink, plugin
 
-class Options(FreeForm):
+class Options(FreeFormOptions):
     "Keeps rows to itself."
 
 @plugin("acme.vault")
@@ -113,7 +113,7 @@ def test_secrets_of_a_plugin_are_masked(project, monkeypatch):
 
 def _node(name: str, upstreams: tuple[str, ...] = (), **changes) -> NodeDescription:
     facts = {
-        "kind": "transform" if upstreams else "source", "type": "sql", "place": Place.SPARK, "segment": 1,
+        "kind": "transform" if upstreams else "source", "type": "sql", "place": ExecutionMode.SPARK, "segment": 1,
         "primary_key": (), "columns": None, "instances": 1, "batch_size": None, "flush_interval": None,
         "bounded": None, "state_keys": (), "options": {},
     }  # fmt: skip
@@ -154,8 +154,8 @@ def test_colour_only_where_it_can_be_seen():
 
 
 def test_a_cluster_and_lanes_of_transforms_are_named():
-    lane = _node("b", ("a",), place=Place.LANE, segment=2, instances=3)
-    lines = list(drawing(_plan(_node("a", place=Place.STREAMED), lane, placement="cluster", bounded=False)))
+    lane = _node("b", ("a",), place=ExecutionMode.LANE, segment=2, instances=3)
+    lines = list(drawing(_plan(_node("a", place=ExecutionMode.STREAMED), lane, placement="cluster", bounded=False)))
     assert "Spark local[*], on the executors of a cluster" in lines
     assert "* a  sql source, continuous stream" in lines
     assert "`-* b  sql, Arrow segment 2, 3 lanes" in lines
@@ -167,8 +167,8 @@ def test_plans_of_spark_follow_the_tree():
 
 
 def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
-    filled = _node("seen", ("a",), type="dynamic_table", place=Place.SIDE, segment=None)
-    alone = _node("vip", kind="transform", type="dynamic_table", place=Place.SIDE, segment=None)
+    filled = _node("seen", ("a",), type="dynamic_table", place=ExecutionMode.SIDE, segment=None)
+    alone = _node("vip", kind="transform", type="dynamic_table", place=ExecutionMode.SIDE, segment=None)
     plan = _plan(_node("a"), filled, alone, flows={"a": ("a", "seen")})
     tree = [line for line in drawing(plan, Canvas(unicode=True)) if "columns" not in line][4:]
     assert tree == [
@@ -180,7 +180,7 @@ def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
 
 
 def test_a_dead_letter_sink_stands_below_the_nodes_whose_bad_rows_it_takes():
-    bad = _node("bad", kind="sink", type="print", place=Place.LANE, segment=None, bad_rows_of=("a", "b"))
+    bad = _node("bad", kind="sink", type="print", place=ExecutionMode.LANE, segment=None, bad_rows_of=("a", "b"))
     plan = _plan(_node("a"), _node("b", ("a",)), bad, flows={"a": ("a", "b", "bad")})
     tree = [line for line in drawing(plan, Canvas(unicode=True)) if "columns" not in line][4:]
     assert tree == [

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.state.ownership import owned
+from streamling.state.ownership import lock_state
 from streamling.state.sqlite import SqliteState
 from tests.cli.conftest import PIPELINE, Project, Result, clean_environment, command_line
 
@@ -106,7 +106,7 @@ def test_a_state_that_was_written_under_the_former_default_is_taken_over(finishe
 
 def test_one_process_at_a_time_has_the_state(finished):
     project, _ = finished
-    with owned(project.folder / "state.db", "pipeline"):
+    with lock_state(project.folder / "state.db", "pipeline"):
         result = project.command("pipeline.yaml")
     assert (result.code, result.out) == (1, "")
     assert f"the state of 'pipeline' in {project.folder}/state.db is in use by process {os.getpid()} (" in result.err

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from streamling.state.ownership import owned
+from streamling.state.ownership import lock_state
 from streamling.state.sqlite import SqliteState
 
 
@@ -190,7 +190,7 @@ def test_import_of_something_else_is_an_error(remembered, text):
 @pytest.mark.parametrize("command", [("reset", "--yes"), ("import", "backup.json", "--yes")], ids=" ".join)
 def test_the_state_of_a_running_pipeline_is_not_changed(remembered, command):
     remembered.write("backup.json", remembered.call("state", "export").out)
-    with owned(remembered.folder / "state.db", "pipeline"):
+    with lock_state(remembered.folder / "state.db", "pipeline"):
         result = remembered.call("state", *command)
     assert result.code == 1
     assert "is in use by process" in result.err

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from streamling.cli.watch import Rates, bar, duration, facts, watched
+from streamling.cli.watch import Rates, bar, duration, facts, show_progress
 from streamling.output.status_line import can_show_status
 from streamling.plugins.operators import Progress
 from streamling.runtime.status import RunStatus
@@ -102,7 +102,7 @@ def test_the_log_has_a_summary_now_and_then(spark, caplog):
     bench = Bench(spark)
     source = "numbers: {type: numbers, rows: 1000000, ends: false, pause: 0.001, primary_key: id}"
     run = bench.start(pipeline(sql("same", "SELECT id FROM numbers"), "out: {type: blackhole, from: same}", source))
-    with watched(run, summary_seconds=0.05):
+    with show_progress(run, summary_seconds=0.05):
         eventually(lambda: any(re.search("[1-9][0-9,]* rows written", text) for text in caplog.messages), 60)
         run.stop("enough")
         finish(run)

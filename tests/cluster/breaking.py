@@ -54,7 +54,7 @@ class Full(Sink[SinkOptions]):
 class Function(SqlFunction):
     """Fails for every row."""
 
-    takes: ClassVar = (pa.int64(),)
+    argument_types: ClassVar = (pa.int64(),)
     returns = pa.int64()
 
     def call(self, numbers):

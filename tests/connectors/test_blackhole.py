@@ -21,10 +21,10 @@ def sink():
     from streamling.config import AppConfig
     from streamling.connectors.blackhole import BlackholeSinkOptions
     from streamling.plugins.context import NodeContext
-    from streamling.plugins.nothing import NoMetrics, NoState
+    from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 
     options = BlackholeSinkOptions.model_validate({"type": "blackhole", "from": "x"})
-    return BlackholeSink(NodeContext("out", options, AppConfig(), NoState("none"), NoMetrics()))
+    return BlackholeSink(NodeContext("out", options, AppConfig(), UnavailableState("none"), NoopMetrics()))
 
 
 def as_micro_batch(frame):

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from streamling.connectors.memory import MemorySink, collected_rows
 from streamling.testing import Bench
-from streamling.testing.bench import NAME
+from streamling.testing.harness import NAME
 
 
 def given(*ids: int) -> pa.RecordBatch:
@@ -43,7 +43,7 @@ def test_batches_may_differ_in_their_columns():
     bench = Bench(MemorySink, {})
     bench.finish([given(1)])
     assert bench.run is not None
-    (sink,) = bench.run._parts.operators[NAME]
+    (sink,) = bench.run._graph.operators[NAME]
     sink.write(wider)
     assert sink.table().to_pylist() == [
         {"id": 1, "_gs_op": "u", "extra": None},

@@ -20,7 +20,7 @@ from streamling.connectors.print import PrintSink, PrintSinkOptions
 from streamling.errors import InvalidPipeline
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics, NoState
+from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
 from streamling.testing import Bench
 from tests.paths import ROOT
@@ -34,7 +34,7 @@ def rows(*ids: int, operation: str = "i") -> pa.RecordBatch:
 
 def printer(output: Any, config: AppConfig | None = None, **fields: Any) -> PrintSink:
     options = PrintSinkOptions.model_validate({"type": "print", "from": "given", **fields})
-    context = NodeContext("out", options, config or AppConfig(), NoState("none"), NoMetrics())
+    context = NodeContext("out", options, config or AppConfig(), UnavailableState("none"), NoopMetrics())
     sink = PrintSink(context, output)
     sink.open()
     return sink

@@ -12,20 +12,20 @@ import pytest
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.options import Rejecting
+from streamling.pipeline.options import DeadLetterOptions
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins import BadRow, Downstream, Parallel, SinkOptions, SourceOptions, TransformOptions
+from streamling.plugins import BadRow, ParallelOptions, SinkOptions, SourceOptions, TransformOptions, UpstreamOptions
 from streamling.plugins.operators import END, Sink, Source, SourceBatch, Transform
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing.bench import NoSpark, wait_for_end
-from tests.harness.pipelines import LedgerSink
+from streamling.testing.harness import NoSpark, wait_for_end
+from tests.harness.pipelines import RecordingSink
 
 ROWS = 100
 
 
-class PickyOptions(Parallel, Rejecting):
+class PickyOptions(ParallelOptions, DeadLetterOptions):
     """Rows whose id ends in this digit are bad."""
 
     digit: int
@@ -60,7 +60,7 @@ class PickySource(Source[PickySourceOptions]):
         return pc.subtract(ids, pc.multiply(pc.divide(ids, 10), 10))
 
 
-class PickyTransformOptions(PickyOptions, Downstream, TransformOptions):
+class PickyTransformOptions(PickyOptions, UpstreamOptions, TransformOptions):
     """Passes rows on."""
 
 
@@ -109,7 +109,7 @@ class Shelf:
         self.kept: list[int] = []
         self.summary = ""
 
-    def run(self, bad: dict[str, Any] | None, dead_letters: type[Sink[Any]] = LedgerSink, **more: Any) -> None:
+    def run(self, bad: dict[str, Any] | None, dead_letters: type[Sink[Any]] = RecordingSink, **more: Any) -> None:
         registry = Registry.builtin()
         registry.register(NodeKind.SOURCE, "picky", PickySource)
         registry.register(NodeKind.TRANSFORM, "picky", PickyTransform)
@@ -169,7 +169,7 @@ def test_without_a_dead_letter_sink_the_first_bad_row_is_an_error() -> None:
         Shelf().run(None)
 
 
-class Full(LedgerSink):
+class Full(RecordingSink):
     """Has room for no rows."""
 
     def flush(self) -> None:

@@ -16,8 +16,8 @@ from streamling.plugins.operators import FrameSink
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing.bench import NoSpark, wait_for_end
-from streamling.testing.nodes import GivenSource
+from streamling.testing.harness import NoSpark, wait_for_end
+from streamling.testing.nodes import BatchListSource
 
 PIPELINE = """
 sources:
@@ -60,7 +60,7 @@ def prepared(fails_in: str) -> tuple[PipelineRun, list[str]]:
     calls: list[str] = []
     given: dict[str, Any] = {"batches": [pa.record_batch({"id": [1, 2]})], "asked": lambda number: None}
     registry = Registry.builtin()
-    registry.register(NodeKind.SOURCE, "given", type("Given", (GivenSource,), given))
+    registry.register(NodeKind.SOURCE, "given", type("Given", (BatchListSource,), given))
     registry.register(NodeKind.SINK, "noting", type("Noting", (Noting,), {"calls": calls}))
     pipeline = parse_pipeline(PIPELINE.replace("FAILS", fails_in), registry=registry)
     run = PipelineRun(pipeline, config=AppConfig(), registry=registry, state=MemoryState())

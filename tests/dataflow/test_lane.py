@@ -36,7 +36,7 @@ class Recorder:
     def process(self, batch):
         self._note(batch.column("id").to_pylist())
 
-    def mark_ahead(self, epoch):
+    def alignment_started(self, epoch):
         self._note(f"mark {epoch} ahead")
 
     def mark(self, epoch):

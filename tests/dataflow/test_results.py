@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.dataflow.results import Results
-from streamling.plugins.operators import Calls
+from streamling.plugins.operators import AsyncCalls
 
 
 def rows(*ids: int) -> pa.RecordBatch:
@@ -36,8 +36,8 @@ class Asking:
         self.calls: dict[int, Future[int]] = {}
         self._at_once = at_once
 
-    def __call__(self, batch: pa.RecordBatch) -> Calls[int]:
-        return Calls(self._start(batch), lambda answers: rows(*answers), self._at_once)
+    def __call__(self, batch: pa.RecordBatch) -> AsyncCalls[int]:
+        return AsyncCalls(self._start(batch), lambda answers: rows(*answers), self._at_once)
 
     def _start(self, batch: pa.RecordBatch):
         for id in batch.column("id").to_pylist():
@@ -55,7 +55,7 @@ class Asking:
 def test_a_result_that_is_there_is_passed_on_at_once():
     results = Results(lambda batch: batch)
     assert ids(results.add(rows(1, 2))) == [[1, 2]]
-    assert ids(results.rest()) == []
+    assert ids(results.drain()) == []
 
 
 def test_answers_wait_for_those_before_them():
@@ -90,7 +90,7 @@ def test_a_call_that_failed_is_raised_even_behind_one_that_waits():
     list(results.add(rows(2)))
     asking.calls[2].set_exception(OSError("broken"))
     with pytest.raises(OSError, match="broken"):
-        list(results.rest())
+        list(results.drain())
 
 
 def test_no_more_calls_are_started_than_allowed():
@@ -106,7 +106,7 @@ def test_no_more_calls_are_started_than_allowed():
         _until(lambda started=started: set(asking.calls) == started)
     asking.answer(3, 4)
     thread.join(10)
-    assert [*out, *ids(results.rest())] == [[1, 2, 3, 4]]
+    assert [*out, *ids(results.drain())] == [[1, 2, 3, 4]]
 
 
 def test_batches_behind_a_late_answer_do_not_pile_up():
@@ -132,12 +132,12 @@ def test_every_row_comes_out_once_and_in_order(seed):
     at_once = chance.randint(1, 8)
     with ThreadPoolExecutor(4) as pool:
 
-        def process(batch: pa.RecordBatch) -> pa.RecordBatch | Calls[int]:
+        def process(batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[int]:
             numbers = batch.column("id").to_pylist()
             if chance.random() < 0.2:
                 return batch
             starts = (partial(pool.submit, later, id, chance.random() / 500) for id in numbers)
-            return Calls(starts, lambda answers: rows(*answers), at_once)
+            return AsyncCalls(starts, lambda answers: rows(*answers), at_once)
 
         results, seen, next_id = Results(process), [], 0
         for _ in range(40):
@@ -145,9 +145,9 @@ def test_every_row_comes_out_once_and_in_order(seed):
             seen += ids(results.add(rows(*range(next_id, next_id + count))))
             next_id += count
             if chance.random() < 0.1:
-                seen += ids(results.rest())
+                seen += ids(results.drain())
                 assert sum(map(len, seen)) == next_id
-        seen += ids(results.rest())
+        seen += ids(results.drain())
     assert [id for batch in seen for id in batch] == list(range(next_id))
 
 

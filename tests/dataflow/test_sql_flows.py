@@ -303,6 +303,6 @@ def test_a_source_is_told_whether_its_rows_come_into_this_process(bench):
 
 def test_a_source_is_told_whether_its_rows_are_spread_by_key(bench):
     text = pipeline(sql("same", "SELECT id FROM numbers"), "out: {type: memory, from: same}")
-    assert bench.prepare(text)._sources["numbers"].context.divisible
+    assert bench.prepare(text)._sources["numbers"].context.is_splittable
     text = text.replace("type: sql,", "type: sql, parallelism: 3,")
-    assert not bench.prepare(text)._sources["numbers"].context.divisible
+    assert not bench.prepare(text)._sources["numbers"].context.is_splittable

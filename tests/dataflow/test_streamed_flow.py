@@ -9,7 +9,7 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
-from streamling.plugins.operators import FrameSink, StreamAgain, StreamFrom
+from streamling.plugins.operators import FrameSink, PositionedStream, StreamRestart
 from tests.harness.pipelines import Bench, TickSource, eventually, finish
 
 pytestmark = pytest.mark.spark
@@ -42,7 +42,7 @@ class BreakingSource(TickSource):
             else frame
         )
 
-    def explain(self, error):
+    def translate_error(self, error):
         return self.failures.pop(0) if "broken" in str(error) and self.failures else None
 
 
@@ -66,7 +66,7 @@ def _rows(run) -> int:
 
 
 def test_the_source_is_asked_again_from_the_position_reached(spark) -> None:
-    bench, source = _bench(spark, StreamAgain("outdated"))
+    bench, source = _bench(spark, StreamRestart("outdated"))
     run = bench.start(_PIPELINE)
     eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
     run.stop("enough")
@@ -75,7 +75,7 @@ def test_the_source_is_asked_again_from_the_position_reached(spark) -> None:
 
 
 def test_a_query_that_may_work_later_is_tried_again_and_told(spark, caplog) -> None:
-    bench, source = _bench(spark, StreamAgain("away", retriable=True))
+    bench, source = _bench(spark, StreamRestart("away", retriable=True))
     run = bench.start(_PIPELINE)
     eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
     run.stop("enough")
@@ -185,7 +185,7 @@ class WaitingSource(TickSource):
 
     def stream(self, spark, position):
         self.starts.append(dict(position))
-        return StreamFrom(super().stream(spark, position), {"elsewhere": 7}) if self.goes else None
+        return PositionedStream(super().stream(spark, position), {"elsewhere": 7}) if self.goes else None
 
     def position_after(self, offset, previous):
         return {**previous, **super().position_after(offset, previous)}

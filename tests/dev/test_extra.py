@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.dev.extra import PACKAGES, needed
+from streamling.dev.extra import PACKAGES, require
 from streamling.dev.packages import Packages
 from streamling.dev.services import LocalServices
 from streamling.errors import StreamlingError
@@ -32,7 +32,7 @@ def test_a_missing_package_is_told_before_anything_is_fetched(
 def test_a_missing_module_gives_the_same_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka.admin", None)
     with pytest.raises(StreamlingError, match="need the package confluent-kafka"):
-        needed("confluent_kafka.admin")
+        require("confluent_kafka.admin")
 
 
 def test_the_extra_names_every_package() -> None:

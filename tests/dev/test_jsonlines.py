@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from streamling.dev.jsonlines import messages, shown
+from streamling.dev.jsonlines import format_message, messages
 from streamling.dev.topics import Message
 from streamling.errors import StreamlingError
 
@@ -45,7 +45,7 @@ def test_a_bad_line_is_named(line: str, complaint: str) -> None:
 
 def test_a_message_is_shown_with_everything_it_has() -> None:
     message = Message(b'{"a":1}', b"k", (("dbz.op", b"C"), ("n", None)), partition=2, offset=5, timestamp=9)
-    assert json.loads(shown(message, None)) == {
+    assert json.loads(format_message(message, None)) == {
         "partition": 2,
         "offset": 5,
         "timestamp": 9,
@@ -66,4 +66,4 @@ def test_a_message_is_shown_with_everything_it_has() -> None:
     ],
 )
 def test_values_that_are_not_json_are_shown_as_they_are(value: bytes | None, text: str | None) -> None:
-    assert json.loads(shown(Message(value), None))["value"] == text
+    assert json.loads(format_message(Message(value), None))["value"] == text

@@ -40,7 +40,7 @@ class WebServer(LocalService):
             return [sys.executable, "-c", self._program]
         return [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(self.port)]
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         return accepts(self.port)
 
 

@@ -74,8 +74,13 @@ def test_places_are_those_of_keys_and_values() -> None:
         """
     )
     places = {
-        path: (spot.key.line, spot.key.column, spot.value.line, spot.value.column)
-        for path, spot in document.spots.items()
+        path: (
+            entry_location.key.line,
+            entry_location.key.column,
+            entry_location.value.line,
+            entry_location.value.column,
+        )
+        for path, entry_location in document.entry_locations.items()
     }
     assert places["sources",] == (1, 1, 2, 3)
     assert places["sources", "a", "type"] == (3, 5, 3, 11)
@@ -87,8 +92,8 @@ def test_places_are_those_of_keys_and_values() -> None:
 
 def test_place_of_something_unknown_is_that_of_its_surroundings() -> None:
     document = read("a:\n  b: 1")
-    assert document.spot(("a", "b", "c")).key.line == 2
-    assert document.spot(("x",)).key.line == 0
+    assert document.entry_location(("a", "b", "c")).key.line == 2
+    assert document.entry_location(("x",)).key.line == 0
 
 
 def test_aliases_are_followed_and_mappings_merged() -> None:
@@ -106,7 +111,7 @@ def test_aliases_are_followed_and_mappings_merged() -> None:
     assert document.data["copy"] == {"topic": "a", "size": 1}
     assert document.data["other"] == {"topic": "a", "size": 2}
     assert document.data["both"] == {"x": 1, "y": 3}
-    assert document.spot(("other", "topic")).key.line == 4
+    assert document.entry_location(("other", "topic")).key.line == 4
 
 
 def test_all_repeated_keys_are_reported() -> None:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from streamling.config import AppConfig
 from streamling.connectors.http.payload import Payload
 from streamling.connectors.http.webhook import WebhookSinkOptions
+from streamling.connectors.kafka.batch_options import batch_options
 from streamling.connectors.kafka.group.source import group_of
-from streamling.connectors.kafka.pace import pace
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
 from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
@@ -23,10 +23,10 @@ from streamling.connectors.postgres.state import PostgresState
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.pipeline.configured import configured
+from streamling.pipeline.config_defaults import configured
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics
+from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
 from streamling.runtime.app import App
 from streamling.runtime.run import PipelineRun
@@ -46,7 +46,7 @@ sinks: {out: {type: print, from: s}}
 
 
 def _context(config: AppConfig, options: Any, name: str = "out") -> NodeContext[Any]:
-    return NodeContext(name=name, options=options, config=config, state=MemoryState(), metrics=NoMetrics())
+    return NodeContext(name=name, options=options, config=config, state=MemoryState(), metrics=NoopMetrics())
 
 
 # ── what is made of the configuration ───────────────────────────────────────────────────────────────────────
@@ -102,7 +102,7 @@ def _registry(section: Any) -> object:
 
 
 def kafka_pace(config: AppConfig) -> object:
-    return pace(_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"})), 2)
+    return batch_options(_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"})), 2)
 
 
 def kafka_group(config: AppConfig) -> object:
@@ -228,7 +228,7 @@ PROOFS: dict[str, Observed | By] = {
     "checkpoint_interval_sec": By(f"{_KNOBS}::test_positions_are_stored_every_checkpoint_interval_sec"),
     "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
     "startup_timeout_sec": By(
-        "tests/connectors/postgres/test_diagnosis.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"
+        "tests/connectors/postgres/test_connection_errors.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"
     ),
     "enforce_primary_keys": Observed(parsed, True),
     "job_mode": Observed(parsed, True),
@@ -256,7 +256,7 @@ PROOFS: dict[str, Observed | By] = {
     "state_backend.postgres.acquire_timeout_secs": Observed(state_server, 7),
     **_server("dynamic_table_backend.postgres", table_server),
     "dynamic_table_backend.postgres.max_connections": By(
-        "tests/connectors/postgres/test_tables.py::test_look_ups_of_many_values_use_the_connections_allowed"
+        "tests/connectors/postgres/test_dynamic_table.py::test_look_ups_of_many_values_use_the_connections_allowed"
     ),
     "dynamic_table_backend.postgres.dt_schema_name": Observed(table_server, "other"),
     "dynamic_table_backend.postgres.cache_enabled": Observed(table_server, True),

@@ -21,7 +21,7 @@ _KAFKA_SINK, _POSTGRES = "tests/connectors/kafka/test_sink.py", "tests/connector
 _PRINT, _SCRIPT, _TABLES = (
     "tests/connectors/test_print.py",
     "tests/transforms/script/test_transform.py",
-    "tests/connectors/postgres/test_tables.py",
+    "tests/connectors/postgres/test_dynamic_table.py",
 )
 _WEBHOOK, _KNOBS = "tests/connectors/http/test_webhook.py", "tests/effects/test_knobs.py"
 
@@ -79,7 +79,7 @@ PROOFS: dict[str, By] = {
     "source kafka filter": By(f"{_OPTIONS}::test_a_filter_keeps_the_rows_that_meet_it"),
     "source kafka batch_size": By(f"{_OPTIONS}::test_small_batches"),
     "source kafka batch_flush_interval": By(
-        "tests/connectors/kafka/test_pace.py::test_an_interval_makes_a_batch_wait_until_it_is_full"
+        "tests/connectors/kafka/test_batch_options.py::test_an_interval_makes_a_batch_wait_until_it_is_full"
     ),
     "source kafka data_format": By(f"{_OPTIONS}::test_json_values"),
     "source kafka schema": By(f"{_OPTIONS}::test_json_objects_become_rows_with_columns_in_alphabetical_order"),

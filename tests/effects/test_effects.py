@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from streamling.config import AppConfig, load_config
 from streamling.config.schema import ANY_NAME, Setting, expected, settings
-from streamling.pipeline.configured import configured
+from streamling.pipeline.config_defaults import configured
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry

@@ -24,8 +24,8 @@ from streamling.pipeline.options import SinkOptions
 from streamling.plugins.operators import END, Operator, Sink, Wait
 from streamling.plugins.registry import Registry
 from streamling.testing import Bench
-from streamling.testing.bench import eventually, settled, wait_for_end
 from streamling.testing.contract import sample_rows
+from streamling.testing.harness import eventually, settled, wait_for_end
 from streamling.transforms.dynamic_table.backends import make_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.transform import ScriptTransform
@@ -84,7 +84,7 @@ def test_positions_are_stored_every_checkpoint_interval_sec():
 
 
 @dataclass(frozen=True)
-class Place:
+class ExecutionMode:
     """What nodes of these tests talk to."""
 
     server: Endpoint
@@ -110,9 +110,9 @@ class Place:
 
 
 @pytest.fixture
-def place(postgres, capsys) -> Iterator[Place]:
+def place(postgres, capsys) -> Iterator[ExecutionMode]:
     with endpoint(echo) as server:
-        yield Place(server, Aggregate(postgres.dsn))
+        yield ExecutionMode(server, Aggregate(postgres.dsn))
 
 
 def calls(bench: Bench) -> list[int]:

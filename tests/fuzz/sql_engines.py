@@ -14,9 +14,9 @@ from streamling.sql.compiler import compile_sql
 from streamling.sql.frames import prepare
 from streamling.sql.kernels.registration import register
 from streamling.sql.plan import Column
-from streamling.sql.problems import SqlRefused
+from streamling.sql.problems import InvalidSql
 from streamling.sql.spark_types import SparkTypes
-from streamling.types.spark import to_carriers, to_spark_schema
+from streamling.types.spark import to_physical, to_spark_schema
 from tests.fuzz.sql_grammar import Expr
 from tests.sql.differential import Case, equal, values
 
@@ -121,10 +121,10 @@ class Here:
         from pyspark.sql import DataFrame
 
         self.spark = spark
-        frame = spark.createDataFrame(to_carriers(table), to_spark_schema(table.schema)).sort("id")
+        frame = spark.createDataFrame(to_physical(table), to_spark_schema(table.schema)).sort("id")
         rows = frame._jdf.collectAsList()
         self.frame = DataFrame(spark._jsparkSession.createDataFrame(rows, frame._jdf.schema()), spark)
-        self.columns = [Column(field.name, field.type) for field in to_carriers(table).schema]
+        self.columns = [Column(field.name, field.type) for field in to_physical(table).schema]
         # each step on the way to a name of the JVM is a round trip: they are most of the time when done per expression
         jvm: Any = spark._jvm
         sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.sql.classic.ExpressionUtils
@@ -146,7 +146,7 @@ class Here:
         try:
             compiled = compile_sql(sql, {"t": self.columns}, analyse=SparkTypes(self.spark, {"t": self.frame}))
             problems, outcome.plan = compiled.problems, compiled.plan
-        except SqlRefused as refused:
+        except InvalidSql as refused:
             problems = refused.problems
         outcome.refused = str(problems[0]) if problems else ""
         return not problems

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.connectors.file.arrow import Content, TextTables, load
+from streamling.connectors.file.arrow import Content, TextFileReader, load
 from streamling.connectors.file.formats import csv as _file_csv
 from streamling.connectors.file.formats import json as _file_json
-from streamling.connectors.file.formats import text as _file_text
+from streamling.connectors.file.formats import text_types as _file_text
 from streamling.connectors.file.schema import FileSchema
 from streamling.connectors.file.storage import File, LocalStorage
 from streamling.errors import StreamlingError
@@ -101,7 +101,7 @@ def mutated(rng: random.Random, content: bytes) -> bytes:
 
 def read(format: str, content: bytes, schema: pa.Schema) -> list[dict[str, Any]] | StreamlingError:
     """What the source makes of a file."""
-    tables = TextTables(format, FileSchema(schema, pa.schema([])), threads=1)
+    tables = TextFileReader(format, FileSchema(schema, pa.schema([])), threads=1)
     try:
         return [
             row for table in tables.read([Content(content, File("a.file", "a", 1, 1))]) for row in table.to_pylist()

@@ -100,7 +100,7 @@ def outcome(spark: Any, source: Any) -> list[dict[str, Any]] | StreamlingError:
     except StreamlingError as error:
         return error
     except Exception as error:
-        return source.explain(error) or StreamlingError.wrap(error, "not explained")
+        return source.translate_error(error) or StreamlingError.wrap(error, "not explained")
     finally:
         source.close()
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from streamling.connectors.http.answers import Answers
+from streamling.connectors.http.responses import ResponseRows
 from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.errors import StreamlingError
 from streamling.http.client import HttpClient, Target
@@ -178,9 +178,9 @@ def client() -> Iterator[HttpClient]:
 
 def as_rows(client: HttpClient, server: RawServer, version: int) -> pa.RecordBatch:
     """What a handler does with an answer."""
-    target = Target(server.url, headers={"X-Key": "hunter2"}, seconds=_TIME, most_bytes=10_000)
+    target = Target(server.url, headers={"X-Key": "hunter2"}, seconds=_TIME, max_bytes=10_000)
     answer = client.run(client.post(target, b"[]")).result(10 * _TIME)
-    answers = Answers(_SCHEMA, version=version, key=["id"], most_values=2_000)
+    answers = ResponseRows(_SCHEMA, version=version, key=["id"], max_values=2_000)
     answers.add(answer.body, ["i"])
     return answers.batch()
 

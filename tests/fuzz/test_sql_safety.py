@@ -14,7 +14,7 @@ from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import tokenize
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Project, Read, texts
-from streamling.sql.problems import SqlRefused
+from streamling.sql.problems import InvalidSql
 from tests.fuzz.budget import rounds
 from tests.sql.hostile import COLUMNS, SCHEMA, arm, hostile_row, is_canary_dead
 
@@ -51,7 +51,7 @@ def compiled(sql: str) -> Any:
     """The plan, or None when the text is refused. Nothing else may be raised."""
     try:
         outcome = compile_sql(sql, {"t": COLUMNS})
-    except SqlRefused:
+    except InvalidSql:
         return None
     return None if outcome.problems else outcome.plan
 

@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from streamling.config import AppConfig
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.options import Downstream, Parallel, Rebatched, SinkOptions, SourceOptions, TransformOptions
+from streamling.pipeline.options import (
+    BatchOptions,
+    ParallelOptions,
+    SinkOptions,
+    SourceOptions,
+    TransformOptions,
+    UpstreamOptions,
+)
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.operators import END, Sink, Source, SourceBatch, StreamedSource, Transform, Wait
 from streamling.plugins.registry import Registry
@@ -83,7 +90,7 @@ class FloodSource(StreamedSource[TickOptions]):
         return {self.context.name: offset}
 
 
-class DoubleOptions(Parallel, Rebatched, Downstream, TransformOptions):
+class DoubleOptions(ParallelOptions, BatchOptions, UpstreamOptions, TransformOptions):
     honest: bool = True
 
 
@@ -108,12 +115,12 @@ class DoubleTransform(Transform[DoubleOptions]):
         return batch.append_column(pa.field("double", pa.int64()), pc.multiply(batch.column("id"), 2))
 
 
-class LedgerOptions(Parallel, Rebatched, SinkOptions):
+class LedgerOptions(ParallelOptions, BatchOptions, SinkOptions):
     delay: float = 0.0
     fail_at: int | None = None
 
 
-class LedgerSink(Sink[LedgerOptions]):
+class RecordingSink(Sink[LedgerOptions]):
     """Buffers rows until flush; what is durable survives in ``books`` under the node's name."""
 
     Options = LedgerOptions
@@ -154,7 +161,7 @@ class Bench:
         registry.register(NodeKind.SOURCE, "tick", TickSource)
         registry.register(NodeKind.SOURCE, "flood", FloodSource)
         registry.register(NodeKind.TRANSFORM, "double", DoubleTransform)
-        registry.register(NodeKind.SINK, "ledger", type("Ledger", (LedgerSink,), {"books": self.books}))
+        registry.register(NodeKind.SINK, "ledger", type("Ledger", (RecordingSink,), {"books": self.books}))
         return registry
 
     def prepare(self, text: str, *, count_in_spark: bool = False, **settings: Any) -> PipelineRun:

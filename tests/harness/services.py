@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from streamling.connectors.postgres.config import PostgresState
-from streamling.dev.kafka import LocalKafka, Secured
+from streamling.dev.kafka import LocalKafka, SecureListeners
 from streamling.dev.packages import Packages
 from streamling.dev.postgres import LocalPostgres
 from streamling.dev.registry import LocalRegistry
@@ -71,7 +71,7 @@ def _write_pem(leaf: trustme.LeafCert, path: Path) -> None:
 @pytest.fixture(scope="session")
 def kafka(services_folder: Path, kafka_certificates: Path, packages: Packages) -> Iterator[LocalKafka]:
     """A broker with a plain listener (`brokers`) and those of `secured_address`."""
-    secured = Secured(
+    secured = SecureListeners(
         users={KAFKA_USER: KAFKA_PASSWORD},
         certificate=kafka_certificates / "broker.pem",
         authorities=kafka_certificates / "ca.pem",

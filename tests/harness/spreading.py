@@ -100,7 +100,7 @@ class FolderSink(Sink[FolderOptions]):
 class CubeFunction(SqlFunction):
     """The third power."""
 
-    takes: ClassVar = (pa.int64(),)
+    argument_types: ClassVar = (pa.int64(),)
     returns = pa.int64()
 
     def call(self, numbers):
@@ -120,7 +120,7 @@ class SeenSideOutput(SideOutput[SeenOptions]):
     def open(self):
         self._ids = set()
 
-    def emitting(self, rows, after):
+    def before_emit(self, rows, after):
         self._ids |= set(rows.column("id").to_pylist())
 
     def finalized(self, epoch):

@@ -19,12 +19,12 @@ MOST_BYTES = 48 << 20
 class RawServer:
     """Answers every request with the same parts."""
 
-    def __init__(self, parts: Sequence[Any], closes: bool, most_bytes: int) -> None:
+    def __init__(self, parts: Sequence[Any], closes: bool, max_bytes: int) -> None:
         self.sent = 0
         self.requests: list[bytes] = []
         self._parts = parts
         self._closes = closes
-        self._most = most_bytes
+        self._most = max_bytes
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
         self._connection: socket.socket | None = None
@@ -120,8 +120,8 @@ def _request(connection: socket.socket) -> bytes | None:
 
 
 @contextmanager
-def raw_server(parts: Sequence[Any], *, closes: bool = False, most_bytes: int = MOST_BYTES) -> Iterator[RawServer]:
-    made = RawServer(parts, closes, most_bytes)
+def raw_server(parts: Sequence[Any], *, closes: bool = False, max_bytes: int = MOST_BYTES) -> Iterator[RawServer]:
+    made = RawServer(parts, closes, max_bytes)
     try:
         yield made
     finally:

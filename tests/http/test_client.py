@@ -13,7 +13,7 @@ import trustme
 from streamling.errors import StreamlingError
 from streamling.http.addresses import is_private
 from streamling.http.client import HttpClient, Target
-from streamling.http.connection import Answer
+from streamling.http.connection import Response
 from tests.harness.endpoint import Reply, Request, echo, endpoint
 
 
@@ -26,13 +26,13 @@ def client(*, deny_private: bool = False) -> Iterator[HttpClient]:
         made.close()
 
 
-def target(url: str, most_bytes: int = 10_000) -> Target:
-    return Target(url, headers={}, seconds=10, most_bytes=most_bytes)
+def target(url: str, max_bytes: int = 10_000) -> Target:
+    return Target(url, headers={}, seconds=10, max_bytes=max_bytes)
 
 
-def post(url: str, *, deny_private: bool = False, most_bytes: int = 10_000) -> Answer:
+def post(url: str, *, deny_private: bool = False, max_bytes: int = 10_000) -> Response:
     with client(deny_private=deny_private) as made:
-        return made.run(made.post(target(url, most_bytes), b"[]")).result(30)
+        return made.run(made.post(target(url, max_bytes), b"[]")).result(30)
 
 
 def test_connections_are_used_again():
@@ -128,7 +128,7 @@ def test_a_compressed_answer_counts_with_its_full_length():
         endpoint(lambda request: Reply(text=bomb, headers={"Content-Encoding": "gzip"})) as server,
         pytest.raises(StreamlingError, match="more than 100000 bytes"),
     ):
-        post(server.url, most_bytes=100_000)
+        post(server.url, max_bytes=100_000)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"])

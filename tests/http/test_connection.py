@@ -13,7 +13,7 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.http.client import HttpClient, Target
-from streamling.http.connection import Answer
+from streamling.http.connection import Response
 
 
 class Server:
@@ -73,9 +73,9 @@ def server(*parts: bytes, then_close: bool = False) -> Iterator[Server]:
         made.close()
 
 
-def answers(made: Server, count: int = 1, *, path: str = "/rows", user: str = "", **fields: object) -> list[Answer]:
+def answers(made: Server, count: int = 1, *, path: str = "/rows", user: str = "", **fields: object) -> list[Response]:
     target = Target(
-        f"http://{user}127.0.0.1:{made.port}{path}", **{"headers": {}, "seconds": 10, "most_bytes": 1000, **fields}
+        f"http://{user}127.0.0.1:{made.port}{path}", **{"headers": {}, "seconds": 10, "max_bytes": 1000, **fields}
     )
     client = HttpClient(deny_private=False)
     try:
@@ -146,7 +146,7 @@ def test_answers_without_a_body(status):
 def test_status_and_headers_of_an_answer():
     text = b"HTTP/1.1 429 Too Many\r\nRETRY-AFTER: 7\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n"
     with server(text) as made:
-        assert answers(made) == [Answer(429, "Too Many", b"", 7.0, "/there")]
+        assert answers(made) == [Response(429, "Too Many", b"", 7.0, "/there")]
 
 
 def test_what_comes_after_an_answer_is_no_answer_to_the_next_request():
@@ -251,4 +251,4 @@ def test_user_and_password_of_an_address_become_a_header():
 @pytest.mark.parametrize("url", ["http://a b/", "http://2130706433/", "http://host:0/", "ftp://host/"])
 def test_an_address_that_cannot_be_called_is_told_before_anything_is_sent(url):
     with pytest.raises(StreamlingError, match="no address that can be called"):
-        Target(url, headers={}, seconds=1, most_bytes=1)
+        Target(url, headers={}, seconds=1, max_bytes=1)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.jvm.cluster import check_master, not_taken
+from streamling.jvm.cluster import application_rejected_error, check_master
 
 
 @pytest.fixture
@@ -45,6 +45,6 @@ def test_other_masters_are_left_to_spark(master: str) -> None:
 
 def test_a_master_that_does_not_take_the_application_is_named() -> None:
     said = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
-    assert "did not accept the application" in str(not_taken("spark://host:7077", said))
-    assert not_taken("local[2]", said) is None
-    assert not_taken("spark://host:7077", "another error") is None
+    assert "did not accept the application" in str(application_rejected_error("spark://host:7077", said))
+    assert application_rejected_error("local[2]", said) is None
+    assert application_rejected_error("spark://host:7077", "another error") is None

@@ -52,7 +52,7 @@ def test_what_it_prints_is_kept_and_not_shown(tmp_path: Path, capfd: pytest.Capt
     jvm = shell("echo out; echo err >&2", tmp_path)
     with pytest.raises(StreamlingError, match="Spark could not start: its JVM ended with exit status 0"):
         jvm.gateway()
-    assert jvm.last_words() == "out\nerr"
+    assert jvm.last_output() == "out\nerr"
     assert capfd.readouterr() == ("", "")
     jvm.kill()
     jvm.close()
@@ -87,8 +87,8 @@ def test_only_the_end_of_many_words_is_kept(tmp_path: Path) -> None:
     jvm = shell("seq 1 100000", tmp_path)
     jvm.finish(20)
     jvm.close()
-    assert jvm.last_words(2) == "99999\n100000"
-    assert len(jvm.last_words(100_000).splitlines()) == 200
+    assert jvm.last_output(2) == "99999\n100000"
+    assert len(jvm.last_output(100_000).splitlines()) == 200
 
 
 def test_a_java_that_cannot_be_run_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.options import FreeForm, SinkOptions, SourceOptions
+from streamling.pipeline.options import FreeFormOptions, SinkOptions, SourceOptions
 from streamling.plugins.operators import END, End, Position, Sink, Source, SourceBatch, Transform, Wait
 from streamling.plugins.registry import Registry
 
@@ -28,7 +28,7 @@ class RandomSource(Source[RandomSourceOptions]):
         return END
 
 
-class PollingSourceOptions(SourceOptions, FreeForm):
+class PollingSourceOptions(SourceOptions, FreeFormOptions):
     poll_interval_ms: int = Field(default=1000, ge=1, description="Pause between two polls.")
 
 
@@ -42,7 +42,7 @@ class PollingSource(Source[PollingSourceOptions]):
         return Wait(self.options.poll_interval_ms / 1000)
 
 
-class FilterTransform(Transform[FreeForm]):
+class FilterTransform(Transform[FreeFormOptions]):
     """Any `column: value` is a condition."""
 
     def output_schema(self) -> pa.Schema:

@@ -26,7 +26,7 @@ sinks:
 
 def test_the_example_is_a_pipeline_and_conforms_to_the_schema() -> None:
     pipeline = load_pipeline(EXAMPLE, registry=Registry.builtin())
-    assert [node.name for node in pipeline.rejecting("bad_orders")] == ["orders"]
+    assert [node.name for node in pipeline.rejecting_nodes("bad_orders")] == ["orders"]
     assert pipeline["bad_orders"].primary_key == ("id",)
     data = load_yaml(EXAMPLE.read_text(), EXAMPLE.name).data
     jsonschema.Draft202012Validator(pipeline_schema(Registry.builtin())).validate(data)
@@ -34,5 +34,5 @@ def test_the_example_is_a_pipeline_and_conforms_to_the_schema() -> None:
 
 def test_one_sink_takes_the_bad_rows_of_several_nodes_whatever_the_case_of_its_name() -> None:
     pipeline = parse_pipeline(SHARED, registry=Registry.builtin())
-    assert [node.name for node in pipeline.rejecting("bad")] == ["a", "b", "out_a"]
+    assert [node.name for node in pipeline.rejecting_nodes("bad")] == ["a", "b", "out_a"]
     assert pipeline["bad"].upstreams == ()

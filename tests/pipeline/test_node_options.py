@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamling.pipeline.mistakes import field_name
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import NodeOptions
+from streamling.pipeline.validation_errors import field_name
 from streamling.plugins.registry import Registry
 
 COMMON = {"type", "primary_key", "telemetry"}
@@ -122,7 +122,7 @@ def test_kafka_source_defaults() -> None:
     assert (options.starting_offsets, options.data_format, options.include_metadata) == ("earliest", "avro", False)
     assert options.validate_writer_schema_ordering is True
     assert options.skip_schema_resolution is False
-    assert options.streams == 1
+    assert options.instance_count == 1
 
 
 @pytest.mark.parametrize("written", ["earliest", "latest", "1700000000000", 1700000000000])

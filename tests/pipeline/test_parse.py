@@ -41,9 +41,9 @@ def test_nodes_know_their_kind_options_upstreams_and_place() -> None:
     assert (source.name, source.kind, source.type) == ("s", NodeKind.SOURCE, "kafka")
     assert str(sink) == "blackhole sink 'out'"
     assert sink.upstreams == ("s",)
-    assert (sink.place.line, sink.place.column) == (5, 3)
+    assert (sink.location.line, sink.location.column) == (5, 3)
     assert (sink.place_of("from").line, sink.place_of("from").column) == (5, 26)
-    assert sink.text_of("from").column == 32
+    assert sink.value_location("from").column == 32
     assert pipeline.consumers("s") == (sink,)
     assert dump(source.options) == {"type": "kafka", "topic": "t", "primary_key": "id"}
 
@@ -60,7 +60,7 @@ def test_file_is_named_in_places(tmp_path: Path) -> None:
     path.write_text(MINIMAL)
     pipeline = load_pipeline(path, registry=registry_with_plugins())
     assert pipeline.file == str(path)
-    assert pipeline["s"].place.file == str(path)
+    assert pipeline["s"].location.file == str(path)
 
 
 def test_nodes_come_in_an_order_in_which_rows_flow() -> None:

@@ -76,14 +76,14 @@ def test_every_plugin_below_a_source_can_be_rebatched_and_run_in_parallel() -> N
         "basic_plugin.filter_transform",
         "batch_size: 5, batch_flush_interval: 2s, parallelism: 3, telemetry: {labels: {team: x}}",
     )
-    assert (found.rows_per_batch, found.flush_interval, found.streams) == (5, 2.0, 3)
+    assert (found.rows_per_batch, found.flush_interval, found.instance_count) == (5, 2.0, 3)
     assert found.telemetry.labels == {"team": "x"}
 
 
 def test_batch_size_of_a_source_is_an_option_like_any_other() -> None:
     found = options("sources", "dataset", "batch_size: 5, batch_flush_interval: x, parallelism: 2")
     assert found.model_extra == {"batch_size": "5", "batch_flush_interval": "x"}
-    assert found.streams == 2
+    assert found.instance_count == 2
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import yaml
 
 from streamling.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
-from streamling.planning.description import Place, describe_plan, spark_plans
+from streamling.planning.description import ExecutionMode, describe_plan, spark_plans
 from streamling.runtime.run import PipelineRun
-from streamling.runtime.state import state_place
+from streamling.runtime.state import state_location
 from streamling.sql.library.registry import FAMILIES, family
 from streamling.state.keys import owner
 from streamling.state.memory import MemoryState
@@ -36,13 +36,13 @@ def _run(text: str, **settings) -> tuple[PipelineRun, dict]:
     registry = Bench(None).registry()
     pipeline = parse_pipeline(text, registry=registry, config=config)
     run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
-    return run, {"config": config, "registry": registry, "state": state_place(config)}
+    return run, {"config": config, "registry": registry, "state": state_location(config)}
 
 
 def _describe(text: str, **settings):
     run, given = _run(text, **settings)
-    described = run.describe()
-    return describe_plan(described, schemas=run.check_without_spark(), **given)
+    resolved = run.resolve_sources()
+    return describe_plan(resolved, schemas=run.check_without_spark(), **given)
 
 
 def test_neighbours_of_the_same_kind_are_one_segment():
@@ -75,18 +75,18 @@ sinks:
 
 def test_on_one_machine_arrow_runs_in_lanes():
     nodes = _describe(MIXED).nodes
-    assert nodes["numbers"].place is Place.PULLED
-    assert nodes["ticks"].place is Place.STREAMED
-    assert nodes["first"].place is nodes["gone"].place is Place.SPARK
-    assert nodes["doubled"].place is nodes["out"].place is Place.LANE
+    assert nodes["numbers"].place is ExecutionMode.PULLED
+    assert nodes["ticks"].place is ExecutionMode.STREAMED
+    assert nodes["first"].place is nodes["gone"].place is ExecutionMode.SPARK
+    assert nodes["doubled"].place is nodes["out"].place is ExecutionMode.LANE
     assert nodes["doubled"].instances == 2
 
 
 def test_on_a_cluster_arrow_transforms_are_part_of_spark_plans():
     plan = _describe(MIXED, spark={"master": "spark://there:7077"})
     assert plan.placement == "cluster"
-    assert plan.nodes["doubled"].place is Place.SPARK
-    assert plan.nodes["out"].place is Place.LANE  # it cannot be divided
+    assert plan.nodes["doubled"].place is ExecutionMode.SPARK
+    assert plan.nodes["out"].place is ExecutionMode.LANE  # it cannot be divided
     assert plan.segments[0].nodes == ("first", "second", "doubled", "again", "last", "gone")
 
 
@@ -123,16 +123,16 @@ def test_declared_names_settle_what_a_key_leaves_open():
 
 def test_the_place_of_the_state_is_told_without_secrets():
     postgres = {"host": "db", "password": "hunter2"}
-    assert state_place(AppConfig(state_backend={"backend_type": "InMemory"})) == "memory, lost at the end"
-    text = state_place(AppConfig(state_backend={"backend_type": "Postgres", "postgres": postgres}))
+    assert state_location(AppConfig(state_backend={"backend_type": "InMemory"})) == "memory, lost at the end"
+    text = state_location(AppConfig(state_backend={"backend_type": "Postgres", "postgres": postgres}))
     assert text == "streamling.state at db:5432/streamling"
 
 
 @pytest.mark.spark
 def test_spark_tells_its_plan_where_rows_leave_a_segment(spark):
     run, given = _run(MIXED)
-    described = run.describe()
-    segments = describe_plan(described, schemas={}, **given).segments
+    resolved = run.resolve_sources()
+    segments = describe_plan(resolved, schemas={}, **given).segments
     plans = spark_plans(run.analyse(spark), segments, "local[*]")
     assert {number: list(nodes) for number, nodes in plans.items()} == {1: ["first", "second"], 4: ["last"]}
     second = plans[1]["second"]
@@ -144,7 +144,7 @@ def test_spark_tells_its_plan_where_rows_leave_a_segment(spark):
 @pytest.mark.spark
 def test_on_a_cluster_the_plan_holds_the_arrow_steps(spark):
     run, given = _run(MIXED, spark={"master": "spark://there:7077"})
-    segments = describe_plan(run.describe(), schemas={}, **given).segments
+    segments = describe_plan(run.resolve_sources(), schemas={}, **given).segments
     plans = spark_plans(run.analyse(spark), segments, "spark://there:7077")
     assert "MapInArrow" in plans[1]["last"]
 
@@ -173,6 +173,6 @@ def test_spark_has_a_plan_for_every_function_of_the_library(spark):
         }
     )
     run, given = _run(text)
-    segments = describe_plan(run.describe(), schemas={}, **given).segments
+    segments = describe_plan(run.resolve_sources(), schemas={}, **given).segments
     plans = spark_plans(run.analyse(spark), segments, "local[*]")
     assert {name for nodes_of in plans.values() for name in nodes_of} == set(nodes)

@@ -21,7 +21,7 @@ from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions, TransformOptions
 from streamling.pipeline.parse import parse_pipeline
-from streamling.planning.analysis import Built
+from streamling.planning.analysis import PlannedNode
 from streamling.planning.placement import (
     ClusterPlacement,
     ExecutorSink,
@@ -34,11 +34,11 @@ from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Sink, Transform
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
-from streamling.spark.python_errors import FailedOnExecutor, failure_of
+from streamling.spark.python_errors import ExecutorError, from_executor_error
 from streamling.state.memory import MemoryState
 from streamling.telemetry.metrics import Distribution
 from streamling.testing import Bench
-from streamling.testing.bench import NAME, wait_for_end
+from streamling.testing.harness import NAME, wait_for_end
 from tests.harness.endpoint import endpoint
 from tests.harness.pipelines import Bench as EngineBench
 from tests.paths import TESTS
@@ -97,7 +97,7 @@ def noting(kind: type, **more: Any) -> Any:
     return type(kind.__name__, (kind,), {"life": [], **more})
 
 
-def built(operator: Any, **options: Any) -> Built:
+def built(operator: Any, **options: Any) -> PlannedNode:
     analysis = Bench(operator, options).prepare([rows(1)]).analysis
     assert analysis is not None
     return analysis.built[NAME]
@@ -195,14 +195,14 @@ def test_empty_batches_reach_nobody():
 
 def test_a_transform_is_closed_after_a_failure():
     operator = noting(Noting)
-    with pytest.raises(FailedOnExecutor):
+    with pytest.raises(ExecutorError):
         list(function(operator)(iter([rows(-1)])))
     assert operator.life == ["open", 1, "close"]
 
 
 def test_a_transform_that_returns_other_columns_is_refused():
     operator = noting(Noting, process=lambda self, batch: batch.drop_columns(["id"]))
-    with pytest.raises(FailedOnExecutor, match="returned columns \\(_gs_op string\\), declared \\(id int64"):
+    with pytest.raises(ExecutorError, match="returned columns \\(_gs_op string\\), declared \\(id int64"):
         list(function(operator)(iter([rows(1)])))
 
 
@@ -216,7 +216,7 @@ def test_a_sink_flushes_before_it_tells_what_it_wrote():
 def test_a_sink_whose_flush_fails_tells_nothing_and_is_closed():
     operator = noting(NotingSink, full=True)
     partition: Iterator[pa.RecordBatch] = function(operator)(iter([rows(1)]))
-    with pytest.raises(FailedOnExecutor, match="disk full"):
+    with pytest.raises(ExecutorError, match="disk full"):
         next(partition)
     assert operator.life == ["open", 1, "flush", "close"]
 
@@ -225,7 +225,7 @@ def test_state_stays_with_the_driver():
     def process(self, batch):
         return self.context.state.get("x")
 
-    with pytest.raises(FailedOnExecutor, match="under_test: state is not available on executors"):
+    with pytest.raises(ExecutorError, match="under_test: state is not available on executors"):
         list(function(noting(Noting, process=process))(iter([rows(1)])))
 
 
@@ -233,14 +233,14 @@ def test_state_stays_with_the_driver():
 
 
 def failed(operator: Any, batches: Iterator[pa.RecordBatch]) -> Exception:
-    with pytest.raises(FailedOnExecutor) as caught:
+    with pytest.raises(ExecutorError) as caught:
         list(function(operator)(batches))
     # what Spark makes of it: one long text with the worker's trace in it
-    return RuntimeError(f"Job aborted\n  File x\nstreamling.FailedOnExecutor: {caught.value}\n\tat org.apache.spark")
+    return RuntimeError(f"Job aborted\n  File x\nstreamling.ExecutorError: {caught.value}\n\tat org.apache.spark")
 
 
 def test_a_failure_comes_back_with_its_node_its_flags_and_its_cause():
-    failure = failure_of(failed(noting(Noting), iter([rows(-1)])), NAME)
+    failure = from_executor_error(failed(noting(Noting), iter([rows(-1)])), NAME)
     assert failure is not None
     assert str(failure).endswith("transform 'under_test': negative")
     assert (failure.internal, failure.retriable, failure.remedy) == (False, True, "add one")
@@ -248,16 +248,16 @@ def test_a_failure_comes_back_with_its_node_its_flags_and_its_cause():
 
 
 def test_a_failure_of_another_node_is_not_taken_for_ones_own():
-    assert failure_of(failed(noting(Noting), iter([rows(-1)])), "other") is None
-    assert failure_of(RuntimeError("executor lost"), NAME) is None
+    assert from_executor_error(failed(noting(Noting), iter([rows(-1)])), "other") is None
+    assert from_executor_error(RuntimeError("executor lost"), NAME) is None
 
 
 def test_a_failure_from_further_up_passes_unchanged():
     def batches() -> Iterator[pa.RecordBatch]:
         yield rows(1)
-        raise FailedOnExecutor('{"name": "above"}')
+        raise ExecutorError('{"name": "above"}')
 
-    with pytest.raises(FailedOnExecutor, match='"name": "above"'):
+    with pytest.raises(ExecutorError, match='"name": "above"'):
         list(function(noting(Noting))(batches()))
 
 
@@ -302,7 +302,7 @@ def written(folder: Path) -> list[dict[str, Any]]:
 def test_a_process_that_cannot_import_the_plugin_file_can_run_it(tmp_path):
     from pyspark import cloudpickle
 
-    from streamling.testing.bench import NoSpark
+    from streamling.testing.harness import NoSpark
 
     analysis = prepared(text(tmp_path), NoSpark()).analysis
     sent = tmp_path / "function"
@@ -320,14 +320,14 @@ print([row["square"] for made in function(iter([batch])) for row in made.to_pyli
 def test_options_survive_the_way_to_the_executor(tmp_path):
     from pyspark import cloudpickle
 
-    from streamling.testing.bench import NoSpark
+    from streamling.testing.harness import NoSpark
 
     analysis = prepared(text(tmp_path, sink="refuse: 7, parallelism: 2"), NoSpark()).analysis
     options = analysis.built["out"].node.options
     on_executor(analysis.built["out"])
     copy = pickle.loads(cloudpickle.dumps(options))
     assert copy == options or copy.model_dump() == options.model_dump()
-    assert (copy.refuse, copy.streams, copy.upstreams()) == (7, 2, ("squares",))
+    assert (copy.refuse, copy.instance_count, copy.upstreams()) == (7, 2, ("squares",))
 
 
 @pytest.mark.spark

@@ -22,7 +22,7 @@ from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from streamling.testing import Bench, SinkContract, SourceContract, TransformContract
-from streamling.testing.bench import NAME, PATIENCE, NoSpark, wait_for_end
+from streamling.testing.harness import NAME, PATIENCE, NoSpark, wait_for_end
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "basic_plugin.py"
 

@@ -91,7 +91,7 @@ class FileSourceContract(SourceContract):
     def options(self) -> dict[str, Any]:
         return {"path": str(self.folder), "format": "csv", "mode": {"type": self.mode}}
 
-    def outside(self) -> list[str]:
+    def external_state(self) -> list[str]:
         return sorted(path.name for path in self.folder.rglob("*"))
 
     def expected(self) -> list[dict[str, Any]]:

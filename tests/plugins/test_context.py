@@ -9,7 +9,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions
 from streamling.plugins import Sink
 from streamling.plugins.messages import Error
-from streamling.retry import pause_after
+from streamling.retry import backoff_delay
 from streamling.testing import Bench
 from streamling.testing.contract import sample_rows
 
@@ -36,12 +36,12 @@ def test_a_plugin_clears_its_own_entries_and_no_others():
 
 
 def test_entries_of_a_node_whose_name_begins_alike_stay():
-    from streamling.runtime.node_state import OwnState
+    from streamling.runtime.node_state import NodeStateView
     from streamling.state.memory import MemoryState
 
     backend = MemoryState()
     backend.put_many({"a": 1, "a:x": 2, "a:b": 3, "a:b:x": 4, "a:bc": 5})
-    OwnState(backend, "a", ["a", "a:b", "b"]).clear()
+    NodeStateView(backend, "a", ["a", "a:b", "b"]).clear()
     assert backend.items() == {"a:b": 3, "a:b:x": 4}
 
 
@@ -71,7 +71,7 @@ def test_what_is_marked_retriable_is_tried_again(retriable, attempts, monkeypatc
     else:
         assert "the service is restarting" in str(bench.failure([sample_rows(0, 5)]))
     assert made.attempts == attempts
-    assert pause_after(1, 0.0) < 1
+    assert backoff_delay(1, 0.0) < 1
 
 
 def test_marks_can_be_added_and_survive_context():

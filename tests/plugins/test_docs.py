@@ -17,7 +17,7 @@ from streamling.plugins.registry import Registry
 from streamling.reference.nodes import with_field_tables
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing.bench import NoSpark, wait_for_end
+from streamling.testing.harness import NoSpark, wait_for_end
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "plugins.md"

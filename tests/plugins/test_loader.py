@@ -101,7 +101,7 @@ def test_a_path_that_does_not_exist_is_named(tmp_path):
 def test_an_import_error_names_the_file_the_line_and_the_cause(tmp_path):
     file = write(tmp_path, "mine.py", "import os\n\nimport a_driver_nobody_has\n")
     (problem,) = problems(file)
-    assert problem.place == f"{file}:3:1"
+    assert problem.location == f"{file}:3:1"
     assert problem.message.endswith("ModuleNotFoundError: No module named 'a_driver_nobody_has'")
     assert "Traceback" not in str(problem)
 
@@ -115,7 +115,7 @@ def test_an_error_inside_a_call_is_placed_in_the_plugin_file(tmp_path):
 def test_a_syntax_error_names_the_place(tmp_path):
     file = write(tmp_path, "mine.py", "x = 1\nclass :\n")
     (problem,) = problems(file)
-    assert problem.place == f"{file}:2:7"
+    assert problem.location == f"{file}:2:7"
     assert "SyntaxError: invalid syntax" in problem.message
 
 
@@ -193,7 +193,7 @@ def install(target: Path, monkeypatch: pytest.MonkeyPatch, entries: dict[str, st
     info = target / "acme-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-    lines = [f"[{GROUP}]", *(f"{id} = {place}" for id, place in entries.items())]
+    lines = [f"[{GROUP}]", *(f"{id} = {location}" for id, location in entries.items())]
     (info / "entry_points.txt").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(target)
 

@@ -8,7 +8,7 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.options import Downstream, NodeOptions, Parallel, Rebatched, SinkOptions
+from streamling.pipeline.options import BatchOptions, NodeOptions, ParallelOptions, SinkOptions, UpstreamOptions
 from streamling.plugins.operators import Operator, Sink
 from streamling.plugins.registry import Registry
 from tests.pipeline.plugins import BatchSink, BatchSinkOptions, FilterTransform, RandomSource
@@ -100,20 +100,20 @@ def registered(kind: NodeKind, operator: type[Operator[Any]]) -> type[NodeOption
 def test_plugin_gets_the_fields_of_its_kind_besides_its_own() -> None:
     options = registered(NodeKind.SINK, BatchSink)
     assert issubclass(options, BatchSinkOptions)
-    assert issubclass(options, Rebatched)
-    assert issubclass(options, Parallel)
+    assert issubclass(options, BatchOptions)
+    assert issubclass(options, ParallelOptions)
     assert options.reserved_labels == {"type"}
     assert BatchSinkOptions.reserved_labels == frozenset()
 
 
 def test_plugin_without_options_takes_any() -> None:
     options = registered(NodeKind.TRANSFORM, FilterTransform)
-    assert issubclass(options, Downstream)
+    assert issubclass(options, UpstreamOptions)
     assert options.model_config["extra"] == "allow"
 
 
 def test_plugin_that_is_rebatched_already_stays_as_it_is() -> None:
-    class Options(Parallel, Rebatched, SinkOptions):
+    class Options(ParallelOptions, BatchOptions, SinkOptions):
         """Own."""
 
     class Own(Sink[Options]):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import BadRow
-from streamling.plugins.rejects import sift
+from streamling.plugins.rejects import reject_failing_rows
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_all_rows_come_in_order_but_the_bad_ones(bad: set[int], most_calls: int)
         assert (part.num_rows, error) == (1, "no good (none)")
         rejected.extend(part.column("id").to_pylist())
 
-    sift(call, pa.record_batch({"id": range(1000)}), reject)
+    reject_failing_rows(call, pa.record_batch({"id": range(1000)}), reject)
     assert rejected == sorted(bad)
     assert taken == [id for id in range(1000) if id not in bad]
     assert calls <= most_calls
@@ -50,4 +50,4 @@ def test_other_errors_are_not_taken_for_bad_rows() -> None:
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        sift(call, pa.record_batch({"id": [1, 2]}), lambda part, error: None)
+        reject_failing_rows(call, pa.record_batch({"id": [1, 2]}), lambda part, error: None)

@@ -7,7 +7,7 @@ import pytest
 from streamling.jvm.archive import Archive
 from streamling.jvm.jars import connector_jars
 from streamling.runtime import doctor
-from streamling.runtime.doctor import Check, examine, healthy, render
+from streamling.runtime.doctor import Check, healthy, render, run_checks
 
 
 def by_name(checks: list[Check]) -> dict[str, Check]:
@@ -15,7 +15,7 @@ def by_name(checks: list[Check]) -> dict[str, Check]:
 
 
 def test_a_fresh_machine_is_healthy_and_told_what_comes_later(tmp_path: Path) -> None:
-    checks = examine(cache_dir=tmp_path / "new", environ={})
+    checks = run_checks(cache_dir=tmp_path / "new", environ={})
     found = by_name(checks)
     assert healthy(checks)
     assert found["Java"].status == "ok"
@@ -30,13 +30,13 @@ def test_an_archive_that_is_there_is_shown_with_its_size(tmp_path: Path) -> None
     archive = Archive.for_settings(cache_dir=tmp_path, environ={})
     archive.prepare()
     archive.path.write_bytes(bytes(3 * 2**20))
-    check = by_name(examine(cache_dir=tmp_path, environ={}))["Start-up archive"]
+    check = by_name(run_checks(cache_dir=tmp_path, environ={}))["Start-up archive"]
     assert (check.status, check.found) == ("ok", f"3 MB at {archive.path}")
 
 
 def test_an_archive_that_could_not_be_built_says_why(tmp_path: Path) -> None:
     Archive.for_settings(cache_dir=tmp_path, environ={}).give_up("warning\nno base archive")
-    check = by_name(examine(cache_dir=tmp_path, environ={}))["Start-up archive"]
+    check = by_name(run_checks(cache_dir=tmp_path, environ={}))["Start-up archive"]
     assert check.found == "could not be built: no base archive"
 
 
@@ -44,19 +44,19 @@ def test_a_damaged_connector_is_bad_and_says_what_to_delete(tmp_path: Path) -> N
     (jar,) = connector_jars(tmp_path, frozenset({"avro"}))
     jar.parent.mkdir()
     jar.write_bytes(b"half")
-    checks = examine(cache_dir=tmp_path, environ={})
+    checks = run_checks(cache_dir=tmp_path, environ={})
     assert not healthy(checks)
     assert f"rm {jar}" in str(by_name(checks)["Connector avro"].remedy)
 
 
 def test_a_java_home_that_is_not_used_is_noted(tmp_path: Path) -> None:
-    check = by_name(examine(cache_dir=tmp_path, environ={"JAVA_HOME": str(tmp_path)}))["JAVA_HOME"]
+    check = by_name(run_checks(cache_dir=tmp_path, environ={"JAVA_HOME": str(tmp_path)}))["JAVA_HOME"]
     assert (check.status, check.found) == ("note", f"{tmp_path} holds no Java and is not used")
 
 
 def test_a_cache_folder_that_is_a_file_is_bad(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
-    check = by_name(examine(cache_dir=tmp_path / "cache", environ={}))["Cache folder"]
+    check = by_name(run_checks(cache_dir=tmp_path / "cache", environ={}))["Cache folder"]
     assert check.status == "bad"
 
 

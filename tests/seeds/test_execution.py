@@ -26,7 +26,7 @@ from streamling.connectors.memory import collected_rows
 from streamling.dev.avro import SchemaRegistry, decode
 from streamling.dev.topics import consume
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.options import FreeForm, SourceOptions
+from streamling.pipeline.options import FreeFormOptions, SourceOptions
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Position, Source, SourceBatch, Wait
 from streamling.plugins.registry import Registry
@@ -149,11 +149,11 @@ def rows_of(topic: str, *numbers: int, op: str | None = "i") -> Rows:
 # ── plugins that the examples name, and the endpoint ─────────────────────────────────────────────────────────────
 
 
-class GivenOptions(SourceOptions, FreeForm):
+class GivenOptions(SourceOptions, FreeFormOptions):
     pass
 
 
-class GivenSource(Source[GivenOptions]):
+class BatchListSource(Source[GivenOptions]):
     """Delivers its rows once and then waits, as a source that polls does."""
 
     Options = GivenOptions
@@ -187,7 +187,7 @@ def transactions() -> pa.RecordBatch:
 def registry() -> Registry:
     found = load_plugins(Registry.builtin(), PLUGINS)
     for name, rows in (("acme_api.orders_source", orders()), ("dataset", transactions())):
-        found.register(NodeKind.SOURCE, name, type("Given", (GivenSource,), {"rows": rows}))
+        found.register(NodeKind.SOURCE, name, type("Given", (BatchListSource,), {"rows": rows}))
     return found
 
 

@@ -58,7 +58,7 @@ def test_what_a_worker_lacks_is_named_with_the_worker(said, message, remedy):
 
 
 def test_what_an_operator_raised_is_not_blamed_on_its_worker():
-    said = 'streamling.spark.python_errors.FailedOnExecutor: {"causes": ["ModuleNotFoundError: No module named \'x\'"]}'
+    said = 'streamling.spark.python_errors.ExecutorError: {"causes": ["ModuleNotFoundError: No module named \'x\'"]}'
     assert worker_failure(TASK + said) is None
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from streamling.sql.compiler import compile_sql
-from streamling.sql.depth import MOST_LEVELS
+from streamling.sql.depth import MAX_DEPTH
 from streamling.sql.plan import Column
-from streamling.sql.problems import SqlRefused
+from streamling.sql.problems import InvalidSql
 from streamling.transforms.sql.statement import Statement
 
 ROWS = pa.table({"x": [1, 2], "s": ["a", "b"], "b": [True, False], "f": [1.5, 2.5]})
@@ -23,8 +23,8 @@ LONG = {
     "case": ("CASE " + " ".join(f"WHEN x = {n} THEN {n}" for n in TERMS) + " END", [1, 2]),
     "in": (f"x IN ({', '.join(map(str, TERMS))})", [True, True]),
     "coalesce": (f"coalesce({', '.join(['NULL', 'x'] * 500)})", [1, 2]),
-    "calls": ("upper(" * MOST_LEVELS + "s" + ")" * MOST_LEVELS, ["A", "B"]),
-    "brackets": ("(" * MOST_LEVELS + "x" + ")" * MOST_LEVELS, [1, 2]),
+    "calls": ("upper(" * MAX_DEPTH + "s" + ")" * MAX_DEPTH, ["A", "B"]),
+    "brackets": ("(" * MAX_DEPTH + "x" + ")" * MAX_DEPTH, [1, 2]),
     "cases": ("CASE WHEN b THEN " * 50 + "x" + " END" * 50, [1, None]),
 }
 
@@ -41,14 +41,14 @@ def test_long_and_deep_expressions_run(spark: Any, name: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "(" * (MOST_LEVELS + 1) + "x" + ")" * (MOST_LEVELS + 1),
+        "(" * (MAX_DEPTH + 1) + "x" + ")" * (MAX_DEPTH + 1),
         "upper(" * 5000 + "s" + ")" * 5000,
-        "CASE WHEN b THEN " * (MOST_LEVELS + 1) + "x" + " END" * (MOST_LEVELS + 1),
+        "CASE WHEN b THEN " * (MAX_DEPTH + 1) + "x" + " END" * (MAX_DEPTH + 1),
     ],
     ids=["brackets", "calls", "cases"],
 )
 def test_what_is_nested_too_deeply_is_refused_with_its_place(sql: str) -> None:
-    with pytest.raises(SqlRefused, match="more than 100 levels of brackets") as refused:
+    with pytest.raises(InvalidSql, match="more than 100 levels of brackets") as refused:
         compiled(sql)
     assert refused.value.problems[0].line == 1
     assert "subquery" in (refused.value.problems[0].remedy or "")

@@ -9,7 +9,7 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.sql.compiler import compile_sql
-from streamling.sql.errors import explain
+from streamling.sql.errors import translate_sql_error
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Column
 from streamling.types.spark import to_spark_schema
@@ -59,12 +59,12 @@ def failure(spark: Any, sql: str) -> StreamlingError:
     frame = spark.createDataFrame([(1, 0, "w", [1])], to_spark_schema(SCHEMA))
     with pytest.raises(Exception) as failed:  # whatever Spark raises
         prepare(spark, compiled.plan).run({"t": frame}).collect()
-    return explain(failed.value, "node", sql)
+    return translate_sql_error(failed.value, "node", sql)
 
 
 def test_an_error_that_is_not_of_spark_stays_internal_and_keeps_its_cause() -> None:
     cause = OSError("disk full")
-    error = explain(cause, "orders", "SELECT 1")
+    error = translate_sql_error(cause, "orders", "SELECT 1")
     assert error.internal
     assert error.__cause__ is cause
     assert "'orders'" in str(error)
@@ -72,4 +72,4 @@ def test_an_error_that_is_not_of_spark_stays_internal_and_keeps_its_cause() -> N
 
 def test_our_own_errors_pass_through() -> None:
     ours = StreamlingError.user("no")
-    assert explain(ours, "orders", "SELECT 1") is ours
+    assert translate_sql_error(ours, "orders", "SELECT 1") is ours

@@ -15,7 +15,7 @@ from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import tokenize
 from streamling.sql.frames import prepare
 from streamling.sql.library import registry
-from streamling.sql.library.refused import INSTEAD
+from streamling.sql.library.unsupported import ALTERNATIVES
 from streamling.sql.plan import Column, texts
 from streamling.sql.problems import SqlProblem
 
@@ -28,7 +28,7 @@ ROW = [Column("id", pa.int64())]
 def test_names_are_declared_once() -> None:
     names = Counter(name for function in FUNCTIONS for name in function.names)
     assert [name for name, count in names.items() if count > 1] == []
-    assert [name for name in names if name in INSTEAD or name in catalog.AGGREGATES] == []
+    assert [name for name in names if name in ALTERNATIVES or name in catalog.AGGREGATES] == []
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)

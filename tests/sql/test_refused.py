@@ -7,7 +7,7 @@ import pytest
 
 from streamling.sql.compiler import compile_sql
 from streamling.sql.plan import Column
-from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.problems import InvalidSql, SqlProblem
 
 ORDERS = [
     Column("id", pa.int64()),
@@ -22,7 +22,7 @@ ORDERS = [
 def problems_of(sql: str) -> list[SqlProblem]:
     try:
         return list(compile_sql(sql, {"raw.orders": ORDERS, "other": None}).problems)
-    except SqlRefused as refused:
+    except InvalidSql as refused:
         return list(refused.problems)
 
 

@@ -17,10 +17,10 @@ from streamling.sql.compiler import compile_sql
 from streamling.sql.expressions import Expressions
 from streamling.sql.frames import prepare
 from streamling.sql.names import Relation
-from streamling.sql.places import SourceText
-from streamling.sql.plan import Column, Read, questions
+from streamling.sql.plan import Column, Read, table_lookups
 from streamling.sql.printing import check_emitted
-from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.problems import InvalidSql, SqlProblem
+from streamling.sql.source_text import SourceText
 from tests.sql.hostile import CANARY, COLUMNS, arm, hostile_row, is_canary_dead
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "corpus/sql/hostile.yaml").read_text())
@@ -44,7 +44,7 @@ def test_hostile_sql_is_refused_or_taken_literally(armed: Any) -> None:
         try:
             compiled = compile_sql(sql, {"t": COLUMNS})
             problems = compiled.problems
-        except SqlRefused as refused:
+        except InvalidSql as refused:
             problems = refused.problems
         assert all(isinstance(problem, SqlProblem) for problem in problems)
         if "refused" in case:
@@ -52,7 +52,7 @@ def test_hostile_sql_is_refused_or_taken_literally(armed: Any) -> None:
             continue
         assert not problems, (sql, problems)
         if "checks" in case:
-            assert [question.table for question in questions(compiled.plan)] == [case["checks"]]
+            assert [question.table for question in table_lookups(compiled.plan)] == [case["checks"]]
             continue
         [row] = prepare(armed, compiled.plan).run({"t": rows}).collect()
         if "columns" in case:

@@ -7,7 +7,7 @@ import pytest
 
 from streamling.sql.compiler import compile_sql
 from streamling.sql.lookups import lookups
-from streamling.sql.plan import Column, questions
+from streamling.sql.plan import Column, table_lookups
 
 COLUMNS = {"s": [Column("id", pa.int64()), Column("v", pa.string()), Column("t", pa.string())]}
 
@@ -30,7 +30,7 @@ def test_a_constant_stands_for_the_name(sql):
     assert [lookup.table for lookup in lookups(sql)] == ["seen"]
     compiled = compile_sql(sql, COLUMNS)
     assert not compiled.problems
-    assert [question.table for question in questions(compiled.plan)] == ["seen"]
+    assert [question.table for question in table_lookups(compiled.plan)] == ["seen"]
 
 
 OTHERS = [

@@ -16,8 +16,8 @@ from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing.bench import wait_for_end
-from streamling.testing.nodes import GivenSource
+from streamling.testing.harness import wait_for_end
+from streamling.testing.nodes import BatchListSource
 
 FILE = '''
 import pyarrow as pa
@@ -83,7 +83,7 @@ ROWS = pa.record_batch({"id": pa.array([1, 2, 3], pa.int64()), "name": ["ada", "
 def registry(tmp_path) -> Registry:
     (tmp_path / "functions.py").write_text(FILE)
     registry = load_plugins(Registry.builtin(), tmp_path / "functions.py")
-    given = type("Given", (GivenSource,), {"batches": [ROWS], "asked": staticmethod(lambda number: None)})
+    given = type("Given", (BatchListSource,), {"batches": [ROWS], "asked": staticmethod(lambda number: None)})
     registry.register(NodeKind.SOURCE, "given", given)
     return registry
 
@@ -137,7 +137,7 @@ def test_what_goes_wrong_inside_is_told_with_its_name(registry, spark, call, tol
 
 def told(sql: str, registry: Registry) -> str:
     run = prepared(sql, registry)
-    run.describe()
+    run.resolve_sources()
     with pytest.raises(InvalidPipeline) as caught:
         run.check_without_spark()
     (problem,) = caught.value.problems
@@ -162,7 +162,7 @@ def test_the_type_of_the_result_is_known_before_spark_is_there(registry):
 @pytest.mark.parametrize("id", ["acme.shout", "Shout", "1st"])
 def test_a_name_that_sql_cannot_have_is_refused(id):
     class Fine(SqlFunction):
-        takes, returns = (pa.int64(),), pa.int64()
+        argument_types, returns = (pa.int64(),), pa.int64()
 
         def call(self, numbers):
             return pc.negate(numbers)

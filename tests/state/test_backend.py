@@ -9,7 +9,7 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeState
-from streamling.state.backend import OlderPositionError, StateBackend, checked_identifier
+from streamling.state.backend import StalePositionError, StateBackend, checked_identifier
 from tests.state.conftest import Opener
 
 
@@ -163,7 +163,7 @@ def test_other_names_are_refused_as_identifiers(name: str) -> None:
 
 def test_only_what_is_not_there_is_put_as_new(state: StateBackend) -> None:
     state.put("old", 1)
-    state.put_new({"old": 2, "new": 3})
+    state.put_if_absent({"old": 2, "new": 3})
 
     assert state.items() == {"old": 1, "new": 3}
 
@@ -182,7 +182,7 @@ def test_a_claim_gives_the_entries(state: StateBackend) -> None:
 def test_an_offset_never_moves_backwards(state: StateBackend) -> None:
     state.put_positions({"rows:t:0": {"offset": 39, "topic_id": "a"}, "rows:t:1": {"offset": 7}, "file": {"at": 9}})
     older = {"rows:t:0": {"offset": 35, "topic_id": "a"}, "rows:t:1": {"offset": 8}, "file": {"at": 1}}
-    with pytest.raises(OlderPositionError, match=r"'rows:t:0' \(offset 39\) is ahead of this process \(offset 35\)"):
+    with pytest.raises(StalePositionError, match=r"'rows:t:0' \(offset 39\) is ahead of this process \(offset 35\)"):
         state.put_positions(older)
     assert state.get("rows:t:0")["offset"] == 39
     assert state.get("rows:t:1")["offset"] == 7, "all or nothing"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.state.ownership import owned
+from streamling.state.ownership import lock_state
 
 HOLD = """
 import sys
@@ -36,22 +36,22 @@ def hold(database: Path, identity: str) -> subprocess.Popen[str]:
 
 def test_a_second_process_is_refused_with_the_name_of_the_first(database: Path) -> None:
     with hold(database, "orders") as other:
-        with pytest.raises(StreamlingError) as raised, owned(database, "orders"):
+        with pytest.raises(StreamlingError) as raised, lock_state(database, "orders"):
             pass
         other.kill()
     assert str(raised.value).startswith(f"the state of 'orders' in {database} is in use by process {other.pid} (")
     assert not raised.value.internal
-    with owned(database, "orders"):  # the lock of a killed process is gone with it
+    with lock_state(database, "orders"):  # the lock of a killed process is gone with it
         pass
 
 
 def test_another_pipeline_has_another_lock(database: Path) -> None:
-    with hold(database, "orders") as other, owned(database, "payments/daily"):
+    with hold(database, "orders") as other, lock_state(database, "payments/daily"):
         other.kill()
 
 
 def test_nothing_is_left_behind(database: Path) -> None:
-    with owned(database, "orders"):
+    with lock_state(database, "orders"):
         assert [path.name for path in database.parent.iterdir()] == ["state.db-orders.lock"]
     assert list(database.parent.iterdir()) == []
 
@@ -60,19 +60,19 @@ def test_a_folder_that_cannot_be_written_is_an_ordinary_error(tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(StreamlingError, match=r"cannot be locked: .*/file is not a folder") as raised,
-        owned(tmp_path / "file" / "s.db", "a"),
+        lock_state(tmp_path / "file" / "s.db", "a"),
     ):
         pass
     assert "database_path" in str(raised.value.remedy)
 
 
 def test_the_lock_is_not_inherited(database: Path) -> None:
-    with owned(database, "orders"):
+    with lock_state(database, "orders"):
         child = subprocess.Popen(
             [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, close_fds=False
         )
     try:
-        with owned(database, "orders"):
+        with lock_state(database, "orders"):
             assert os.path.exists(database.with_name("state.db-orders.lock"))
     finally:
         child.communicate()

@@ -44,8 +44,8 @@ def test_series_differ_by_node_and_tags_whatever_the_order_of_these() -> None:
 def test_a_snapshot_carries_the_tags_of_pipeline_node_and_series() -> None:
     store = MetricStore(tags={"region": "eu", "id": "never seen"})
     store.of("orders").count("seen", 1, {"outcome": "ok"})
-    store.describe("orders", {"id": "orders", "topic": "of the file"})
-    store.describe("orders", {"topic": "of the operator"})
+    store.add_tags("orders", {"id": "orders", "topic": "of the file"})
+    store.add_tags("orders", {"topic": "of the operator"})
     (series,) = store.snapshot()
     assert series.tags == {"region": "eu", "id": "orders", "topic": "of the operator", "outcome": "ok"}
 
@@ -82,6 +82,6 @@ def test_what_is_forgotten_is_gone() -> None:
     store = MetricStore()
     store.of("orders").gauge("lag", 5, {"partition": "1"})
     store.of("orders").gauge("lag", 6, {"partition": "2"})
-    store.of("orders").forget("lag", {"partition": "1"})
-    store.of("orders").forget("lag", {"partition": "never told"})
+    store.of("orders").remove("lag", {"partition": "1"})
+    store.of("orders").remove("lag", {"partition": "never told"})
     assert [series.tags for series in store.snapshot()] == [{"partition": "2"}]

@@ -63,7 +63,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_everything_measured_arrives_in_every_protocol(protocol: str) -> None:
     store = MetricStore(tags={"environment": "test"})
-    store.describe("orders", {"id": "orders", "team": "data"})
+    store.add_tags("orders", {"id": "orders", "team": "data"})
     store.of("orders").count("input_rows", 2**53 + 1)
     store.of("orders").gauge("depth", 2.5, {"partition": "3"})
     store.of("orders").latency("http_request_latency", 0.2)
@@ -108,7 +108,7 @@ def test_json_is_that_of_otlp() -> None:
 def test_the_receiver_of_the_example_prints_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
     example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "metrics" / "receiver.py"))
     store = MetricStore()
-    store.describe("orders", {"id": "orders"})
+    store.add_tags("orders", {"id": "orders"})
     store.of("orders").count("input_rows", 5)
     store.of("").latency("checkpoint_epoch_duration", 1)
     with HTTPServer(("127.0.0.1", 0), example["Handler"]) as server:
@@ -163,7 +163,7 @@ def test_tags_that_come_late_do_not_count_rows_again(receiver: Receiver) -> None
     with pushed_to(receiver, store) as push:
         store.of("orders").count("output_rows", 3)
         push(10)
-        store.describe("orders", {"topic": "a"})
+        store.add_tags("orders", {"topic": "a"})
         store.of("orders").count("output_rows", 1)
         push(10)
     assert receiver.points("streamling_output_rows_delta") == [({"topic": "a"}, 1)]

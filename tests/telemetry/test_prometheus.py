@@ -10,8 +10,8 @@ from streamling.telemetry.prometheus import exposition, family
 
 def test_counters_gauges_and_histograms_as_text() -> None:
     store = MetricStore()
-    store.describe("b", {"id": "b"})
-    store.describe("a", {"id": "a"})
+    store.add_tags("b", {"id": "b"})
+    store.add_tags("a", {"id": "a"})
     store.of("b").count("seen", 2)
     store.of("a").count("seen", 3)
     store.of("a").latency("took", 0.1)

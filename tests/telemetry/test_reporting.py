@@ -15,7 +15,7 @@ import pytest
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from streamling.telemetry.metrics import MetricStore
-from streamling.telemetry.reporting import Reporter, Trouble, reported
+from streamling.telemetry.reporting import FailureLog, Reporter, reporting_metrics
 from tests.telemetry.receiver import receiving
 
 
@@ -68,11 +68,11 @@ def test_a_failure_is_one_warning(error: Exception, logged: pytest.LogCaptureFix
 
 
 def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged: pytest.LogCaptureFixture) -> None:
-    trouble = Trouble("push")
+    trouble = FailureLog("push")
     for now in (0, 300, 600, 700):
         trouble.failed("away", now)
-    trouble.over()
-    trouble.over()
+    trouble.recovered()
+    trouble.recovered()
     trouble.failed("away again", 800)
     assert logged.messages == [
         "cannot push: away (the pipeline is not affected)",
@@ -126,7 +126,7 @@ def test_metrics_go_to_the_endpoint_and_into_the_file(tmp_path: Path, logged: py
     path = tmp_path / "orders.prom"
     with receiving("http/protobuf") as receiver:
         config = AppConfig.model_validate({"open_telemetry_metrics": {"ingestion_endpoint": receiver.url}})
-        with reported(store, config, path, {}):
+        with reporting_metrics(store, config, path, {}):
             store.of("").count("seen", 5)
     assert receiver.points("streamling_seen") == [({}, 5)]
     assert path.read_text() == (
@@ -139,7 +139,7 @@ def test_metrics_go_to_the_endpoint_and_into_the_file(tmp_path: Path, logged: py
 def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path, logged: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "orders.prom"
     path.mkdir()
-    with reported(MetricStore(), AppConfig(), path, {}):
+    with reporting_metrics(MetricStore(), AppConfig(), path, {}):
         pass
     assert logged.messages == [f"cannot write metrics to {path}: Is a directory (the pipeline is not affected)"]
     assert [each.name for each in tmp_path.iterdir()] == ["orders.prom"]

@@ -11,7 +11,8 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions, SourceOptions, TransformOptions
 from streamling.plugins.operators import END, Sink, Source, SourceBatch, Transform, Wait
-from streamling.testing import SinkContract, SourceContract, TransformContract, bench
+from streamling.testing import SinkContract, SourceContract, TransformContract
+from streamling.testing import harness as bench
 
 ROWS = [{"id": id} for id in range(36)]
 

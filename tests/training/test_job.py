@@ -8,7 +8,7 @@ from streamling.config import AppConfig
 from streamling.connectors.kafka.config import KafkaSource
 from streamling.connectors.memory import collected_rows
 from streamling.training import job as training
-from streamling.training.stand_in import stand_in
+from streamling.training.fake_kafka import fake_kafka
 from tests.harness.pipelines import eventually, finish
 
 pytestmark = pytest.mark.spark
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 def test_the_kafka_source_reads_the_stand_in(spark):
     values = [training._encoded(number) for number in range(3)]
-    with stand_in(training._TOPIC, training._CHANGE, values) as there:
+    with fake_kafka(training._TOPIC, training._CHANGE, values) as there:
         settings = KafkaSource(brokers=there.brokers, schema_registry_url=there.registry_url)
         run = training._prepared(spark, training._KAFKA_PIPELINE, AppConfig(kafka_source=settings))
         run.start()

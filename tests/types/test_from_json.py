@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from streamling.types.from_json import UnfitValue, arrow_column, parse_json
+from streamling.types.from_json import InvalidJsonValue, arrow_column, parse_json
 from streamling.types.json import json_texts
 from streamling.types.wide.layout import U256, layout_of, to_integers
 
@@ -106,14 +106,14 @@ def test_values_that_fit(text, kind, value):
     ],
 )
 def test_values_that_do_not_fit_are_refused_with_their_place(text, kind):
-    with pytest.raises(UnfitValue) as raised:
+    with pytest.raises(InvalidJsonValue) as raised:
         arrow_column([None, parse_json(text)], kind)
     assert raised.value.index == 1
     assert str(kind) in str(raised.value)
 
 
 def test_a_long_value_is_cut_in_the_message():
-    with pytest.raises(UnfitValue) as raised:
+    with pytest.raises(InvalidJsonValue) as raised:
         arrow_column(["x" * 10_000], pa.int64())
     assert len(raised.value.shown) < 200
 
@@ -161,6 +161,6 @@ def test_numbers_of_256_bits_arrive_with_every_digit():
 
 @pytest.mark.parametrize("value", [-1, 2**256, Decimal("1.5"), True, "x", [1]])
 def test_what_is_no_number_of_256_bits_is_refused_with_its_place(value):
-    with pytest.raises(UnfitValue, match="is no u256") as refused:
+    with pytest.raises(InvalidJsonValue, match="is no u256") as refused:
         arrow_column([1, value], U256)
     assert refused.value.index == 1

@@ -8,7 +8,7 @@ import pytest
 
 from streamling.recursion import recursion_limit
 from streamling.types.from_json import parse_json
-from streamling.types.json_depth import MOST_LEVELS, is_too_deep
+from streamling.types.json_depth import MAX_DEPTH, is_too_deep
 from streamling.types.strict_json import parse_object
 
 
@@ -19,13 +19,13 @@ def arrays(levels: int) -> str:
 @pytest.mark.parametrize(
     ("text", "is_deep"),
     [
-        (arrays(MOST_LEVELS), False),
-        (arrays(MOST_LEVELS + 1), True),
+        (arrays(MAX_DEPTH), False),
+        (arrays(MAX_DEPTH + 1), True),
         ("[" + ",".join(["[]"] * 10_000) + "]", False),
-        ("[" + ",".join(["{}"] * 10_000) + "," + arrays(MOST_LEVELS) + "]", True),
+        ("[" + ",".join(["{}"] * 10_000) + "," + arrays(MAX_DEPTH) + "]", True),
         (f'["{"[" * 10_000}"]', False),
         (f'["\\"{"[" * 10_000}"]', False),
-        (f'["a\\\\", {arrays(MOST_LEVELS)}, "b"]', True),
+        (f'["a\\\\", {arrays(MAX_DEPTH)}, "b"]', True),
         ("", False),
     ],
     ids=["most", "too deep", "wide", "wide and deep", "in a string", "behind a quote", "behind a backslash", "empty"],

@@ -12,12 +12,12 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type, arrow_type_name
 from streamling.types.spark import (
-    carrier,
-    from_carriers,
+    from_physical,
     logical_type,
+    physical_type,
     to_arrow_schema,
     to_arrow_type,
-    to_carriers,
+    to_physical,
     to_spark_schema,
     to_spark_type,
 )
@@ -87,8 +87,8 @@ def test_each_type_has_its_place_in_spark(type_: pa.DataType, name: str, values:
 
 @pytest.mark.parametrize(("type_", "name", "values"), TYPES, ids=IDS)
 def test_a_carrier_carries_itself(type_: pa.DataType, name: str, values: list[Any]) -> None:
-    held = carrier(type_)
-    assert carrier(held) == held
+    held = physical_type(type_)
+    assert physical_type(held) == held
     back = to_arrow_type(to_spark_type(held))
     assert str(back).replace("element:", "item:") == str(held).replace("element:", "item:")
 
@@ -99,10 +99,10 @@ def test_flat_types_are_remembered_in_the_metadata(type_: pa.DataType, name: str
     remembered = logical_type(schema.field("x"))
     layout_only = pa.types.is_nested(type_) or pa.types.is_dictionary(type_) or pa.types.is_decimal(type_)
     layout_only = layout_only and not contains_wide(type_)
-    assert remembered == (carrier(type_) if layout_only else type_)
+    assert remembered == (physical_type(type_) if layout_only else type_)
 
 
-@pytest.mark.parametrize("type_", [type_ for type_, _, _ in TYPES if type_ != carrier(type_)], ids=str)
+@pytest.mark.parametrize("type_", [type_ for type_, _, _ in TYPES if type_ != physical_type(type_)], ids=str)
 def test_names_lead_back_to_their_type(type_: pa.DataType) -> None:
     if not (pa.types.is_nested(type_) or pa.types.is_dictionary(type_) or pa.types.is_decimal(type_)):
         assert arrow_type(arrow_type_name(type_)) == type_
@@ -111,7 +111,7 @@ def test_names_lead_back_to_their_type(type_: pa.DataType) -> None:
 @pytest.mark.parametrize("type_", [pa.month_day_nano_interval(), pa.decimal128(5, -2)], ids=str)
 def test_types_without_a_place_are_named(type_: pa.DataType) -> None:
     with pytest.raises(StreamlingError) as refused:
-        carrier(type_)
+        physical_type(type_)
     assert not refused.value.internal
     assert str(type_) in str(refused.value)
 
@@ -131,7 +131,7 @@ def test_metadata_of_others_is_kept() -> None:
 
 def test_a_table_that_needs_no_carriers_is_handed_through() -> None:
     table = pa.table({"x": [1, 2]})
-    assert to_carriers(table) is table
+    assert to_physical(table) is table
 
 
 @pytest.mark.spark
@@ -142,10 +142,10 @@ def test_values_at_the_extremes_come_back_unchanged(spark: Any) -> None:
         {f"c{n}": pa.array([*values, *[None] * (length - len(values))], t) for n, (t, _, values) in enumerate(TYPES)}
     )
     schema = to_spark_schema(table.schema)
-    frame = spark.createDataFrame(to_carriers(table), schema)
+    frame = spark.createDataFrame(to_physical(table), schema)
     assert [field.dataType for field in frame.schema.fields] == [field.dataType for field in schema.fields]
     moved = frame.selectExpr(*[f"c{n} AS d{n}" for n in range(len(TYPES))])
-    back = from_carriers(moved.toArrow(), to_arrow_schema(moved.schema))
+    back = from_physical(moved.toArrow(), to_arrow_schema(moved.schema))
     for number, (type_, _, _) in enumerate(TYPES):
         assert back[f"d{number}"].to_pylist() == table[f"c{number}"].to_pylist(), type_
 

@@ -149,8 +149,8 @@ class Checkpointer:
 
     def missing(self) -> str | None:
         """What the epoch in flight waits for, or waited for when it was given up; None: for nothing."""
-        if self._coordinator.given_up:
-            return self._coordinator.given_up
+        if self._coordinator.abandoned_waiting_for:
+            return self._coordinator.abandoned_waiting_for
         if self._ended or self._coordinator.elapsed(0) is None:
             return None
         return self._coordinator.missing()
@@ -168,7 +168,7 @@ class Checkpointer:
 
     def _run(self) -> None:
         try:
-            while not self._coordinator.over:
+            while not self._coordinator.is_finished:
                 self._handle(self._next_event())
         except (Exception, SystemExit) as error:
             self._on_failure(StreamlingError.wrap(error, "the checkpoint thread failed"))

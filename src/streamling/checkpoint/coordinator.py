@@ -30,8 +30,8 @@ from streamling.checkpoint.messages import (
     Warn,
 )
 from streamling.errors import StreamlingError
-from streamling.retry import pause_after
-from streamling.state.backend import TakenOverError
+from streamling.retry import backoff_delay
+from streamling.state.backend import FencedError
 
 if TYPE_CHECKING:
     from streamling.plugins.operators import Position
@@ -63,7 +63,7 @@ class _Epoch:
     #: when the state backend was first asked, how often it has failed since, with what, and when it is asked again
     stored_from: float = 0.0
     failures: int = 0
-    trouble: StreamlingError | None = None
+    last_error: StreamlingError | None = None
     retry_at: float | None = None
 
     @property
@@ -90,10 +90,10 @@ class Coordinator:
         self._terminal_wanted = False
         self._over = False
         #: what the terminal epoch still waited for when it was given up
-        self.given_up = ""
+        self.abandoned_waiting_for = ""
 
     @property
-    def over(self) -> bool:
+    def is_finished(self) -> bool:
         """No epoch will be finalized any more: stopped, failed, or the terminal one is complete."""
         return self._over
 
@@ -253,14 +253,14 @@ class Coordinator:
     def _store_failed(self, event: StoreFailed, now: float) -> list[Action]:
         epoch = self._epoch
         assert epoch is not None
-        if isinstance(event.error, TakenOverError):
+        if isinstance(event.error, FencedError):
             return self._leave_out(epoch, event.error, now)
         too_late = not epoch.terminal and now - epoch.stored_from >= self._timeout
         if not event.error.retriable or too_late:
             return self._fail(event.error.context(f"checkpoint {epoch.number}: storing the positions"))
         epoch.failures += 1
-        epoch.trouble = event.error
-        pause = pause_after(epoch.failures, 0.0)
+        epoch.last_error = event.error
+        pause = backoff_delay(epoch.failures, 0.0)
         epoch.retry_at = now + pause
         if epoch.failures > 1:
             return []  # told every `WARN_EVERY` seconds
@@ -268,7 +268,7 @@ class Coordinator:
         failed = f"checkpoint {epoch.number}: storing the positions failed"
         return [Warn(f"{failed}, trying again in {pause:g} s: {event.error}")]
 
-    def _leave_out(self, epoch: _Epoch, error: TakenOverError, now: float) -> list[Action]:
+    def _leave_out(self, epoch: _Epoch, error: FencedError, now: float) -> list[Action]:
         """Another instance goes on with some of the keys, from what is stored: our positions there are void."""
         entries = epoch.entries or {}
         void = entries.keys() & error.keys
@@ -283,8 +283,8 @@ class Coordinator:
 
     def _stop(self) -> list[Action]:
         if self._epoch is not None and self._epoch.terminal:
-            trouble = self._epoch.trouble
-            self.given_up = f"{self.missing()} ({trouble})" if trouble else self.missing()
+            last_error = self._epoch.last_error
+            self.abandoned_waiting_for = f"{self.missing()} ({last_error})" if last_error else self.missing()
         self._over, self._epoch = True, None
         return []
 
@@ -294,9 +294,10 @@ class Coordinator:
 
     def _waiting(self, epoch: _Epoch, now: float) -> str:
         stage = "storing" if epoch.storing else "marking" if self._flows - epoch.marked.keys() else "flushing"
+        error = f", attempt {epoch.failures}: {epoch.last_error}" if epoch.last_error else ""
         return (
             f"checkpoint {epoch.number} ({stage}) is not complete after {now - epoch.started:.0f} s: "
-            f"waiting for {self.missing()}{f', attempt {epoch.failures}: {epoch.trouble}' if epoch.trouble else ''}"
+            f"waiting for {self.missing()}{error}"
         )
 
     def _stuck(self, epoch: _Epoch, now: float) -> StreamlingError:

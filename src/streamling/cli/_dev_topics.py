@@ -100,7 +100,7 @@ def consume(
       streamling dev consume --topic orders --from-beginning --until-end | jq .value
     """
     from streamling.dev import topics
-    from streamling.dev.jsonlines import shown
+    from streamling.dev.jsonlines import format_message
 
     services = local_services(folder, config_name, debug)
     brokers = running(services.kafka).brokers
@@ -108,7 +108,7 @@ def consume(
     start = None if from_beginning else topics.end_offsets(brokers, topic)
     try:
         for message in topics.consume(brokers, topic, start=start, limit=limit, follow=not until_end):
-            write_data(shown(message, registry))
+            write_data(format_message(message, registry))
     except KeyboardInterrupt:
         if until_end:
             raise

@@ -11,40 +11,40 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamling.cli.connections import QuickSpark
+from streamling.cli.connections import LazySpark
 from streamling.cli.errors import ExitCode
 from streamling.errors import InvalidPipeline, StreamlingError
 
 if TYPE_CHECKING:
-    from streamling.cli.state import Remembered
+    from streamling.cli.state import StateSelection
     from streamling.config import AppConfig
-    from streamling.plugins.connections import OutsidePosition
+    from streamling.plugins.connections import ExternalPosition
     from streamling.runtime.app import App
 
 
-def reset_positions(remembered: Remembered, file: str | None, *, yes: bool, debug: bool) -> int:
+def reset_positions(selection: StateSelection, file: str | None, *, yes: bool, debug: bool) -> int:
     """Forget the entries and, with a pipeline ``file``, what its nodes keep outside of the state."""
-    with _outside_positions(remembered.app, file, remembered.node, debug=debug) as outside:
-        entries = [f"{remembered.counted} {remembered.whose}"] if remembered.entries else []
+    with _outside_positions(selection.app, file, selection.node, debug=debug) as outside:
+        entries = [f"{selection.counted} {selection.whose}"] if selection.entries else []
         if not entries and not outside:
-            click.echo(f"nothing is remembered {remembered.whose}", err=True)
+            click.echo(f"nothing is remembered {selection.whose}", err=True)
             return ExitCode.OK
         if not _agreed(f"Forget {_joined([*entries, *(position.what for position in outside)])}?", yes=yes):
             return ExitCode.FAILED
-        with remembered.app.owned_state():
+        with selection.app.locked_state():
             # first what may fail: then nothing has been forgotten
             forgotten = [position.what for position in outside if _forget(position)]
-            if remembered.backend is not None:
-                remembered.backend.put_many({entry.key: None for entry in remembered.entries})
+            if selection.backend is not None:
+                selection.backend.put_many({entry.key: None for entry in selection.entries})
     what = _joined([*entries, *forgotten])
-    click.echo(f"forgot {what}" if what else f"nothing is remembered {remembered.whose}", err=True)
+    click.echo(f"forgot {what}" if what else f"nothing is remembered {selection.whose}", err=True)
     return ExitCode.OK
 
 
 def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
     """Put a state file that cannot be used out of the way, so that the next run begins with an empty one."""
     from streamling.runtime.config import StateConfig
-    from streamling.state.ownership import owned
+    from streamling.state.ownership import lock_state
     from streamling.state.sqlite import SqliteState
 
     settings = config.part(StateConfig).state_backend.sqlite
@@ -55,7 +55,7 @@ def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
     aside = path.with_name(f"{path.name}.{suffix}")
     if not _agreed(f"Move it to {aside}? It may hold the state of other pipelines too.", yes=yes):
         return ExitCode.FAILED
-    with owned(path, config.application_id):
+    with lock_state(path, config.application_id):
         for file in SqliteState.files(path):
             _move(file, file.with_name(f"{file.name}.{suffix}"))
     click.echo(
@@ -76,7 +76,9 @@ def _move(file: Path, target: Path) -> None:
 
 
 @contextmanager
-def _outside_positions(app: App, file: str | None, node: str | None, *, debug: bool) -> Iterator[list[OutsidePosition]]:
+def _outside_positions(
+    app: App, file: str | None, node: str | None, *, debug: bool
+) -> Iterator[list[ExternalPosition]]:
     """What the nodes of ``file`` keep outside of the state; Spark is there for those who need it."""
     from streamling.state.memory import MemoryState
 
@@ -92,16 +94,16 @@ def _outside_positions(app: App, file: str | None, node: str | None, *, debug: b
         yield []
         return
     run = app.run(pipeline, MemoryState())
-    spark = QuickSpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.connectors, debug)
     try:
-        yield run.outside_positions(spark.session, node)
+        yield run.external_positions(spark.session, node)
     finally:
         spark.stop()
 
 
-def _forget(position: OutsidePosition) -> bool:
+def _forget(position: ExternalPosition) -> bool:
     try:
-        return position.forget()
+        return position.reset()
     except StreamlingError as error:
         remedy = f"{error.remedy}; " if error.remedy else ""
         error.remedy = f"{remedy}or forget the state alone with --state-only: the next run goes on where the group is"

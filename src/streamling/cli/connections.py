@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from streamling.jvm.session import SparkRuntime
-    from streamling.planning.connection_checks import Tried
+    from streamling.planning.connection_checks import ConnectionResult
     from streamling.runtime.app import App
     from streamling.runtime.run import PipelineRun
 
 
 @dataclass
-class QuickSpark:
+class LazySpark:
     """A Spark session for checks, started when it is first asked for."""
 
     app: App
@@ -51,17 +51,17 @@ class QuickSpark:
             self._runtime.stop()
 
 
-def tried_connections(app: App, run: PipelineRun, spark: QuickSpark) -> list[Tried]:
+def tried_connections(app: App, run: PipelineRun, spark: LazySpark) -> list[ConnectionResult]:
     """Every connection of the pipeline, tried."""
-    from streamling.planning.connection_checks import NodeConnection, try_connections
+    from streamling.planning.connection_checks import NodeConnection, check_connections
     from streamling.runtime.state import state_connection
 
     state = state_connection(app.config)
     own = [] if state is None else [NodeConnection("(state)", state)]
-    return try_connections([*own, *run.connections(spark.session)], spark.session)
+    return check_connections([*own, *run.connections(spark.session)], spark.session)
 
 
-def show_connections(tried: Sequence[Tried]) -> None:
+def show_connections(tried: Sequence[ConnectionResult]) -> None:
     """A table on stdout; what failed in full on stderr."""
     if not tried:
         click.echo("the pipeline connects to nothing")
@@ -77,11 +77,11 @@ def show_connections(tried: Sequence[Tried]) -> None:
         click.echo(f"{len(failed)} of {len(tried)} connections failed", err=True)
 
 
-def _target(one: Tried) -> str:
+def _target(one: ConnectionResult) -> str:
     return f"{one.target} ({one.remark})" if one.remark else one.target
 
 
-def as_objects(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+def as_objects(tried: Sequence[ConnectionResult]) -> list[dict[str, Any]]:
     """The same for machines."""
     return [
         {

@@ -171,8 +171,8 @@ dev.add_command(consume)
 
 def _start(services: LocalServices, names: tuple[str, ...], folder: Path) -> list[LocalService]:
     began = time.monotonic()
-    with file_errors(folder, _WRITABLE), progress_of_steps() as tell:
-        started = services.up(names or NAMES, progress=tell)
+    with file_errors(folder, _WRITABLE), progress_of_steps() as report_step:
+        started = services.up(names or NAMES, progress=report_step)
     if started:
         click.echo(f"started {_listed(started)} in {time.monotonic() - began:.1f} s", err=True)
     else:

@@ -13,7 +13,7 @@ from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.errors import render as render_error
 from streamling.cli.options import config_option, debug_option, env_file_option, json_option, pipeline_argument
-from streamling.cli.progress import Tell, progress_of_steps
+from streamling.cli.progress import ReportStep, progress_of_steps
 from streamling.errors import StreamlingError
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
       78  the configuration is wrong
     """
     from streamling.config import load_config
-    from streamling.runtime.doctor import examine, healthy
+    from streamling.runtime.doctor import healthy, run_checks
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
     config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
     if prepare:
         _prepare(config)
-    checks = examine(cache_dir=config.cache_dir, conf=config.spark.conf)
+    checks = run_checks(cache_dir=config.cache_dir, conf=config.spark.conf)
     if pipeline_file is not None:
         checks += _connections(config, pipeline_file, debug=debug)
     if as_json:
@@ -78,7 +78,7 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
 
 
 def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[Check]:
-    from streamling.cli.connections import QuickSpark, tried_connections
+    from streamling.cli.connections import LazySpark, tried_connections
     from streamling.runtime.app import App
     from streamling.runtime.doctor import Check
     from streamling.state.memory import MemoryState
@@ -87,7 +87,7 @@ def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[
     pipeline = app.pipeline(pipeline_file)
     app = app.named_after(pipeline)
     run = app.run(pipeline, MemoryState())
-    spark = QuickSpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.connectors, debug)
     try:
         tried = tried_connections(app, run, spark)
     finally:
@@ -115,25 +115,25 @@ def _prepare(config: AppConfig) -> None:
     """A failure is reported and ignored: pipelines run without, but more slowly or without some connectors."""
     for prepare in (_fetch_connectors, _build_archive):  # the archive is for what is there
         try:
-            with progress_of_steps() as tell:
-                prepare(config, tell)
+            with progress_of_steps() as report_step:
+                prepare(config, report_step)
         except StreamlingError as error:
             click.echo(render_error(error, debug=False), err=True)
 
 
-def _build_archive(config: AppConfig, tell: Tell) -> None:
+def _build_archive(config: AppConfig, report_step: ReportStep) -> None:
     from streamling.jvm.archive import Archive, build_archive
 
     cache_dir, conf = config.cache_dir, config.spark.conf
     if not Archive.for_settings(cache_dir=cache_dir, conf=conf).exists():
-        build_archive(cache_dir=cache_dir, conf=conf, progress=tell)
+        build_archive(cache_dir=cache_dir, conf=conf, progress=report_step)
 
 
-def _fetch_connectors(config: AppConfig, tell: Tell) -> None:
+def _fetch_connectors(config: AppConfig, report_step: ReportStep) -> None:
     from streamling.jvm.jars import damaged_jars, fetch_connectors, known_connectors
     from streamling.jvm.java import find_java
 
     connectors = frozenset(known_connectors())
     for jar in damaged_jars(config.cache_dir, connectors):
         jar.unlink()
-    fetch_connectors(config.cache_dir, connectors, java=find_java(os.environ), progress=tell)
+    fetch_connectors(config.cache_dir, connectors, java=find_java(os.environ), progress=report_step)

@@ -55,8 +55,8 @@ def _show_all_causes(error: BaseException | None) -> None:
 def _problems(error: InvalidPipeline) -> list[str]:
     lines = []
     for problem in error.problems:
-        place = _bold(printable(f"{problem.place}: ") if problem.place else "")
-        lines.append(f"{_red('error:')} {place}{printable(problem.message)}")
+        location = _bold(printable(f"{problem.location}: ") if problem.location else "")
+        lines.append(f"{_red('error:')} {location}{printable(problem.message)}")
         lines += [f"  {printable(line)}" for line in problem.excerpt.split("\n")] if problem.excerpt else []
         if problem.remedy:
             lines.append(f"  {_bold('help:')} {printable(problem.remedy)}")

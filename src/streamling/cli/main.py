@@ -169,18 +169,18 @@ def _run(command: click.Command, args: list[str], name: str) -> int:
     except SystemExit as error:  # of a plugin or a library; ours return their exit codes
         if COMPLETION_VARIABLE in os.environ:  # click ends the process once it has answered the shell
             return int(error.code or 0)
-        _tell(
+        _print_error(
             StreamlingError("the process was to be ended by code that is not ours", cause=error),
             debug="--debug" in args,
         )
         return ExitCode.FAILED
     except Exception as error:
-        _tell(error, debug="--debug" in args)
+        _print_error(error, debug="--debug" in args)
         return exit_code(error)
     return result if isinstance(result, int) else ExitCode.OK
 
 
-def _tell(error: Exception, *, debug: bool) -> None:
+def _print_error(error: Exception, *, debug: bool) -> None:
     from streamling.telemetry.logging import logs_are_json
 
     if logs_are_json():

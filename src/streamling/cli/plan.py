@@ -72,39 +72,39 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
     from streamling.planning.description import describe_plan
     from streamling.runtime.app import App
     from streamling.runtime.run import PipelineRun
-    from streamling.runtime.state import state_place
+    from streamling.runtime.state import state_location
 
     app = App.load(config_name).without_waiting()
     pipeline = app.pipeline(pipeline_file)
     app = app.named_after(pipeline)
     with app.state(pipeline, dry_run=True) as state:
         run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
-        described = run.describe()
+        resolved = run.resolve_sources()
         schemas = run.check_without_spark()
         plan = describe_plan(
-            described, config=app.config, registry=app.registry, schemas=schemas, state=state_place(app.config)
+            resolved, config=app.config, registry=app.registry, schemas=schemas, state=state_location(app.config)
         )
         return _with_spark(plan, run, app, debug=debug) if with_spark and run.needs_spark else plan
 
 
 def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: bool) -> PlanDescription:
     """``plan`` with Spark's plans, and with the columns that only Spark can tell."""
-    from streamling.cli.connections import QuickSpark
-    from streamling.planning.analysis import Described
+    from streamling.cli.connections import LazySpark
+    from streamling.planning.analysis import ResolvedPipeline
     from streamling.planning.description import describe_plan, spark_plans
-    from streamling.runtime.state import state_place
+    from streamling.runtime.state import state_location
 
     config = app.config
-    spark = QuickSpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.connectors, debug)
     try:
         analysis = run.analyse(spark.session())
         plans = spark_plans(analysis, plan.segments, config.spark.master)
     finally:
         spark.stop()
-    described = Described(analysis.pipeline, analysis.built)
+    resolved = ResolvedPipeline(analysis.pipeline, analysis.built)
     schemas = {name: built.schema for name, built in analysis.built.items()}
     complete = describe_plan(
-        described, config=config, registry=app.registry, schemas=schemas, state=state_place(config)
+        resolved, config=config, registry=app.registry, schemas=schemas, state=state_location(config)
     )
     return replace(complete, spark_plans=plans)
 

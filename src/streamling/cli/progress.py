@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 #: takes what is being done, and which share of it is
-Tell = Callable[[str, float], None]
+ReportStep = Callable[[str, float], None]
 
 _WIDTH = 30
 
 
 @contextmanager
-def progress_of_steps() -> Iterator[Tell]:
+def progress_of_steps() -> Iterator[ReportStep]:
     """For work that tells what it is doing and which share of that is done: a bar, or a line per step."""
     bar = sys.stderr.isatty()
     told: set[str] = set()
 
-    def tell(doing: str, done: float) -> None:
+    def report_step(doing: str, done: float) -> None:
         if bar:
             _draw(done, doing)
         elif doing not in told:
@@ -27,7 +27,7 @@ def progress_of_steps() -> Iterator[Tell]:
             print(doing, file=sys.stderr)
 
     try:
-        yield tell
+        yield report_step
     finally:
         if bar:
             _clear()

@@ -137,7 +137,7 @@ def _run(
 ) -> int:
     from streamling.config import load_config
     from streamling.telemetry.logging import configure_logging
-    from streamling.telemetry.reporting import is_reported, reported
+    from streamling.telemetry.reporting import is_reported, reporting_metrics
 
     shutdown, timings = process.shutdown, process.timings
     with timings.phase("read the configuration"):
@@ -178,7 +178,7 @@ def _run(
             log.info("%s: every plan can be built", pipeline.file)
         else:
             shutdown.drain(run)
-            with reported(run.metrics, config, metrics_file, os.environ):
+            with reporting_metrics(run.metrics, config, metrics_file, os.environ):
                 _flow(run, runtime, timings, f"{pipeline.file} is running ({config.application_id})")
     return ExitCode.OK
 
@@ -193,10 +193,10 @@ def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -
 
 def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: str) -> None:
     """Let data flow until the end."""
-    from streamling.cli.watch import watched
+    from streamling.cli.watch import show_progress
 
     run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-    with watched(run), _blamed_on(runtime), _archive_prepared(runtime):
+    with show_progress(run), _blamed_on(runtime), _archive_prepared(runtime):
         run.start()
         log.info(started)
         run.wait()

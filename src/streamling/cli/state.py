@@ -71,12 +71,12 @@ def show(pipeline_file: str | None, config_name: str | None, node: str | None, a
       streamling state show
       streamling state show pipeline.yaml --node orders
     """
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as remembered:
+    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as selection:
         if as_json:
-            rows = [{"node": e.node, "key": e.key, "value": e.value} for e in remembered.entries]
+            rows = [{"node": e.node, "key": e.key, "value": e.value} for e in selection.entries]
             echo_json(rows)
         else:
-            _show(remembered)
+            _show(selection)
     return ExitCode.OK
 
 
@@ -93,9 +93,9 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
     Example:
       streamling state export > backup.json
     """
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as remembered:
-        entries = {entry.key: entry.value for entry in remembered.entries}
-        saved = {"application_id": remembered.app.config.application_id, "entries": entries}
+    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as selection:
+        entries = {entry.key: entry.value for entry in selection.entries}
+        saved = {"application_id": selection.app.config.application_id, "entries": entries}
         write_data(json.dumps(saved, indent=2, ensure_ascii=False))  # a backup holds what is there, and nothing else
     return ExitCode.OK
 
@@ -129,8 +129,8 @@ def reset(
 
     app, file = _located(pipeline_file, config_name)
     try:
-        with _opened(app, file, pipeline_file, node) as remembered:
-            return reset_positions(remembered, None if state_only else file.path, yes=yes, debug=debug)
+        with _opened(app, file, pipeline_file, node) as selection:
+            return reset_positions(selection, None if state_only else file.path, yes=yes, debug=debug)
     except DamagedStateError as error:
         if node is not None:
             raise
@@ -161,18 +161,18 @@ def import_(
     from streamling.runtime.state import open_state
 
     entries = _backup_entries(backup, node)
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, None) as remembered:
-        replaced = [entry for entry in remembered.entries if entry.key in entries]
-        app = remembered.app
+    with _opened(*_located(pipeline_file, config_name), pipeline_file, None) as selection:
+        replaced = [entry for entry in selection.entries if entry.key in entries]
+        app = selection.app
     if replaced and not yes:
         if not sys.stdin.isatty() or backup.name == "<stdin>":
             raise click.UsageError("there is nobody to ask whether to replace entries; add --yes")
-        if not click.confirm(f"Replace {_counted(len(replaced))} {remembered.whose}?", err=True):
+        if not click.confirm(f"Replace {_counted(len(replaced))} {selection.whose}?", err=True):
             click.echo("nothing was stored", err=True)
             return ExitCode.FAILED
-    with app.owned_state(), open_state(app.config) as backend:
+    with app.locked_state(), open_state(app.config) as backend:
         backend.put_many(entries)
-    click.echo(f"stored {_counted(len(entries))} {remembered.whose}", err=True)
+    click.echo(f"stored {_counted(len(entries))} {selection.whose}", err=True)
     return ExitCode.OK
 
 
@@ -206,7 +206,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Remembered:
+class StateSelection:
     app: App
     #: None when there is none yet; looking must not create one
     backend: StateBackend | None
@@ -236,12 +236,12 @@ def _located(pipeline_file: str | None, config_name: str | None) -> tuple[App, _
 
 
 @contextmanager
-def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) -> Iterator[Remembered]:
+def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) -> Iterator[StateSelection]:
     names = None if pipeline_file is None else file.names
     found = _find(app, file.names)
     if found is None:
         _check_whose(app, file, pipeline_file)
-        yield Remembered(app, None, node, ())
+        yield StateSelection(app, None, node, ())
         return
     with found as backend:
         entries = tuple(_entries(backend.items(), names))
@@ -249,7 +249,7 @@ def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) 
             _check_whose(app, file, pipeline_file)
         if node is not None:
             entries = _of_node(node, entries, names)
-        yield Remembered(app, backend, node, entries)
+        yield StateSelection(app, backend, node, entries)
 
 
 def _check_whose(app: App, file: _File, pipeline_file: str | None) -> None:
@@ -260,14 +260,14 @@ def _check_whose(app: App, file: _File, pipeline_file: str | None) -> None:
 
 def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
     """The state of the pipeline, also when it was written before the pipeline had an identity of its own."""
-    from streamling.runtime.state import find_former, find_state
+    from streamling.runtime.state import find_legacy_state, find_state
     from streamling.state.keys import owner
 
     found = find_state(app.config)
     if not app.is_named_after_file or (found is not None and found.items()):
         return found
     known = names or frozenset()
-    former = find_former(app.config, lambda key: not known or owner(key, known) in known)
+    former = find_legacy_state(app.config, lambda key: not known or owner(key, known) in known)
     if former is not None and found is not None:
         found.close()
     return former or found
@@ -328,23 +328,23 @@ def _of_node(node: str, entries: tuple[Entry, ...], names: frozenset[str] | None
     return found
 
 
-def _show(remembered: Remembered) -> None:
+def _show(selection: StateSelection) -> None:
     from streamling.runtime.config import StateConfig
-    from streamling.runtime.state import state_place
+    from streamling.runtime.state import state_location
 
-    config = remembered.app.config
-    place = state_place(config)
+    config = selection.app.config
+    place = state_location(config)
     if config.part(StateConfig).state_backend.backend_type == "InMemory":
         click.echo("state_backend is InMemory: the state ends with the process, there is nothing to see", err=True)
         return
-    if not remembered.entries:
-        click.echo(f"nothing is remembered {remembered.whose} ({place})", err=True)
+    if not selection.entries:
+        click.echo(f"nothing is remembered {selection.whose} ({place})", err=True)
         return
-    click.echo(f"{remembered.counted} {remembered.whose} ({place})", err=True)
+    click.echo(f"{selection.counted} {selection.whose} ({place})", err=True)
     canvas = canvas_of_stdout()
     rows = [
         (entry.node if entry.known else f"{entry.node} (not in the file)", entry.key, _short(entry.value))
-        for entry in remembered.entries
+        for entry in selection.entries
     ]
     for line in canvas.table(("NODE", "KEY", "VALUE"), rows):
         click.echo(line, color=True)

@@ -14,8 +14,8 @@ from streamling.output.printable import printable
 from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
-    from streamling.cli.connections import QuickSpark
-    from streamling.planning.connection_checks import Tried
+    from streamling.cli.connections import LazySpark
+    from streamling.planning.connection_checks import ConnectionResult
     from streamling.runtime.app import App
     from streamling.runtime.run import PipelineRun
 
@@ -92,7 +92,7 @@ def verdict_as_json(
     configure_logging("text", "debug" if debug else "warn")
     errors: list[str] = []
     success = True
-    tried: list[Tried] = []
+    tried: list[ConnectionResult] = []
     with stdout_for_data(), captured_warnings() as warnings:
         try:
             check = _Check.of(pipeline_file, config_name, static=static, debug=debug)
@@ -117,7 +117,7 @@ def verdict_as_json(
 class _Check:
     """Everything that can be said about a pipeline file without running it."""
 
-    def __init__(self, app: App, run: PipelineRun, spark: QuickSpark, *, static: bool) -> None:
+    def __init__(self, app: App, run: PipelineRun, spark: LazySpark, *, static: bool) -> None:
         self.file = run.pipeline.file
         self._app = app
         self._run = run
@@ -127,7 +127,7 @@ class _Check:
     @classmethod
     def of(cls, pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> _Check:
         """Read the file; mistakes in it are raised."""
-        from streamling.cli.connections import QuickSpark
+        from streamling.cli.connections import LazySpark
         from streamling.runtime.app import App
         from streamling.state.memory import MemoryState
 
@@ -135,9 +135,9 @@ class _Check:
         pipeline = app.pipeline(pipeline_file)
         app = app.named_after(pipeline)
         run = app.run(pipeline, MemoryState())
-        return cls(app, run, QuickSpark(app, run.connectors, debug), static=static)
+        return cls(app, run, LazySpark(app, run.connectors, debug), static=static)
 
-    def connections(self) -> list[Tried]:
+    def connections(self) -> list[ConnectionResult]:
         from streamling.cli.connections import tried_connections
 
         return tried_connections(self._app, self._run, self._spark)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from streamling.output.status_line import StatusLine, can_show_status, status_line
 from streamling.output.streams import terminal_of
-from streamling.periodic import repeated
+from streamling.periodic import run_periodically
 from streamling.telemetry.logging import logs_are_json
 
 if TYPE_CHECKING:
@@ -29,13 +29,16 @@ _BAR_WIDTH = 10
 
 
 @contextmanager
-def watched(run: PipelineRun, summary_seconds: float = _SUMMARY_SECONDS) -> Iterator[None]:
+def show_progress(run: PipelineRun, summary_seconds: float = _SUMMARY_SECONDS) -> Iterator[None]:
     """Shows how ``run`` is doing while the block runs."""
     if can_show_status(sys.stderr) and not logs_are_json():
-        with status_line(terminal_of(sys.stderr)) as line, repeated(_Drawing(run, line), _DRAW_SECONDS, name="status"):
+        with (
+            status_line(terminal_of(sys.stderr)) as line,
+            run_periodically(_Drawing(run, line), _DRAW_SECONDS, name="status"),
+        ):
             yield
     else:
-        with repeated(_Summing(run), summary_seconds, name="status"):
+        with run_periodically(_Summing(run), summary_seconds, name="status"):
             yield
 
 

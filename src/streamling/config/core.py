@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 from pydantic import Field, SecretStr, model_validator
 
 from streamling.config import values
-from streamling.config.identity import FORMER_DEFAULT
+from streamling.config.identity import LEGACY_APPLICATION_ID
 from streamling.config.section import Section, no_effect
 
 PartT = TypeVar("PartT")
@@ -98,7 +98,7 @@ class CoreConfig(Section):
     """The settings of the runtime itself. Connectors add theirs in subclasses, which `AppConfig` unites."""
 
     application_id: str = Field(
-        default=FORMER_DEFAULT,
+        default=LEGACY_APPLICATION_ID,
         min_length=1,
         description="Name of this pipeline in the state, in consumer groups and in metrics.",
         json_schema_extra={"shown_default": "`name` of the pipeline file, else its path without the ending"},

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from streamling.config import schema
 from streamling.config.core import Plugin
-from streamling.config.origin import Given, Reading
+from streamling.config.origin import Reading, SettingValue
 from streamling.config.section import Section
 from streamling.document.suggest import closest
 
@@ -23,14 +23,14 @@ def from_environment(env: Mapping[str, str], model: type[Section], reading: Read
     for variable in sorted(env):
         if variable.upper().startswith(schema.ENV_PREFIX):
             parts = variable[len(schema.ENV_PREFIX) :].split("__")
-            if not _set(model, (), parts, Given(env[variable], variable), reading):
+            if not _set(model, (), parts, SettingValue(env[variable], variable), reading):
                 reading.unknown_variable(variable, _meant(parts, known))
-        elif (meant := variable.replace("STREAMLING_", schema.ENV_PREFIX, 1)) in {s.variable for s in known}:
-            reading.unknown_variable(variable, meant)  # one underscore short
+        elif (suggestion := variable.replace("STREAMLING_", schema.ENV_PREFIX, 1)) in {s.variable for s in known}:
+            reading.unknown_variable(variable, suggestion)  # one underscore short
     for setting in known:
         foreign = setting.foreign_variable
         if foreign is not None and env.get(foreign):
-            reading.given[setting.path] = Given(env[foreign], foreign)
+            reading.given[setting.path] = SettingValue(env[foreign], foreign)
 
 
 def _meant(parts: list[str], known: Iterable[schema.Setting]) -> str | None:
@@ -40,7 +40,7 @@ def _meant(parts: list[str], known: Iterable[schema.Setting]) -> str | None:
     return schema.ENV_PREFIX + match if match else None
 
 
-def _set(model: type[Section], path: tuple[str, ...], parts: list[str], given: Given, reading: Reading) -> bool:
+def _set(model: type[Section], path: tuple[str, ...], parts: list[str], given: SettingValue, reading: Reading) -> bool:
     """Find the property that ``parts`` name below ``path``; False when there is none."""
     fields = schema.fields(model)
     name, rest = parts[0].lower(), parts[1:]
@@ -63,7 +63,7 @@ def _set(model: type[Section], path: tuple[str, ...], parts: list[str], given: G
     return True
 
 
-def _set_in_map(info: FieldInfo, path: tuple[str, ...], rest: list[str], given: Given, reading: Reading) -> bool:
+def _set_in_map(info: FieldInfo, path: tuple[str, ...], rest: list[str], given: SettingValue, reading: Reading) -> bool:
     if not rest:
         _set_whole_map(path, given, reading)
         return True
@@ -84,14 +84,14 @@ def _map_key(path: tuple[str, ...], rest: list[str]) -> tuple[str, ...]:
     return (joined.lower(),)
 
 
-def _set_whole_map(path: tuple[str, ...], given: Given, reading: Reading) -> None:
+def _set_whole_map(path: tuple[str, ...], given: SettingValue, reading: Reading) -> None:
     try:
         values = _parsed_map(given.value)
     except ValueError:
         reading.problems.append(given.problem(path, "cannot be read, expected k=v,k=v or a JSON object"))
         return
     for key, value in values.items():
-        reading.given[(*path, key)] = Given(value, given.variable)
+        reading.given[(*path, key)] = SettingValue(value, given.variable)
 
 
 def _parsed_map(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from streamling.config import schema
 from streamling.config.core import Plugin
-from streamling.config.origin import Given, Reading
+from streamling.config.origin import Reading, SettingValue
 from streamling.config.section import Section
 from streamling.document.loader import Document, load_yaml
 from streamling.errors import InvalidPipeline, Problem
@@ -49,7 +49,7 @@ class _FileReader:
                 self._map(value, (*path, "secrets", name), at)
             else:
                 known = [".".join((*path, each)) for each in fields]
-                self.reading.unknown_key(".".join(at), known, self.document.spot(at).key)
+                self.reading.unknown_key(".".join(at), known, self.document.entry_location(at).key)
 
     def _field(self, info: FieldInfo, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
         section, item = schema.section_of(info.annotation), schema.map_value(info)
@@ -59,13 +59,13 @@ class _FileReader:
         elif section is None and item is None:
             self._give(value, path, at)
         elif not isinstance(value, dict):
-            problem = Given(value, "", self.document.spot(at).value).problem
+            problem = SettingValue(value, "", self.document.entry_location(at).value).problem
             self.reading.problems.append(problem(path, "must hold 'name: value' lines, indented below it"))
         elif section is not None:
             self.section(section, value, path)
         elif item is Any:
             self.reading.given |= {
-                (*path, k): Given(v, "", self.document.spot((*at, k)).value) for k, v in value.items()
+                (*path, k): SettingValue(v, "", self.document.entry_location((*at, k)).value) for k, v in value.items()
             }
         else:
             self._map(value, path, at, schema.section_of(item))
@@ -86,7 +86,9 @@ class _FileReader:
                 self._give(value, (*path, name), (*at, name))
 
     def _give(self, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
-        spot = self.document.spot(at)
+        entry_location = self.document.entry_location(at)
         # as written: 007 is a good password, and the field decides what a text means
-        written = spot.text if spot.text is not None and isinstance(value, bool | int | float) else value
-        self.reading.given[path] = Given(written, "", spot.value)
+        written = (
+            entry_location.text if entry_location.text is not None and isinstance(value, bool | int | float) else value
+        )
+        self.reading.given[path] = SettingValue(written, "", entry_location.value)

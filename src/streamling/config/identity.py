@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 #: what every pipeline was called before it had a name of its own
-FORMER_DEFAULT = "local_app_v1"
+LEGACY_APPLICATION_ID = "local_app_v1"
 
 
 def default_identity(file: str, name: str, folder: Path) -> str:

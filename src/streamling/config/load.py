@@ -12,7 +12,7 @@ from streamling.config.core import default_cache_dir
 from streamling.config.environment import from_environment
 from streamling.config.file import from_file
 from streamling.config.model import AppConfig
-from streamling.config.origin import Given, Reading
+from streamling.config.origin import Reading, SettingValue
 from streamling.config.schema import (
     ANY_NAME,
     Setting,
@@ -47,7 +47,7 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     # before anything is said about the values
     add_secrets(secrets_in_environment(env))
     add_secrets(_given_secrets(reading))
-    reading.given.setdefault(("cache_dir",), Given(str(default_cache_dir(env)), ""))
+    reading.given.setdefault(("cache_dir",), SettingValue(str(default_cache_dir(env)), ""))
     try:
         config = AppConfig.model_validate(reading.nested(_sections(AppConfig)), context={"cwd": cwd.absolute()})
     except ValidationError as error:
@@ -107,11 +107,11 @@ def _find(name: str, cwd: Path) -> Path | None:
 # ── bad values ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _problems(error: ValidationError, given: Mapping[tuple[str, ...], Given]) -> list[Problem]:
+def _problems(error: ValidationError, given: Mapping[tuple[str, ...], SettingValue]) -> list[Problem]:
     return [_problem(details, given) for details in error.errors(include_url=False)]
 
 
-def _problem(details: Any, given: Mapping[tuple[str, ...], Given]) -> Problem:
+def _problem(details: Any, given: Mapping[tuple[str, ...], SettingValue]) -> Problem:
     path = tuple(str(part) for part in details["loc"])
     cause = details.get("ctx", {}).get("error")
     while path and path not in given:

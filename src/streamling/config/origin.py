@@ -13,28 +13,28 @@ from streamling.errors import Problem
 
 log = logging.getLogger("streamling.config")
 
-NOWHERE = Location()
+UNKNOWN_LOCATION = Location()
 
 
 @dataclass(frozen=True)
-class Given:
+class SettingValue:
     """A value the user gave, by a variable or in a file."""
 
     value: Any
     variable: str
-    place: Location = NOWHERE
+    location: Location = UNKNOWN_LOCATION
 
     def problem(self, path: tuple[str, ...], predicate: str, remedy: str | None = None) -> Problem:
         subject = f"the environment variable {self.variable}" if self.variable else ".".join(path)
-        place = self.place
-        return Problem(f"{subject} {predicate}", place.file, place.line, place.column, remedy)
+        location = self.location
+        return Problem(f"{subject} {predicate}", location.file, location.line, location.column, remedy)
 
 
 @dataclass
 class Reading:
     """Everything found so far; later sources replace what earlier ones gave."""
 
-    given: dict[tuple[str, ...], Given] = field(default_factory=dict)
+    given: dict[tuple[str, ...], SettingValue] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def nested(self, base: dict[str, Any]) -> dict[str, Any]:
@@ -48,16 +48,16 @@ class Reading:
             node[path[-1]] = given.value
         return base
 
-    def unknown_key(self, name: str, known: Iterable[str], place: Location) -> None:
+    def unknown_key(self, name: str, known: Iterable[str], location: Location) -> None:
         """Warn that a key of the file means nothing. Its value stays out of the log: it may be a secret."""
         message = f"{name} is not known and has no effect"
-        log.warning("%s", Problem(message, place.file, place.line, place.column, did_you_mean(name, known)))
+        log.warning("%s", Problem(message, location.file, location.line, location.column, did_you_mean(name, known)))
 
-    def unknown_variable(self, name: str, meant: str | None) -> None:
+    def unknown_variable(self, name: str, suggestion: str | None) -> None:
         """Warn that a variable means nothing."""
-        remedy = f"did you mean '{meant}'?" if meant else None
+        remedy = f"did you mean '{suggestion}'?" if suggestion else None
         log.warning("%s", Problem(f"the environment variable {name} is not known and has no effect", remedy=remedy))
 
-    def ineffective(self, path: tuple[str, ...], given: Given, why: str) -> None:
+    def ineffective(self, path: tuple[str, ...], given: SettingValue, why: str) -> None:
         """Warn that a known setting does nothing."""
         log.warning("%s", given.problem(path, f"has no effect: {why}"))

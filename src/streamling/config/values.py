@@ -17,7 +17,7 @@ _QUERY_OF_URL = re.compile(r"(://[^\s?]*\?)(?=[\w.%-]+=)\S+")  # a bare ? is a w
 _SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|access[._-]?key|api[._-]?key", re.IGNORECASE)
 
 #: in place of an address: nothing is sent
-NOWHERE = "none"
+NO_ENDPOINT = "none"
 
 
 def mask_url(text: str) -> str:
@@ -65,7 +65,7 @@ def _check_tags(text: str) -> str:
 
 
 def _none_or_address(text: str) -> str:
-    return NOWHERE if text.strip().casefold() in ("", NOWHERE) else check_http_url(text.strip())
+    return NO_ENDPOINT if text.strip().casefold() in ("", NO_ENDPOINT) else check_http_url(text.strip())
 
 
 def _in_working_dir(path: Path, info: ValidationInfo) -> Path:

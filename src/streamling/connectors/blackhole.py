@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 from streamling.plugins.operators import OP_COLUMN, FrameSink
 from streamling.spark.counting import report_counts
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class BlackholeSinkOptions(Parallel, Rebatched, SinkOptions):
+class BlackholeSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
     """Discards its rows; for measuring and trying out."""
 
     def ineffective(self) -> Mapping[str, str]:

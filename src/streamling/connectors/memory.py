@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pydantic import Field
 
-from streamling.pipeline.options import Parallel, SinkOptions
+from streamling.pipeline.options import ParallelOptions, SinkOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import OP_COLUMN, Operator, Sink
 
 
-class MemorySinkOptions(Parallel, SinkOptions):
+class MemorySinkOptions(ParallelOptions, SinkOptions):
     """Collects rows; a test reads them from the running pipeline."""
 
     exclude_gs_op: bool = Field(default=False, description="Leave the `_gs_op` column out.")

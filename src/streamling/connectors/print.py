@@ -12,7 +12,7 @@ from pydantic import Field
 from streamling.connectors.config import PrintConfig
 from streamling.output.status_line import status_set_aside
 from streamling.output.streams import data_output
-from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import OP_COLUMN, Sink
 
@@ -20,7 +20,7 @@ from streamling.plugins.operators import OP_COLUMN, Sink
 _KINDS = {"i": b"\x1b[32m+I\x1b[0m ", "u": b"\x1b[33m+U\x1b[0m ", "d": b"\x1b[31m-D\x1b[0m "}
 
 
-class PrintSinkOptions(Parallel, Rebatched, SinkOptions):
+class PrintSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
     """Rows as JSON lines on standard output."""
 
     sample_every: int | None = Field(

@@ -14,15 +14,15 @@ import pyarrow as pa
 from streamling.dataflow.lane import Work
 from streamling.dataflow.network import Outlet, Port, Step
 from streamling.dataflow.rows import Rows
-from streamling.plugins.rejects import REJECT, Rejects, bad_rows
+from streamling.plugins.rejects import REJECT_COLUMN, RejectedRows, dead_letter_batch
 
 
-def sifted(outlet: Outlet, node: str, dead_letters: Step) -> Outlet:
-    """An outlet for rows with a column `REJECT`: the good ones go on to ``outlet``."""
-    return Outlet(node, [_Sieve(outlet, node, dead_letters)])
+def rejecting_outlet(outlet: Outlet, node: str, dead_letters: Step) -> Outlet:
+    """An outlet for rows with a column `REJECT_COLUMN`: the good ones go on to ``outlet``."""
+    return Outlet(node, [_SplitRejectedStep(outlet, node, dead_letters)])
 
 
-class _Sieve:
+class _SplitRejectedStep:
     """Divides the rows of each batch; they are read once."""
 
     wants_frame = True
@@ -32,12 +32,14 @@ class _Sieve:
         self._node = node
         self._dead_letters = dead_letters
         #: where the good rows come into this process anyway, they need not be kept in Spark: half the CPU time
-        self._in_python = not outlet.sides and not any(step.wants_frame for step in outlet.steps)
+        self._in_python = not outlet.side_outputs and not any(step.wants_frame for step in outlet.steps)
 
     def accept(self, upstream: str, rows: Rows) -> None:
-        bad, good = _divided_in_python(rows) if self._in_python else _divided_in_spark(rows)
+        bad, good = _divided_in_python(rows) if self._in_python else _split_rejected_in_spark(rows)
         for batch in bad.batches():
-            told = bad_rows(self._node, *(batch.column(name).to_pylist() for name in ("error", "position", "payload")))
+            told = dead_letter_batch(
+                self._node, *(batch.column(name).to_pylist() for name in ("error", "position", "payload"))
+            )
             self._dead_letters.accept(upstream, Rows(rows.session, batches=[told], producer=rows.producer))
         self._outlet.emit(good)
 
@@ -45,12 +47,12 @@ class _Sieve:
         return [*self._dead_letters.ports(), *self._outlet.ports()]
 
 
-def _divided_in_spark(rows: Rows) -> tuple[Rows, Rows]:
-    rows.keep()
+def _split_rejected_in_spark(rows: Rows) -> tuple[Rows, Rows]:
+    rows.persist()
     frame = rows.frame()
     bad, good = (
-        frame.where(f"{REJECT} IS NOT NULL").select(f"{REJECT}.*"),
-        frame.where(f"{REJECT} IS NULL").drop(REJECT),
+        frame.where(f"{REJECT_COLUMN} IS NOT NULL").select(f"{REJECT_COLUMN}.*"),
+        frame.where(f"{REJECT_COLUMN} IS NULL").drop(REJECT_COLUMN),
     )
     return _like(rows, frame=bad), _like(rows, frame=good)
 
@@ -58,7 +60,7 @@ def _divided_in_spark(rows: Rows) -> tuple[Rows, Rows]:
 def _divided_in_python(rows: Rows) -> tuple[Rows, Rows]:
     bad, good = [], []
     for batch in rows.batches():
-        reasons, others = batch.column(REJECT), batch.drop_columns([REJECT])
+        reasons, others = batch.column(REJECT_COLUMN), batch.drop_columns([REJECT_COLUMN])
         if reasons.null_count < batch.num_rows:
             bad.append(pa.RecordBatch.from_struct_array(reasons.drop_null()))
             others = others.filter(reasons.is_null())
@@ -74,10 +76,12 @@ def _like(rows: Rows, **made: Any) -> Rows:
 # ── what operators reject ────────────────────────────────────────────────────────────────────────────────────
 
 
-class Letters:
+class DeadLetterOutput:
     """The way from one instance of an operator to the dead-letter sink of its node."""
 
-    def __init__(self, feeder: str, rejects: Rejects, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]) -> None:
+    def __init__(
+        self, feeder: str, rejects: RejectedRows, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]
+    ) -> None:
         self._feeder = feeder
         self._rejects = rejects
         self._sink = sink
@@ -100,9 +104,9 @@ class Letters:
 class RejectingWork:
     """The work of a lane whose operator rejects rows: they are on their way before the marker of their epoch is."""
 
-    def __init__(self, work: Work, letters: Letters) -> None:
+    def __init__(self, work: Work, dead_letters: DeadLetterOutput) -> None:
         self._work = work
-        self._letters = letters
+        self._letters = dead_letters
 
     def open(self, wake: Callable[[], None]) -> None:
         self._work.open(wake)
@@ -115,8 +119,8 @@ class RejectingWork:
         self._work.proceed()
         self._letters.send()
 
-    def mark_ahead(self, epoch: int) -> None:
-        self._work.mark_ahead(epoch)
+    def alignment_started(self, epoch: int) -> None:
+        self._work.alignment_started(epoch)
 
     def mark(self, epoch: int) -> None:
         self._work.mark(epoch)

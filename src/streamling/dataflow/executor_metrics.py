@@ -35,7 +35,7 @@ class ExecutorMetrics:
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None:
         self._calls.add([("gauge", (name, value, tags))])
 
-    def forget(self, name: str, tags: Mapping[str, str] | None = None) -> None:
+    def remove(self, name: str, tags: Mapping[str, str] | None = None) -> None:
         self._calls.add([("forget", (name, tags))])
 
 

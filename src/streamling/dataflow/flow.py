@@ -22,16 +22,16 @@ import pyarrow as pa
 
 from streamling.dataflow.network import Outlet
 from streamling.dataflow.rows import Rows, check_columns
-from streamling.errors import StreamlingError, told_as
-from streamling.pipeline.located import located
+from streamling.errors import StreamlingError, error_context
+from streamling.pipeline.error_locations import add_location
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import OP_COLUMN, AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamling.dataflow.dead_letters import Letters
-    from streamling.dataflow.side import SideStep
+    from streamling.dataflow.dead_letters import DeadLetterOutput
+    from streamling.dataflow.side_outputs import SideOutputStep
     from streamling.dataflow.table_gate import TableGate
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class Flow(ABC):
         """Other flows wait for this one: notice when it has caught up; only before the start."""
         self._request_checkpoint = request_checkpoint
 
-    def has_filled(self, table: SideStep) -> bool:
+    def has_filled(self, table: SideOutputStep) -> bool:
         """Whether ``table`` has seen everything that the source had at the start. Behind a lane, a marker tells."""
         if not self._caught_up.is_set():
             return False
@@ -147,9 +147,9 @@ class Flow(ABC):
     def _run(self) -> None:
         opened = False
         try:
-            self._ask(self.source.open)
+            self._call_source(self.source.open)
             opened = True
-            self._position = self._ask(self.source.restore)
+            self._position = self._call_source(self.source.restore)
             self._flow()
         except (Exception, SystemExit) as error:
             self._fail(error)
@@ -159,7 +159,7 @@ class Flow(ABC):
 
     def _close_source(self) -> None:
         try:
-            self._ask(self.source.close)
+            self._call_source(self.source.close)
         except (Exception, SystemExit) as error:
             self._fail(error)
 
@@ -179,9 +179,9 @@ class Flow(ABC):
         """Sleep, but wake up for markers and commits."""
         self._wake.wait(seconds)
         self._wake.clear()
-        self._act()
+        self._handle_requests()
 
-    def _act(self) -> None:
+    def _handle_requests(self) -> None:
         epoch, self._requested = self._requested, None
         if epoch is not None:
             if self._caught_up_epoch is None and self._caught_up.is_set():
@@ -191,18 +191,18 @@ class Flow(ABC):
                 port.mark(self.name, epoch)
         committed, self._committed = self._committed, None
         if committed is not None:
-            self._ask(lambda: self.source.commit(committed[1]))
-            self._ask(lambda: self.source.finalized(committed[0]))
+            self._call_source(lambda: self.source.commit(committed[1]))
+            self._call_source(lambda: self.source.finalized(committed[0]))
 
-    def _ask(self, call: Callable[[], T]) -> T:
+    def _call_source(self, call: Callable[[], T]) -> T:
         """Call the source; what goes wrong in there is told with its name."""
-        with told_as(str(self.node)):
+        with error_context(str(self.node)):
             return call()
 
     def _fail(self, error: BaseException) -> None:
         self.pause()
         failure = error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node))
-        self._on_failure(located(failure, self.node))
+        self._on_failure(add_location(failure, self.node))
 
     def _delivered(self, rows: int) -> None:
         self.rows_in = (self.rows_in or 0) + rows
@@ -226,14 +226,14 @@ class PulledFlow(Flow):
         schema: pa.Schema,
         session: SparkSession,
         outlet: Outlet,
-        letters: Letters | None = None,
+        dead_letters: DeadLetterOutput | None = None,
         **callbacks: Any,
     ):
         super().__init__(name, node, session, outlet, **callbacks)
         self._source = source
         self._schema = schema
-        self._letters = letters
-        self._ports += [] if letters is None else letters.ports
+        self._dead_letters = dead_letters
+        self._ports += [] if dead_letters is None else dead_letters.ports
 
     @property
     def source(self) -> Source[Any]:
@@ -244,17 +244,17 @@ class PulledFlow(Flow):
             self._idle(GATE_CHECK)
         restored = self._position
         while not self._paused.is_set():
-            step = self._ask(lambda: self._source.read(self._position))
+            step = self._call_source(lambda: self._source.read(self._position))
             if isinstance(step, SourceBatch):
                 if _may_hold_rows(step):
                     rows = self._rows(step)
                     rows.on_count(self._delivered)
                     self._outlet.emit(rows)
-                if self._letters is not None:
-                    self._letters.send()
+                if self._dead_letters is not None:
+                    self._dead_letters.send()
                 self._position = step.position
                 self._notice_caught_up(self._source.caught_up())
-                self._act()
+                self._handle_requests()
             elif isinstance(step, Wait):
                 self._notice_caught_up(True)
                 self._wait(step.seconds)
@@ -274,7 +274,7 @@ class PulledFlow(Flow):
             "streamling state reset %s --node %s",
             self.node,
             f" ({progress.unit}: {progress.total:,})" if progress is not None else "",
-            shlex.quote(self.node.place.file),
+            shlex.quote(self.node.location.file),
             self.node.name,
         )
 
@@ -287,13 +287,13 @@ class PulledFlow(Flow):
         lineage = ((self.node, self._source),)
         if isinstance(batch.rows, SparkRead):
             read = batch.rows
-            frame = self._with_operation(self._ask(lambda: read.frame(self._session)))
+            frame = self._with_operation(self._call_source(lambda: read.frame(self._session)))
             return Rows(self._session, frame=frame, lineage=lineage, producer=self.name, count=read.rows)
         rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
         if OP_COLUMN not in rows.schema.names:
             operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
             rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
-        self._ask(lambda: check_columns(rows.schema, self._schema))
+        self._call_source(lambda: check_columns(rows.schema, self._schema))
         batches = rows.combine_chunks().to_batches()
         return Rows(self._session, batches=batches, lineage=lineage, producer=self.name)
 

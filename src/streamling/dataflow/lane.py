@@ -38,7 +38,7 @@ class Work(Protocol):
     def proceed(self) -> None:
         """Pass on what has become ready meanwhile; called after each item that came through the lane."""
 
-    def mark_ahead(self, epoch: int) -> None:
+    def alignment_started(self, epoch: int) -> None:
         """The first of several feeders has sent its marker of ``epoch``."""
 
     def mark(self, epoch: int) -> None:
@@ -169,7 +169,7 @@ class Lane:
             elif isinstance(item, _Mark):
                 self._on_mark(item)
             self._work.proceed()
-            self._tell_finalized()
+            self._forward_finalized()
 
     def _next(self) -> pa.RecordBatch | _Mark | _End | _Wake:
         """The next item; rows that have waited long enough go first."""
@@ -196,9 +196,9 @@ class Lane:
             self._drain()
             self._work.mark(mark.epoch)
         elif len(arrived) == 1:
-            self._work.mark_ahead(mark.epoch)
+            self._work.alignment_started(mark.epoch)
 
-    def _tell_finalized(self) -> None:
+    def _forward_finalized(self) -> None:
         epoch, self._finalized = self._finalized, None
         if epoch is not None:
             self._work.finalized(epoch)

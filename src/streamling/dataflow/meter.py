@@ -8,26 +8,26 @@ from streamling.plugins.context import Metrics
 _SEED = 0.001
 
 
-class Meter:
+class NodeMeter:
     """Measures one node. ``sub_plan`` is a prefix under which the same is told once more, as of the plan inside the
     node: dashboards made for DataFusion look for it."""
 
     def __init__(self, metrics: Metrics, *, takes: bool, computes: bool, sub_plan: str | None = None) -> None:
         self._metrics = metrics
         self._prefixes = ("",) if sub_plan is None else ("", sub_plan)
-        self.went(0)
+        self.count_rows_out(0)
         if takes:
-            self.came(0)
+            self.count_rows_in(0)
         if computes:
-            self.took(_SEED)
+            self.record_elapsed(_SEED)
 
-    def came(self, rows: int) -> None:
+    def count_rows_in(self, rows: int) -> None:
         self._count("input_rows", rows)
 
-    def went(self, rows: int) -> None:
+    def count_rows_out(self, rows: int) -> None:
         self._count("output_rows", rows)
 
-    def took(self, seconds: float) -> None:
+    def record_elapsed(self, seconds: float) -> None:
         for prefix in self._prefixes:
             self._metrics.latency(f"{prefix}elapsed_compute", seconds)
 

@@ -15,13 +15,13 @@ from typing import Any, Protocol, TypeVar
 
 from streamling.dataflow.lane import Lane
 from streamling.dataflow.limit import RowLimit
-from streamling.dataflow.meter import Meter
-from streamling.dataflow.observed import Observed
+from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.routing import Router
+from streamling.dataflow.row_observation import RowObservation
 from streamling.dataflow.rows import Rows
-from streamling.dataflow.side import OnAck, SideStep
-from streamling.errors import StreamlingError, told_as
-from streamling.pipeline.located import located
+from streamling.dataflow.side_outputs import OnAck, SideOutputStep
+from streamling.errors import StreamlingError, error_context
+from streamling.pipeline.error_locations import add_location
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameSink, FrameTransform
 
@@ -58,13 +58,13 @@ class Outlet:
         self,
         node: str,
         steps: Sequence[Step],
-        sides: Sequence[SideStep] = (),
-        meter: Meter | None = None,
+        side_outputs: Sequence[SideOutputStep] = (),
+        meter: NodeMeter | None = None,
         observing: bool = False,
     ) -> None:
         self._node = node
         self.steps = steps
-        self.sides = sides
+        self.side_outputs = side_outputs
         self._meter = meter
         # rows that somebody brings into Python are counted there
         self._observing = observing and all(step.wants_frame for step in steps)
@@ -72,29 +72,29 @@ class Outlet:
     @property
     def only_step(self) -> Step | None:
         """The one that takes the rows, when there is no other and nobody looks at them first."""
-        return self.steps[0] if len(self.steps) == 1 and not self.sides else None
+        return self.steps[0] if len(self.steps) == 1 and not self.side_outputs else None
 
     def emit(self, rows: Rows) -> None:
         """Give ``rows`` to every consumer; the plan behind them runs once, however many there are."""
         if self._meter is not None:
-            rows.on_count(self._meter.went)
+            rows.on_count(self._meter.count_rows_out)
         if self._observing:
             rows.observe()
         if len(self.steps) > 1 and any(step.wants_frame for step in self.steps):
-            rows.keep()
+            rows.persist()
         try:
             with ExitStack() as stack:
-                for side in self.sides:
+                for side in self.side_outputs:
                     stack.enter_context(side.showing(self._node, rows))
                 for step in self.steps:
                     step.accept(self._node, rows)
             rows.settle()
         finally:
-            rows.release()
+            rows.unpersist()
 
     def ports(self) -> list[Port]:
         """Every port that rows of this node reach without passing a lane, each once."""
-        reached: list[Port] = [*self.sides, *(port for step in self.steps for port in step.ports())]
+        reached: list[Port] = [*self.side_outputs, *(port for step in self.steps for port in step.ports())]
         return list({id(port): port for port in reached}.values())
 
 
@@ -109,7 +109,7 @@ class FrameStep:
         operator: FrameTransform[Any],
         empty_inputs: Mapping[str, Rows],
         outlet: Outlet,
-        meter: Meter,
+        meter: NodeMeter,
     ) -> None:
         self.node = node
         self._operator = operator
@@ -124,7 +124,7 @@ class FrameStep:
         return self._operator.per_batch or len(self._empty_inputs) > 1
 
     def accept(self, upstream: str, rows: Rows) -> None:
-        rows.on_count(self.meter.came)
+        rows.on_count(self.meter.count_rows_in)
         self.outlet.emit(self.transform(upstream, rows))
 
     def transform(self, upstream: str, rows: Rows) -> Rows:
@@ -138,9 +138,11 @@ class FrameStep:
                 rows.session, frames, lambda: {name: each.numbered() for name, each in inputs.items()}
             )
         )
-        if self.node.options.streams > 1 and not self.outlet.sides:  # which see the rows in source order
-            frame = frame.repartition(self.node.options.streams, *self.node.primary_key)
-        return Rows(rows.session, frame=frame, lineage=lineage, producer=rows.producer, took=self.meter.took)
+        if self.node.options.instance_count > 1 and not self.outlet.side_outputs:  # which see the rows in source order
+            frame = frame.repartition(self.node.options.instance_count, *self.node.primary_key)
+        return Rows(
+            rows.session, frame=frame, lineage=lineage, producer=rows.producer, on_elapsed=self.meter.record_elapsed
+        )
 
     def ports(self) -> Sequence[Port]:
         return self.outlet.ports()
@@ -151,7 +153,7 @@ class FrameSinkStep:
 
     wants_frame = True
 
-    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, on_ack: OnAck, meter: Meter) -> None:
+    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter) -> None:
         self.node = node
         self.operator = operator
         self._meter = meter
@@ -165,14 +167,14 @@ class FrameSinkStep:
 
     def open(self) -> None:
         try:
-            with told_as(str(self.node)):
+            with error_context(str(self.node)):
                 self.operator.open()
         except StreamlingError as error:
-            located(error, self.node)
+            add_location(error, self.node)
             raise
 
     def close(self) -> None:
-        with told_as(f"{self.node}: closing"):
+        with error_context(f"{self.node}: closing"):
             self.operator.close()
 
     def accept(self, upstream: str, rows: Rows) -> None:
@@ -185,14 +187,14 @@ class FrameSinkStep:
 
     def _count(self, rows: int) -> None:
         """So many rows have been written."""
-        self._meter.came(rows)
-        self._meter.went(rows)
+        self._meter.count_rows_in(rows)
+        self._meter.count_rows_out(rows)
         self._limit.take(rows)
 
     def prepare(self, rows: Rows) -> Rows:
         """The sink's own part of the plan."""
-        frame = rows.run(lambda: self._told(lambda: self.operator.prepare(rows.frame())))
-        return Rows(rows.session, frame=frame, lineage=rows.lineage, took=rows.took)
+        frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare(rows.frame())))
+        return Rows(rows.session, frame=frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed)
 
     def accept_prepared(self, rows: Rows) -> int:
         """Take rows that went through `prepare` before. Returns their number."""
@@ -204,7 +206,7 @@ class FrameSinkStep:
     def _take(self, rows: Rows) -> int | None:
         """Write ``rows``. Returns their number; None when they report it themselves."""
         if rows.in_python:
-            with told_as(str(self.node)):
+            with error_context(str(self.node)):
                 taken = self.operator.write_arrow(rows.batches())
             if not taken:
                 self._write(self.prepare(rows))
@@ -218,25 +220,25 @@ class FrameSinkStep:
         """Write ``rows`` and count them: the sink does, or Spark, at 0.04 to 0.25 µs per row."""
         if self.operator.counts_rows or not self._countable:
             return self._write(rows)
-        observed = Observed(rows.frame())
-        self._write(Rows(rows.session, frame=observed.frame, lineage=rows.lineage, took=rows.took))
+        observed = RowObservation(rows.frame())
+        self._write(Rows(rows.session, frame=observed.frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed))
         count = observed.rows(_LIMIT_WAIT if self._limit.counts else _COUNT_WAIT)
         if count is None:
             self._countable = self._limit.counts
         return count
 
     def _write(self, rows: Rows) -> int | None:
-        write = lambda: self._told(lambda: self.operator.write_frame(rows.frame()))  # noqa: E731
+        write = lambda: self._with_error_context(lambda: self.operator.write_frame(rows.frame()))  # noqa: E731
         return rows.job(write, f"{self.node}: writing")
 
-    def _told(self, call: Callable[[], T]) -> T:
+    def _with_error_context(self, call: Callable[[], T]) -> T:
         """What the sink itself says went wrong is told with its name; other errors are about the plan above it."""
         try:
             return call()
         except StreamlingError as error:
             if str(self.node) not in str(error):
                 error.context(str(self.node))
-            located(error, self.node)
+            add_location(error, self.node)
             raise
 
     def ports(self) -> Sequence[Port]:
@@ -266,14 +268,14 @@ class LaneStep:
 
     wants_frame = False
 
-    def __init__(self, node: Node, lanes: Sequence[Lane], router: Router, meter: Meter) -> None:
+    def __init__(self, node: Node, lanes: Sequence[Lane], router: Router, meter: NodeMeter) -> None:
         self.node = node
         self.lanes = lanes
         self._router = router
         self._meter = meter
 
     def accept(self, upstream: str, rows: Rows) -> None:
-        rows.on_count(self._meter.came)
+        rows.on_count(self._meter.count_rows_in)
         for batch in rows.batches():
             for lane, share in self._router.split(batch):
                 self.lanes[lane].put(share)

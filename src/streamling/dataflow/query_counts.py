@@ -17,23 +17,23 @@ class QueryCounts:
     """The counters of one query."""
 
     def __init__(self) -> None:
-        self._tellers: dict[str, tuple[Callable[[int], None], ...]] = {}
+        self._listeners: dict[str, tuple[Callable[[int], None], ...]] = {}
         self._query: Future[StreamingQuery] = Future()
 
-    def observe(self, frame: DataFrame, *tell: Callable[[int], None]) -> DataFrame:
+    def observe(self, frame: DataFrame, *report: Callable[[int], None]) -> DataFrame:
         """``frame`` with a counter in it."""
-        name = f"rows_{len(self._tellers)}"
-        self._tellers[name] = tell
+        name = f"rows_{len(self._listeners)}"
+        self._listeners[name] = report
         return frame.observe(name, row_count())
 
     def started(self, query: StreamingQuery) -> None:
         self._query.set_result(query)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Called at the end of a batch: Spark's own report comes later, and not at all when the query is stopped."""
-        if self._tellers:
+        if self._listeners:
             plan: Any = self._query.result()._jsq.streamingQuery().lastExecution()
-            for name, tellers in self._tellers.items():
+            for name, tellers in self._listeners.items():
                 rows = read_count(plan, name)
-                for tell in tellers:
-                    tell(rows)
+                for report in tellers:
+                    report(rows)

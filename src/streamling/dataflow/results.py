@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.plugins.in_flight import InFlight
-from streamling.plugins.operators import Calls
+from streamling.plugins.operators import AsyncCalls
 
 
 class Results:
@@ -18,7 +18,7 @@ class Results:
 
     def __init__(
         self,
-        process: Callable[[pa.RecordBatch], pa.RecordBatch | Calls[Any]],
+        process: Callable[[pa.RecordBatch], pa.RecordBatch | AsyncCalls[Any]],
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._process = process
@@ -29,10 +29,10 @@ class Results:
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Begin with ``batch``; yields what is complete meanwhile, waits while too much is under way."""
         made = self._process(batch)
-        if isinstance(made, Calls):
+        if isinstance(made, AsyncCalls):
             yield from self._begin(made)
         else:
-            yield from self.rest()
+            yield from self.drain()
             yield made
 
     def ready(self) -> Iterator[pa.RecordBatch]:
@@ -41,18 +41,18 @@ class Results:
         while self._pending and self._pending[0].complete:
             yield self._pending.popleft().result()
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def drain(self) -> Iterator[pa.RecordBatch]:
         """Everything; waits for it."""
         while self._pending:
             yield from self._first()
 
-    def _begin(self, calls: Calls[Any]) -> Iterator[pa.RecordBatch]:
-        while len(self._pending) >= calls.at_once:  # or answers behind a late one would pile up
+    def _begin(self, calls: AsyncCalls[Any]) -> Iterator[pa.RecordBatch]:
+        while len(self._pending) >= calls.max_in_flight:  # or answers behind a late one would pile up
             yield from self._first()
         pending = _Pending(calls.result)
         self._pending.append(pending)
         for start in calls.starts:
-            self._in_flight.make_room(calls.at_once)
+            self._in_flight.wait_for_slot(calls.max_in_flight)
             call = start()
             pending.add(call)
             self._in_flight.add(call)

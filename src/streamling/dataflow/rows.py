@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from streamling.dataflow.observed import Observed
+from streamling.dataflow.row_observation import RowObservation
 from streamling.errors import StreamlingError
-from streamling.pipeline.located import located
+from streamling.pipeline.error_locations import add_location
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.spark.errors import is_from_spark, spark_error
@@ -33,7 +33,7 @@ Part = tuple[Node, Operator[Any]]
 class Rows:
     """Rows in the form they were made in; the other form is made at most once.
 
-    ``lineage`` are the operators whose Spark plan has not run yet: when it fails, they are asked to explain it.
+    ``lineage`` are the operators whose Spark plan has not run yet: when it fails, they translate the error.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Rows:
         batches: list[pa.RecordBatch] | None = None,
         lineage: tuple[Part, ...] = (),
         producer: str = "",
-        took: Callable[[float], None] | None = None,
+        on_elapsed: Callable[[float], None] | None = None,
         count: int | None = None,
     ) -> None:
         """``count`` is the number of rows of a frame, where the source knows it."""
@@ -53,7 +53,7 @@ class Rows:
         #: the flow or lane that will send the markers of these rows
         self.producer = producer
         #: told the seconds of each Spark job that computes these rows
-        self.took = took
+        self.on_elapsed = on_elapsed
         self._frame = frame
         self._batches = batches
         #: how many there are, as far as known
@@ -61,16 +61,16 @@ class Rows:
         self._kept = False
         self._numbered: DataFrame | None = None
         self._counters: list[Callable[[int], None]] = []
-        self._observed: Observed | None = None
+        self._observed: RowObservation | None = None
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""
         if self._frame is None:
-            from streamling.types.spark import to_carriers, to_spark_schema
+            from streamling.types.spark import to_physical, to_spark_schema
 
             assert self._batches is not None
             table = pa.Table.from_batches(self._batches)
-            self._frame = self.session.createDataFrame(to_carriers(table), to_spark_schema(table.schema))
+            self._frame = self.session.createDataFrame(to_physical(table), to_spark_schema(table.schema))
         return self._frame
 
     def numbered(self) -> DataFrame:
@@ -79,7 +79,7 @@ class Rows:
         if self._numbered is None:
             from pyspark.sql import functions as f
 
-            if not self._kept and not all(operator.repeatable for _, operator in self.lineage):
+            if not self._kept and not all(operator.is_deterministic for _, operator in self.lineage):
                 self.batches()
                 self._frame = None
             # rows out of Python are in partitions too
@@ -93,7 +93,7 @@ class Rows:
             # one contiguous batch: Spark sends slices of 10 000 rows, which no sink wants to see
             self._batches = table.combine_chunks().to_batches()
             self.count = table.num_rows
-            self._tell(self.count)
+            self._report_count(self.count)
         return self._batches
 
     @property
@@ -104,49 +104,49 @@ class Rows:
         """`run` an action that computes the rows."""
         began = time.monotonic()
         result = self.run(action, doing)
-        if self.took is not None:
-            self.took(time.monotonic() - began)
+        if self.on_elapsed is not None:
+            self.on_elapsed(time.monotonic() - began)
         return result
 
     def run(self, action: Callable[[], T], doing: str | None = None) -> T:
         """Do something with the plan of these rows; what goes wrong is put in the user's terms. ``doing`` names the
-        action for failures that none of the operators behind the rows can explain."""
+        action for failures that none of the operators behind the rows can translate."""
         try:
             return action()
         except StreamlingError:
             raise
         except Exception as error:
-            explained = self.explained(error, doing)
-            if explained.__suppress_context__:  # it knows its cause; Spark's text adds nothing
-                raise explained  # noqa: B904
-            raise explained from error
+            translated = self.translate_error(error, doing)
+            if translated.__suppress_context__:  # it knows its cause; Spark's text adds nothing
+                raise translated  # noqa: B904
+            raise translated from error
 
-    def keep(self) -> None:
+    def persist(self) -> None:
         """Several consumers will make Spark run this plan: let it be computed once."""
         if self._frame is not None and not self._kept:
             self._frame = self._frame.persist()
             self._kept = True
 
-    def release(self) -> None:
+    def unpersist(self) -> None:
         if self._kept and self._frame is not None:
             self._frame.unpersist()
             self._kept = False
 
     # ── how many there are ──────────────────────────────────────────────────────────────────────────────────
 
-    def on_count(self, tell: Callable[[int], None]) -> None:
-        """Call ``tell`` with the number of rows as soon as that is known without extra work: now for rows in Python
+    def on_count(self, listener: Callable[[int], None]) -> None:
+        """Call ``listener`` with the number of rows as soon as that is known without extra work: now for rows in Python
         and those that the source has counted, later for those that come into Python. Rows that stay in Spark have to
         be observed."""
         if self.count is not None:
-            tell(self.count)
+            listener(self.count)
         else:
-            self._counters.append(tell)
+            self._counters.append(listener)
 
     def observe(self) -> None:
         """Have Spark count the rows while it computes them for whoever asks `frame` from here on."""
         if self.count is None:
-            self._observed = Observed(self.frame())
+            self._observed = RowObservation(self.frame())
             self._frame = self._observed.frame
 
     @property
@@ -156,19 +156,19 @@ class Rows:
     def settle(self) -> None:
         """The job that computed the rows is over: tell what was observed."""
         if self._counters and self._observed is not None:
-            self._tell(self._observed.rows(_OBSERVED_WAIT) or 0)
+            self._report_count(self._observed.rows(_OBSERVED_WAIT) or 0)
 
-    def _tell(self, rows: int) -> None:
+    def _report_count(self, rows: int) -> None:
         counters, self._counters = self._counters, []
-        for tell in counters:
-            tell(rows)
+        for listener in counters:
+            listener(rows)
 
-    def explained(self, error: Exception, doing: str | None = None) -> StreamlingError:
+    def translate_error(self, error: Exception, doing: str | None = None) -> StreamlingError:
         for node, operator in self.lineage:
-            explained = operator.explain(error)
-            if explained is not None:
-                named = explained if str(node) in str(explained) else explained.context(str(node))
-                return located(named, node)
+            translated = operator.translate_error(error)
+            if translated is not None:
+                named = translated if str(node) in str(translated) else translated.context(str(node))
+                return add_location(named, node)
         if (lost := worker_failure(error)) is not None:
             return lost if doing is None else lost.context(doing)
         nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamling.dataflow.flow import GATE_CHECK, Flow
-from streamling.dataflow.meter import Meter
+from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import FrameSinkStep, FrameStep, Outlet
 from streamling.dataflow.query_counts import QueryCounts
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
-from streamling.retry import pause_after
+from streamling.plugins.operators import Position, PositionedStream, StreamedSource, StreamRestart
+from streamling.retry import backoff_delay
 from streamling.spark.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class StreamedFlow(Flow):
         source: StreamedSource[Any],
         session: SparkSession,
         outlet: Outlet,
-        meter: Meter | None = None,
+        meter: NodeMeter | None = None,
         **callbacks: Any,
     ):
         """``meter`` is there when rows are to be counted inside Spark's plan."""
@@ -64,12 +64,12 @@ class StreamedFlow(Flow):
         #: the query is about to be stopped
         self._refusing = False
         #: why the running query has to be replaced by another one
-        self._again: StreamAgain | None = None
+        self._restart_cause: StreamRestart | None = None
         #: the source wants another query; no batch begins until it has been asked for one
         self._restarting = threading.Event()
         #: failed queries since the last batch, and when the last one was told
         self._attempts = 0
-        self._told = 0.0
+        self._last_logged = 0.0
 
     @property
     def source(self) -> StreamedSource[Any]:
@@ -94,22 +94,22 @@ class StreamedFlow(Flow):
     def _stream(self) -> StreamlingError | None:
         """Run one query to its end. Returns what ended it, None when the flow is closed or the source wants another."""
         folder = Scratch()
-        self._again, self._refusing = None, False
+        self._restart_cause, self._refusing = None, False
         self._restarting.clear()  # before the source is asked: what changes from here on sets it again
         query = None
         try:
             query = self._query(folder.path / "query")
-            while not self._closed.is_set() and not self._restarting.is_set() and self._again is None:
+            while not self._closed.is_set() and not self._restarting.is_set() and self._restart_cause is None:
                 if query is not None and not query.isActive:
                     break
                 if self._request_checkpoint is not None and not self._caught_up.is_set():
-                    self._notice_caught_up(self._ask(self._source.caught_up))
+                    self._notice_caught_up(self._call_source(self._source.caught_up))
                 self._idle(_QUERY_CHECK)
             failure = query.exception() if query is not None else None
-            if failure is not None and self._again is None and not self._closed.is_set():
-                raise Rows(self._session, lineage=((self.node, self._source),)).explained(failure)
-            return self._again
-        except StreamAgain as again:
+            if failure is not None and self._restart_cause is None and not self._closed.is_set():
+                raise Rows(self._session, lineage=((self.node, self._source),)).translate_error(failure)
+            return self._restart_cause
+        except StreamRestart as again:
             return again
         except StreamlingError as error:
             if query is None and error.retriable:  # the source cannot begin yet
@@ -127,33 +127,35 @@ class StreamedFlow(Flow):
         """A source that is away is waited for; markers are answered meanwhile."""
         self._attempts = self._attempts + 1 if again.retriable else 0
         if self._attempts:
-            pause = pause_after(self._attempts, random.random())
-            if self._attempts == 1 or time.monotonic() - self._told > _TELL_INTERVAL:
-                self._told = time.monotonic()
+            pause = backoff_delay(self._attempts, random.random())
+            if self._attempts == 1 or time.monotonic() - self._last_logged > _TELL_INTERVAL:
+                self._last_logged = time.monotonic()
                 log.warning("%s; attempt %d, trying again in %.1f s", again, self._attempts, pause)
             until = time.monotonic() + pause
             while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
                 self._idle(left)
 
-    def _act(self) -> None:
+    def _handle_requests(self) -> None:
         if self._requested is not None or self._committed is not None:
             with self._boundary:
-                super()._act()
+                super()._handle_requests()
 
     def _query(self, scratch: Path) -> StreamingQuery | None:
         _activate(self._session)
-        stream = self._ask(lambda: self._source.stream(self._session, self._position))
+        stream = self._call_source(lambda: self._source.stream(self._session, self._position))
         if stream is None:
             return None
-        if isinstance(stream, StreamFrom):
+        if isinstance(stream, PositionedStream):
             self._position = stream.position
-        frame = self._with_operation(stream.frame if isinstance(stream, StreamFrom) else stream)
+        frame = self._with_operation(stream.frame if isinstance(stream, PositionedStream) else stream)
         counts = QueryCounts()
         source = Rows(self._session, frame=frame, lineage=((self.node, self._source),))
         rows, deliver = self._fused(source, counts)
 
         def on_batch(frame: DataFrame, number: int) -> None:
-            batch = Rows(frame.sparkSession, frame=frame, lineage=rows.lineage, producer=self.name, took=rows.took)
+            batch = Rows(
+                frame.sparkSession, frame=frame, lineage=rows.lineage, producer=self.name, on_elapsed=rows.on_elapsed
+            )
             self._on_batch(lambda: deliver(batch), counts, scratch, number)
 
         writer = rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", scratch.as_uri())
@@ -167,7 +169,7 @@ class StreamedFlow(Flow):
         outlet, upstream, meter = self._outlet, self.node.name, self._meter
         for step in self._chain():
             if meter is not None:
-                rows, meter = _counted(rows, counts, meter.went, step.meter.came), step.meter
+                rows, meter = _counted(rows, counts, meter.count_rows_out, step.meter.count_rows_in), step.meter
             rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
         if isinstance(sink := outlet.only_step, FrameSinkStep):
             # what the sink counts is what its upstream gave it
@@ -182,12 +184,12 @@ class StreamedFlow(Flow):
             steps.append(step)
             outlet = step.outlet
         # a side output makes Spark run the plan twice, and counters inside it would count twice
-        return [] if outlet.sides and self._meter is not None else steps
+        return [] if outlet.side_outputs and self._meter is not None else steps
 
     @property
     def _declines(self) -> bool:
         """Whether no batch may be delivered by the running query any more."""
-        return self._refusing or self._paused.is_set() or self._restarting.is_set() or self._again is not None
+        return self._refusing or self._paused.is_set() or self._restarting.is_set() or self._restart_cause is not None
 
     def _on_batch(self, deliver: Callable[[], None], counts: QueryCounts, scratch: Path, number: int) -> None:
         while self._held_back and not self._declines:
@@ -197,14 +199,14 @@ class StreamedFlow(Flow):
                 return  # nothing of this batch is delivered and the position stays: it comes again
             try:
                 deliver()
-                counts.tell()
+                counts.report()
                 self._move_to(self._source.position_after(_end_offset(scratch, number), self._position))
-                self._went_on()
-                Flow._act(self)
+                self._log_recovery()
+                Flow._handle_requests(self)
                 if self._request_checkpoint is not None:
                     self._wake.set()  # the source may have caught up
-            except StreamAgain as again:
-                self._again = again
+            except StreamRestart as again:
+                self._restart_cause = again
                 self._wake.set()
             except (Exception, SystemExit) as error:
                 self._fail(error)
@@ -215,19 +217,21 @@ class StreamedFlow(Flow):
             self._delivered(rows)
         self._position = position
 
-    def _went_on(self) -> None:
+    def _log_recovery(self) -> None:
         if self._attempts:
             log.info("%s: went on after %d failed attempts", self.node, self._attempts)
             self._attempts = 0
 
 
-def _counted(rows: Rows, counts: QueryCounts, *tell: Callable[[int], None]) -> Rows:
-    return Rows(rows.session, frame=counts.observe(rows.frame(), *tell), lineage=rows.lineage, took=rows.took)
+def _counted(rows: Rows, counts: QueryCounts, *report: Callable[[int], None]) -> Rows:
+    return Rows(
+        rows.session, frame=counts.observe(rows.frame(), *report), lineage=rows.lineage, on_elapsed=rows.on_elapsed
+    )
 
 
-def _measured(meter: Meter | None, rows: int) -> None:
+def _measured(meter: NodeMeter | None, rows: int) -> None:
     if meter is not None:
-        meter.went(rows)
+        meter.count_rows_out(rows)
 
 
 def _activate(session: SparkSession) -> None:

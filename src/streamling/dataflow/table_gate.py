@@ -17,7 +17,7 @@ from streamling.pipeline.model import Pipeline
 
 if TYPE_CHECKING:
     from streamling.dataflow.flow import Flow
-    from streamling.dataflow.side import SideStep
+    from streamling.dataflow.side_outputs import SideOutputStep
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _LOG_INTERVAL = 30.0
 class TableFeed:
     """A table and the flows whose rows fill it."""
 
-    table: SideStep
+    table: SideOutputStep
     flows: Sequence[Flow]
 
     def is_filled(self) -> bool:

@@ -9,20 +9,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.dataflow.arriving import ArrivingColumns, report_left_out
 from streamling.dataflow.limit import RowLimit
-from streamling.dataflow.meter import Meter
+from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import Outlet
 from streamling.dataflow.results import Results
 from streamling.dataflow.rows import Rows, as_declared
-from streamling.dataflow.side import OnAck
-from streamling.plugins.operators import Calls, Sink, Transform
+from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
+from streamling.dataflow.side_outputs import OnAck
+from streamling.plugins.operators import AsyncCalls, Sink, Transform
 
 
 class SinkWork:
     """What the lane of a sink does."""
 
-    def __init__(self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck, meter: Meter) -> None:
+    def __init__(self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter) -> None:
         self._lane = lane
         self._sink = sink
         self._limit = limit
@@ -48,8 +48,8 @@ class SinkWork:
     def proceed(self) -> None:
         """A sink hands nothing on."""
 
-    def mark_ahead(self, epoch: int) -> None:
-        self._sink.marker_ahead(epoch)
+    def alignment_started(self, epoch: int) -> None:
+        self._sink.on_first_marker(epoch)
 
     def mark(self, epoch: int) -> None:
         def acknowledge(entries: Mapping[str, Any] = MappingProxyType({}), /) -> None:
@@ -65,7 +65,7 @@ class SinkWork:
         rejects = self._sink.context.rejects
         written = self._taken - (0 if rejects is None else rejects.count)
         if written > self._measured:
-            self._meter.went(written - self._measured)
+            self._meter.count_rows_out(written - self._measured)
             self._measured = written
 
     def finalized(self, epoch: int) -> None:
@@ -85,12 +85,12 @@ class TransformWork:
         schema: pa.Schema,
         outlet: Outlet,
         rows: Callable[[str, pa.RecordBatch], Rows],
-        meter: Meter,
+        meter: NodeMeter,
     ) -> None:
         self._lane = lane
         self._transform = transform
         self._schema = schema
-        self._arriving = ArrivingColumns(transform.context.input_schema)
+        self._arriving = InputSchemaTracker(transform.context.input_schema)
         self._outlet = outlet
         self._ports = outlet.ports()
         self._rows = rows
@@ -103,19 +103,19 @@ class TransformWork:
         self._transform.open()
 
     def process(self, batch: pa.RecordBatch) -> None:
-        if self._arriving.changed_by(batch.schema):
-            self._emit(self._results.rest())
+        if self._arriving.detect_change(batch.schema):
+            self._emit(self._results.drain())
             self._take_up_columns()
         self._emit(self._results.add(batch))
 
     def proceed(self) -> None:
         self._emit(self._results.ready())
 
-    def mark_ahead(self, epoch: int) -> None:
+    def alignment_started(self, epoch: int) -> None:
         """A transform keeps nothing from one row to the next."""
 
     def mark(self, epoch: int) -> None:
-        self._emit(self._results.rest())
+        self._emit(self._results.drain())
         self._transform.marker(epoch)
         for port in self._ports:
             port.mark(self._lane, epoch)
@@ -128,17 +128,17 @@ class TransformWork:
 
     def _take_up_columns(self) -> None:
         """Go on with an instance for the columns that arrive now; nothing is under way."""
-        old, new = self._transform, self._transform.with_input(self._arriving.schema)
+        old, new = self._transform, self._transform.with_input_schema(self._arriving.schema)
         self._schema = new.output_schema()
-        report_left_out(old.context, self._arriving.schema, self._schema)
+        report_dropped_columns(old.context, self._arriving.schema, self._schema)
         new.open()
         self._transform = new
         old.close()
 
-    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch | Calls[Any]:
+    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[Any]:
         began = time.monotonic()
         made = self._transform.process(batch)
-        self._meter.took(time.monotonic() - began)
+        self._meter.record_elapsed(time.monotonic() - began)
         return made
 
     def _emit(self, results: Iterable[pa.RecordBatch]) -> None:

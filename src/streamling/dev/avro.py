@@ -95,11 +95,11 @@ class AvroEncoder:
                     return float(value)
                 case _:
                     return value
-        except _Unfit:
+        except _InvalidValue:
             raise
         except (TypeError, ValueError, AttributeError, InvalidOperation):
             expected = f"{kind} ({logical})" if logical else kind
-            raise _Unfit(f"{path.lstrip('.') or 'the row'} is {_shown(value)}, expected {expected}") from None
+            raise _InvalidValue(f"{path.lstrip('.') or 'the row'} is {_shown(value)}, expected {expected}") from None
 
     def _of_record(self, value: Any, schema: Any, path: str) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -107,10 +107,14 @@ class AvroEncoder:
         fields = {field["name"]: field for field in schema["fields"]}
         unknown = [name for name in value if name not in fields]
         if unknown:
-            raise _Unfit(f"{f'{path}.{unknown[0]}'.lstrip('.')} is not in the schema, which has {', '.join(fields)}")
+            raise _InvalidValue(
+                f"{f'{path}.{unknown[0]}'.lstrip('.')} is not in the schema, which has {', '.join(fields)}"
+            )
         lacking = [name for name, field in fields.items() if name not in value and "default" not in field]
         if lacking:
-            raise _Unfit(f"{f'{path}.{lacking[0]}'.lstrip('.')} is missing, and the schema has no default for it")
+            raise _InvalidValue(
+                f"{f'{path}.{lacking[0]}'.lstrip('.')} is missing, and the schema has no default for it"
+            )
         return {name: self._value(item, fields[name]["type"], f"{path}.{name}") for name, item in value.items()}
 
     def _of_union(self, value: Any, schema: list[Any], path: str) -> Any:
@@ -121,7 +125,7 @@ class AvroEncoder:
         return self._value(value, branches[0], path) if len(branches) == 1 else value
 
 
-class _Unfit(ValueError):
+class _InvalidValue(ValueError):
     """Says everything itself; not to be told again by the record around it."""
 
 

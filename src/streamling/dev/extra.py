@@ -16,7 +16,7 @@ PACKAGES: Final = {
 }
 
 
-def needed(module: str) -> Any:
+def require(module: str) -> Any:
     """The ``module``, or an error that tells how to install what it belongs to."""
     try:
         return import_module(module)

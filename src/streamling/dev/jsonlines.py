@@ -42,7 +42,7 @@ def messages(
             ) from None
 
 
-def shown(message: Message, registry: SchemaRegistry | None) -> str:
+def format_message(message: Message, registry: SchemaRegistry | None) -> str:
     """``message`` as a line of JSON; Avro is decoded when there is a ``registry``, else shown as it is."""
     op = message.header(OP_HEADER)
     fields = {

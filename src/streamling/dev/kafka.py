@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from streamling.dev.extra import needed
+from streamling.dev.extra import require
 from streamling.dev.packages import Packages, default_packages
 from streamling.dev.service import HOST, LocalService, accepts
 from streamling.errors import StreamlingError
@@ -45,7 +45,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Secured:
+class SecureListeners:
     """Further listeners that demand credentials, one per security protocol, and who may pass."""
 
     #: password by user, good for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512
@@ -80,7 +80,7 @@ class LocalKafka(LocalService):
         *,
         port: int = 0,
         packages: Packages | None = None,
-        secured: Secured | None = None,
+        secured: SecureListeners | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """``settings`` are broker properties that override ours."""
@@ -184,14 +184,14 @@ class LocalKafka(LocalService):
     def _java(self, main: str, *, quick: bool = False) -> list[str]:
         jars = self._packages.folder("kafka") / "*"  # Java itself expands it
         log4j = Path(__file__).parent / "log4j2.properties"
-        line = self._packages.java_line(heap_mb=_HEAP_MB, quick=quick)
+        line = self._packages.java_command(heap_mb=_HEAP_MB, quick=quick)
         return [*line, f"-Dlog4j2.configurationFile={log4j.as_uri()}", "-cp", str(jars), main]
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         if not accepts(self.port):
             return False
-        admin = needed("confluent_kafka.admin").AdminClient({"bootstrap.servers": self.brokers, "log_level": 0})
+        admin = require("confluent_kafka.admin").AdminClient({"bootstrap.servers": self.brokers, "log_level": 0})
         try:
             return bool(admin.list_topics(timeout=1).brokers)
-        except needed("confluent_kafka").KafkaException:
+        except require("confluent_kafka").KafkaException:
             return False

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamling.config.core import default_cache_dir
-from streamling.jvm.ivy import Artifact, Progress, download
+from streamling.jvm.ivy import Artifact, ReportProgress, download
 from streamling.jvm.java import Java, find_java
-from streamling.periodic import repeated
+from streamling.periodic import run_periodically
 
 _LOCK = Path(__file__).parent / "services.lock.json"
 _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
@@ -35,7 +35,7 @@ class Packages:
         """The user's cache folder and Java."""
         return cls(default_cache_dir(environ), find_java(environ))
 
-    def folder(self, service: str, progress: Progress = lambda doing, done: None) -> Path:
+    def folder(self, service: str, progress: ReportProgress = lambda doing, done: None) -> Path:
         """The folder with the files of ``service``, fetched when it is not there."""
         locked = json.loads(_LOCK.read_text(encoding="utf-8"))[service]
         home = self.cache_dir / "services" / f"{service}-{locked['version']}"
@@ -43,7 +43,7 @@ class Packages:
             self._fetch(service, [Artifact(**file) for file in locked["files"]], home, progress)
         return home
 
-    def java_line(self, *, heap_mb: int, quick: bool = False) -> list[str]:
+    def java_command(self, *, heap_mb: int, quick: bool = False) -> list[str]:
         """The first words of a Java command; ``quick`` trades peak throughput for a cheaper start."""
         # Serial: the least memory, and G1 corrupts data on Java 25 before 25.0.3
         line = [str(self.java.executable), "-Xms32m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
@@ -51,7 +51,7 @@ class Packages:
             line.append("-XX:TieredStopAtLevel=1")
         return [*line, "-XX:+ExitOnOutOfMemoryError"]
 
-    def _fetch(self, service: str, artifacts: list[Artifact], home: Path, progress: Progress) -> None:
+    def _fetch(self, service: str, artifacts: list[Artifact], home: Path, progress: ReportProgress) -> None:
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=home.parent) as new:
             loaded, kept = Path(new, "loaded"), Path(new, "kept")
@@ -81,7 +81,7 @@ def _keep(file: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _watched(folder: Path, service: str, size: int, progress: Progress) -> Iterator[None]:
+def _watched(folder: Path, service: str, size: int, progress: ReportProgress) -> Iterator[None]:
     """Tell how much of ``size`` bytes has come to ``folder``: Ivy itself only tells when a file is complete."""
 
     def watch() -> None:
@@ -89,7 +89,7 @@ def _watched(folder: Path, service: str, size: int, progress: Progress) -> Itera
         # steps of ten: where there is no terminal, each text becomes a line
         progress(f"fetching {service}: {int(share * 10) * 10} % of {size / 1e6:.0f} MB", share)
 
-    with repeated(watch, _WATCH_SECONDS, name=f"fetch-{service}"):
+    with run_periodically(watch, _WATCH_SECONDS, name=f"fetch-{service}"):
         yield
 
 

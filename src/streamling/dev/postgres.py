@@ -126,7 +126,7 @@ class LocalPostgres(LocalService):
         settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
         return [str(self._programs() / "postgres"), "-D", str(self._data), "-p", str(self.port), *settings]
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         probe = [str(self._programs() / "pg_isready"), "-q", "-h", HOST, "-p", str(self.port)]
         return subprocess.run(probe, **self._process_options()).returncode == 0
 

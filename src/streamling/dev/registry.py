@@ -53,10 +53,10 @@ class LocalRegistry(LocalService):
             "apicurio.datasource.jdbc.min-size": "1",
             "apicurio.datasource.jdbc.max-size": "10",
         }
-        line = self._packages.java_line(heap_mb=_HEAP_MB, quick=True)
+        line = self._packages.java_command(heap_mb=_HEAP_MB, quick=True)
         return [*line, *(f"-D{name}={value}" for name, value in properties.items()), "-jar", str(program)]
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}/subjects", timeout=1) as answer:
                 return bool(answer.status == 200)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
-from streamling.dev.extra import needed
+from streamling.dev.extra import require
 from streamling.errors import StreamlingError
 
 HOST: Final = "127.0.0.1"
@@ -78,8 +78,8 @@ class LocalService(ABC):
     def memory(self) -> int:
         """Bytes of main memory in use by all its processes."""
         total = 0
-        for process in self._family():
-            with contextlib.suppress(needed("psutil").Error):
+        for process in self._process_tree():
+            with contextlib.suppress(require("psutil").Error):
                 info = process.memory_full_info()
                 total += getattr(info, "pss", info.rss)  # shared pages count once where the system can tell
         return total
@@ -103,10 +103,10 @@ class LocalService(ABC):
                 start_new_session=True,  # Ctrl-C is for us: the server is stopped when we say so
                 **self._process_options(),
             )
-        created = needed("psutil").Process(self._child.pid).create_time()
+        created = require("psutil").Process(self._child.pid).create_time()
         self._write_record(ports, pid=self._child.pid, created=created)
         try:
-            self._wait_until_it_answers()
+            self._wait_until_ready()
         except BaseException:
             self.kill()
             raise
@@ -116,7 +116,7 @@ class LocalService(ABC):
         process = self._process()
         if process is None:
             return
-        psutil = needed("psutil")
+        psutil = require("psutil")
         try:
             process.send_signal(self._stop_signal)
             process.wait(self._stop_seconds)
@@ -128,10 +128,10 @@ class LocalService(ABC):
 
     def kill(self) -> None:
         """End the service as a crash would, without a chance to clean up. Does nothing when it is not running."""
-        family = self._family()
+        family = self._process_tree()
         if not family:
             return
-        psutil = needed("psutil")
+        psutil = require("psutil")
         for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -160,7 +160,7 @@ class LocalService(ABC):
     def _command(self) -> list[str]: ...
 
     @abstractmethod
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         """Whether a client's request is answered now; takes a second at most."""
 
     def _process_options(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class LocalService(ABC):
         record = self._read_record()
         if "pid" not in record:
             return None
-        psutil = needed("psutil")
+        psutil = require("psutil")
         try:
             process = psutil.Process(record["pid"])
             same = abs(process.create_time() - record["created"]) < 2
@@ -183,13 +183,13 @@ class LocalService(ABC):
         except psutil.NoSuchProcess:
             return None
 
-    def _family(self) -> list[Any]:
+    def _process_tree(self) -> list[Any]:
         process = self._process()
         if process is None:
             return []
         try:
             return [process, *process.children(recursive=True)]
-        except needed("psutil").NoSuchProcess:
+        except require("psutil").NoSuchProcess:
             return []
 
     def _forget(self) -> None:
@@ -198,19 +198,19 @@ class LocalService(ABC):
             self._child = None
         self._write_record(self._read_record().get("ports", {}))
 
-    def _wait_until_it_answers(self) -> None:
+    def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._start_seconds
-        while not self._answers():
+        while not self._is_ready():
             ended = not self.running
             if ended or time.monotonic() > deadline:
                 state = "ended at once" if ended else f"gave no answer within {self._start_seconds:.0f} s"
                 raise StreamlingError(
-                    f"{self.title} did not start on port {self.port}, it {state}: {self._last_words()}",
+                    f"{self.title} did not start on port {self.port}, it {state}: {self._log_tail()}",
                     remedy=f"see {self.log}",
                 )
             time.sleep(0.05)
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-5:]) or "it logged nothing"
 

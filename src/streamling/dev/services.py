@@ -18,7 +18,7 @@ from streamling.dev.postgres import LocalPostgres
 from streamling.dev.registry import LocalRegistry
 from streamling.dev.service import LocalService
 from streamling.errors import StreamlingError
-from streamling.jvm.ivy import Progress
+from streamling.jvm.ivy import ReportProgress
 
 NAMES: Final = ("kafka", "registry", "postgres")
 
@@ -52,7 +52,9 @@ class LocalServices:
         """The environment variables that make Streamling use the running services."""
         return {name: value for service in self.running for name, value in service.variables().items()}
 
-    def up(self, names: Iterable[str] = NAMES, *, progress: Progress = lambda doing, done: None) -> list[LocalService]:
+    def up(
+        self, names: Iterable[str] = NAMES, *, progress: ReportProgress = lambda doing, done: None
+    ) -> list[LocalService]:
         """Start those of ``names`` that do not run; returns them when they answer. One that fails ends all of them."""
         with self._locked():
             wanted = [service for service in self.all if service.name in names and not service.running]
@@ -63,7 +65,7 @@ class LocalServices:
                     self._packages.folder(service.name, progress)
             if wanted:
                 progress(f"starting {', '.join(service.name for service in wanted)}", 0.5)
-                _at_once(wanted, methodcaller("start"), undo=methodcaller("kill"))
+                _in_parallel(wanted, methodcaller("start"), undo=methodcaller("kill"))
             write_env_file(self.env_file, self.variables())
         return wanted
 
@@ -75,7 +77,7 @@ class LocalServices:
             stopped = [service for service in self.running if service.name in names]
             chosen = [service for service in self.all if service.name in names] if delete else stopped
             if chosen:
-                _at_once(chosen, methodcaller("delete" if delete else "stop"))
+                _in_parallel(chosen, methodcaller("delete" if delete else "stop"))
             if self.running:
                 write_env_file(self.env_file, self.variables())
             else:
@@ -99,7 +101,7 @@ class LocalServices:
             yield
 
 
-def _at_once(
+def _in_parallel(
     services: list[LocalService],
     action: Callable[[LocalService], None],
     undo: Callable[[LocalService], None] = lambda service: None,

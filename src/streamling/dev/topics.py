@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from streamling.dev.extra import needed
+from streamling.dev.extra import require
 from streamling.errors import StreamlingError
 
 #: settings of librdkafka, besides the brokers; a secured listener needs some
@@ -58,14 +58,14 @@ def create_topic(
     brokers: str, topic: str, *, partitions: int = 1, settings: Mapping[str, str] = {}, client: Client = _NONE
 ) -> None:
     """Make ``topic``; returns when it can be written to."""
-    new = needed("confluent_kafka.admin").NewTopic(topic, partitions, 1, config=dict(settings))
+    new = require("confluent_kafka.admin").NewTopic(topic, partitions, 1, config=dict(settings))
     _ask(brokers, client, lambda admin: admin.create_topics([new]), f"create the topic {topic!r}")
     _wait(lambda: partition_count(brokers, topic, client=client) == partitions, f"the topic {topic!r} to appear")
 
 
 def add_partitions(brokers: str, topic: str, partitions: int, *, client: Client = _NONE) -> None:
     """Give ``topic`` so many partitions in all."""
-    new = needed("confluent_kafka.admin").NewPartitions(topic, partitions)
+    new = require("confluent_kafka.admin").NewPartitions(topic, partitions)
     _ask(brokers, client, lambda admin: admin.create_partitions([new]), f"add partitions to the topic {topic!r}")
     _wait(lambda: partition_count(brokers, topic, client=client) == partitions, f"the topic {topic!r} to grow")
 
@@ -78,7 +78,7 @@ def delete_topic(brokers: str, topic: str, *, client: Client = _NONE) -> None:
 
 def delete_records(brokers: str, topic: str, before: Mapping[int, int], *, client: Client = _NONE) -> None:
     """Delete what lies ``before`` these offsets by partition."""
-    kafka = needed("confluent_kafka")
+    kafka = require("confluent_kafka")
     places = [kafka.TopicPartition(topic, partition, offset) for partition, offset in before.items()]
     _ask(brokers, client, lambda admin: admin.delete_records(places), f"delete records of the topic {topic!r}")
 
@@ -92,7 +92,7 @@ def partition_count(brokers: str, topic: str, *, client: Client = _NONE) -> int:
 
 def offsets(brokers: str, topic: str, *, client: Client = _NONE) -> dict[int, tuple[int, int]]:
     """First and next offset by partition."""
-    kafka = needed("confluent_kafka")
+    kafka = require("confluent_kafka")
     consumer = kafka.Consumer({**_quiet(brokers, client), **_CONSUMER})
     try:
         return {
@@ -121,7 +121,7 @@ def produce(brokers: str, topic: str, messages: Iterable[Message], *, client: Cl
     def failed(error: Any, _: object) -> None:
         errors.append(error)
 
-    producer = needed("confluent_kafka").Producer({**_quiet(brokers, {}), **_PRODUCER, **client})
+    producer = require("confluent_kafka").Producer({**_quiet(brokers, {}), **_PRODUCER, **client})
     count = 0
     try:
         for count, message in enumerate(messages, 1):
@@ -156,7 +156,7 @@ def consume(
     Ends after ``limit`` messages or at the end that each partition had when it was reached; with ``follow`` only
     ``limit`` ends it. Joins no group, commits nothing.
     """
-    kafka = needed("confluent_kafka")
+    kafka = require("confluent_kafka")
     partitions = range(_existing(brokers, topic, client))
     first = dict.fromkeys(partitions, kafka.OFFSET_BEGINNING) | dict(start or {})
     consumer = kafka.Consumer({**_quiet(brokers, {}), **_CONSUMER, **client})
@@ -168,7 +168,7 @@ def consume(
 
 
 def _received(consumer: Any, limit: int | None, unread: set[int], follow: bool) -> Iterator[Message]:
-    kafka = needed("confluent_kafka")
+    kafka = require("confluent_kafka")
     count = 0
     while (follow or unread) and (limit is None or count < limit):
         room = 10_000 if limit is None else min(10_000, limit - count)
@@ -212,7 +212,7 @@ def _quiet(brokers: str, client: Client) -> dict[str, Any]:
 
 
 def _admin(brokers: str, client: Client) -> Any:
-    return needed("confluent_kafka.admin").AdminClient(_quiet(brokers, client))
+    return require("confluent_kafka.admin").AdminClient(_quiet(brokers, client))
 
 
 def _existing(brokers: str, topic: str, client: Client) -> int:
@@ -227,7 +227,7 @@ def _ask(brokers: str, client: Client, request: Callable[[Any], Mapping[Any, Any
     for future in request(admin).values():
         try:
             future.result(timeout=_SECONDS)
-        except needed("confluent_kafka").KafkaException as error:
+        except require("confluent_kafka").KafkaException as error:
             raise StreamlingError(f"cannot {doing} on {brokers}: {error.args[0].str()}") from None
 
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import yaml
 
 from streamling.document.location import Location
-from streamling.document.syntax import explain
+from streamling.document.syntax import syntax_problem
 from streamling.errors import InvalidPipeline, Problem
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -29,7 +29,7 @@ Event = Any
 
 
 @dataclass(frozen=True)
-class Spot:
+class EntryLocation:
     """Where an entry stands."""
 
     #: the key of a mapping entry, or the item of a list
@@ -46,7 +46,7 @@ class Document:
 
     data: Any
     file: str
-    spots: Mapping[Path, Spot]
+    entry_locations: Mapping[Path, EntryLocation]
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -55,11 +55,11 @@ class Document:
         name = self.data.get("name") if isinstance(self.data, dict) else None
         return name.strip() if isinstance(name, str) else ""
 
-    def spot(self, path: Path) -> Spot:
+    def entry_location(self, path: Path) -> EntryLocation:
         """The place of ``path``, or of what surrounds it."""
-        while path and path not in self.spots:
+        while path and path not in self.entry_locations:
             path = path[:-1]
-        return self.spots.get(path, Spot(Location(self.file), Location(self.file)))
+        return self.entry_locations.get(path, EntryLocation(Location(self.file), Location(self.file)))
 
 
 def load_yaml(text: str | bytes, file: str) -> Document:
@@ -70,7 +70,7 @@ def load_yaml(text: str | bytes, file: str) -> Document:
     try:
         return _Reader(yaml.parse(decoded, Loader=loader), decoded, file).document()
     except yaml.YAMLError as error:
-        raise InvalidPipeline([explain(error, decoded, file)]) from None
+        raise InvalidPipeline([syntax_problem(error, decoded, file)]) from None
 
 
 def _decode(text: str | bytes, file: str) -> str:
@@ -88,7 +88,7 @@ def _decode(text: str | bytes, file: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Built:
+class _ParsedValue:
     """A value with the number of values in it and how deep they are nested, aliases followed."""
 
     data: Any
@@ -103,8 +103,8 @@ class _Reader:
     events: Iterator[Event]
     text: str
     file: str
-    spots: dict[Path, Spot] = field(default_factory=dict)
-    anchors: dict[str, _Built] = field(default_factory=dict)
+    entry_locations: dict[Path, EntryLocation] = field(default_factory=dict)
+    anchors: dict[str, _ParsedValue] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     values: int = 0
 
@@ -117,11 +117,11 @@ class _Reader:
         after = next(self.events)
         if not isinstance(after, yaml.StreamEndEvent):
             self._fatal(after, "a second document begins here", "keep one pipeline per file: remove the '---'")
-        return Document(data, self.file, self.spots, tuple(self.problems))
+        return Document(data, self.file, self.entry_locations, tuple(self.problems))
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _value(self, event: Event, path: Path) -> _Built:
+    def _value(self, event: Event, path: Path) -> _ParsedValue:
         if len(path) > MAX_DEPTH:
             self._fatal(event, f"the file is nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, yaml.AliasEvent):
@@ -130,7 +130,7 @@ class _Reader:
         if event.tag is not None and event.tag != "!":
             self._problem(event, f"the tag {event.tag!r} is not allowed", "write plain YAML without tags")
         if isinstance(event, yaml.ScalarEvent):
-            built = _Built(_scalar(event))
+            built = _ParsedValue(_scalar(event))
         elif isinstance(event, yaml.SequenceStartEvent):
             built = self._sequence(path)
         else:
@@ -139,7 +139,7 @@ class _Reader:
             self.anchors[event.anchor] = built
         return built
 
-    def _alias(self, event: Event, path: Path) -> _Built:
+    def _alias(self, event: Event, path: Path) -> _ParsedValue:
         built = self.anchors.get(event.anchor)
         if built is None:
             self._fatal(
@@ -152,18 +152,18 @@ class _Reader:
         self._count(event, built.size)
         return built
 
-    def _sequence(self, path: Path) -> _Built:
+    def _sequence(self, path: Path) -> _ParsedValue:
         items: list[Any] = []
         size, depth = 1, 0
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
             here = (*path, len(items))
-            self.spots[here] = self._spot(event, event)
+            self.entry_locations[here] = self._spot(event, event)
             built = self._value(event, here)
             items.append(built.data)
             size, depth = size + built.size, max(depth, built.depth + 1)
-        return _Built(items, size, depth)
+        return _ParsedValue(items, size, depth)
 
-    def _mapping(self, path: Path) -> _Built:
+    def _mapping(self, path: Path) -> _ParsedValue:
         entries: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         size, depth = 1, 0
@@ -173,17 +173,17 @@ class _Reader:
             here = (*path, key)
             repeated = key in entries
             if repeated:
-                first = self.spots[here].key.line
+                first = self.entry_locations[here].key.line
                 self._problem(key_event, f"the key '{key}' stands here and in line {first}", "keep one of the two")
             else:
-                self.spots[here] = self._spot(key_event, value_event)
+                self.entry_locations[here] = self._spot(key_event, value_event)
             built = self._value(value_event, here)
             size, depth = size + built.size, max(depth, built.depth + 1)
             if _is_merge(key_event):
                 merged |= self._merge(key_event, built.data, merged, path)
             elif not repeated:
                 entries[key] = built.data
-        return _Built({**merged, **entries}, size + len(merged), depth)
+        return _ParsedValue({**merged, **entries}, size + len(merged), depth)
 
     def _merge(self, event: Event, data: Any, merged: dict[str, Any], path: Path) -> dict[str, Any]:
         sources = data if isinstance(data, list) else [data]
@@ -195,7 +195,7 @@ class _Reader:
             new |= {key: value for key, value in source.items() if key not in merged and key not in new}
         self._count(event, len(new))
         for key in new:
-            self.spots.setdefault((*path, key), self._spot(event, event))
+            self.entry_locations.setdefault((*path, key), self._spot(event, event))
         return new
 
     def _key(self, event: Event) -> str:
@@ -206,22 +206,22 @@ class _Reader:
 
     # ── places and limits ─────────────────────────────────────────────────────────────────────────────────
 
-    def _spot(self, key: Event, value: Event) -> Spot:
+    def _spot(self, key: Event, value: Event) -> EntryLocation:
         text = value.value if isinstance(value, yaml.ScalarEvent) and not value.style else None
-        return Spot(self._place(key), self._value_place(value), text)
+        return EntryLocation(self._place(key), self._value_place(value), text)
 
     def _place(self, event: Event) -> Location:
         return Location(self.file, event.start_mark.line + 1, event.start_mark.column + 1)
 
     def _value_place(self, event: Event) -> Location:
-        place = self._place(event)
+        location = self._place(event)
         if not isinstance(event, yaml.ScalarEvent):
-            return place
+            return location
         if event.style in ("'", '"'):
-            return Location(self.file, place.line, place.column + 1)
+            return Location(self.file, location.line, location.column + 1)
         if event.style in ("|", ">"):
-            return Location(self.file, place.line + 1, self._indentation(event))
-        return place
+            return Location(self.file, location.line + 1, self._indentation(event))
+        return location
 
     def _indentation(self, block: Event) -> int:
         """Column at which the lines of a block text begin."""
@@ -234,8 +234,8 @@ class _Reader:
             self._fatal(event, f"the file holds more than {MAX_VALUES} values once aliases are followed")
 
     def _problem(self, event: Event, message: str, remedy: str | None = None) -> None:
-        place = self._place(event)
-        self.problems.append(Problem(message, place.file, place.line, place.column, remedy))
+        location = self._place(event)
+        self.problems.append(Problem(message, location.file, location.line, location.column, remedy))
 
     def _fatal(self, event: Event, message: str, remedy: str | None = None) -> NoReturn:
         self._problem(event, message, remedy)

@@ -16,4 +16,4 @@ class Location:
 
 
 #: of what stands in no file
-NOWHERE: Final = Location()
+UNKNOWN_LOCATION: Final = Location()

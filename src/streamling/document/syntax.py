@@ -55,7 +55,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def explain(error: yaml.YAMLError, text: str, file: str) -> Problem:
+def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     """The parser's ``error`` in our words, with its place."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return _explain_marked(error, text, file)

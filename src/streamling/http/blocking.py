@@ -18,8 +18,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import IO, Any, Final
 
 from streamling.errors import StreamlingError
-from streamling.http.failures import TooLong
-from streamling.http.request import BadAddress, origin_of
+from streamling.http.errors import ResponseTooLargeError
+from streamling.http.request import InvalidUrlError, origin_of
 
 #: what is read of an answer that says no
 _MOST_OF_AN_ERROR: Final = 65536
@@ -28,7 +28,7 @@ _MOST_BESIDE_THE_BODY: Final = 65536
 
 
 @dataclass(frozen=True)
-class HttpReply:
+class HttpResponse:
     """An answer of any status."""
 
     status: int
@@ -37,36 +37,36 @@ class HttpReply:
     body: bytes
 
 
-def ask(
+def send_request(
     url: str,
     *,
     headers: Mapping[str, str],
     data: bytes | None = None,
     seconds: float,
-    most_bytes: int,
+    max_bytes: int,
     redirects: bool = False,
-) -> HttpReply:
+) -> HttpResponse:
     """GET, or POST when there is ``data``. Raises OSError and HTTPException as `urllib` does, TimeoutError after
-    ``seconds`` altogether, `TooLong`, and a `StreamlingError` for a redirect to another origin. ``redirects`` of a GET
-    within the same origin may be followed."""
+    ``seconds`` altogether, `ResponseTooLargeError`, and a `StreamlingError` for a redirect to another origin. Up to
+    ``redirects`` redirects of a GET within the same origin are followed."""
     request = urllib.request.Request(url, data, dict(headers))
     with _deadline(seconds) as sockets:
-        sockets.most_bytes = most_bytes + _MOST_BESIDE_THE_BODY
+        sockets.max_bytes = max_bytes + _MOST_BESIDE_THE_BODY
         opener = urllib.request.build_opener(_Http(sockets), _Https(sockets), _Redirects(sockets, follow=redirects))
         try:
             with opener.open(request, timeout=seconds) as answer:
-                body = answer.read(most_bytes + 1)
-                if len(body) > most_bytes:
-                    raise TooLong
-                return HttpReply(answer.status, answer.reason, answer.headers.get_content_type(), body)
+                body = answer.read(max_bytes + 1)
+                if len(body) > max_bytes:
+                    raise ResponseTooLargeError
+                return HttpResponse(answer.status, answer.reason, answer.headers.get_content_type(), body)
         except urllib.error.HTTPError as error:
             try:
-                body = error.read(min(most_bytes, _MOST_OF_AN_ERROR))
+                body = error.read(min(max_bytes, _MOST_OF_AN_ERROR))
             except ValueError:  # closed, after redirects in a circle
                 body = b""
             finally:
                 error.close()
-            return HttpReply(error.code, str(error.reason), error.headers.get_content_type(), body)
+            return HttpResponse(error.code, str(error.reason), error.headers.get_content_type(), body)
 
 
 def reason_of(error: OSError | HTTPException) -> str:
@@ -96,7 +96,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             return None
         try:
             old, new = origin_of(req.full_url), origin_of(newurl)
-        except BadAddress:
+        except InvalidUrlError:
             return None
         fp.close()  # its body would be read to the end
         self._sockets.close()
@@ -120,7 +120,7 @@ class _Sockets:
         self._lock = threading.Lock()
         self.expired = False
         #: longest answer, everything included: Python reads trailers without end
-        self.most_bytes = _MOST_BESIDE_THE_BODY
+        self.max_bytes = _MOST_BESIDE_THE_BODY
 
     def add(self, connected: socket.socket) -> None:
         with self._lock:
@@ -193,7 +193,7 @@ def _watched(kind: type[HTTPConnection], sockets: _Sockets) -> Any:
             self._create_connection = connected
 
         def response_class(self, connected: socket.socket, **options: Any) -> HTTPResponse:
-            return HTTPResponse(_Bounded(connected, sockets.most_bytes), **options)  # type: ignore[arg-type]
+            return HTTPResponse(_Bounded(connected, sockets.max_bytes), **options)  # type: ignore[arg-type]
 
     return Watched
 
@@ -201,9 +201,9 @@ def _watched(kind: type[HTTPConnection], sockets: _Sockets) -> Any:
 class _Bounded:
     """A socket as an answer reads it, up to a number of bytes."""
 
-    def __init__(self, connected: socket.socket, most_bytes: int) -> None:
+    def __init__(self, connected: socket.socket, max_bytes: int) -> None:
         self._socket = connected
-        self._most_bytes = most_bytes
+        self._most_bytes = max_bytes
 
     def makefile(self, mode: str) -> io.BufferedReader:
         assert mode == "rb"
@@ -222,7 +222,7 @@ class _BoundedBytes(io.RawIOBase):
         count: int | None = self._stream.readinto(buffer)
         self._left -= count or 0
         if self._left < 0:
-            raise TooLong
+            raise ResponseTooLargeError
         return count
 
     def close(self) -> None:

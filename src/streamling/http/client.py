@@ -12,10 +12,10 @@ from urllib.parse import urljoin
 
 from streamling.document.scalars import redact_url
 from streamling.errors import StreamlingError, Unreachable
-from streamling.http.connection import Answer
-from streamling.http.failures import NoAnswer, NoConnection, TooLong
+from streamling.http.connection import Response
+from streamling.http.errors import ConnectFailedError, NoResponseError, ResponseTooLargeError
 from streamling.http.pool import Pool
-from streamling.http.request import BadAddress, Origin, Request, origin_of
+from streamling.http.request import InvalidUrlError, Origin, Request, origin_of
 
 ResultT = TypeVar("ResultT")
 
@@ -27,12 +27,12 @@ _MOST_REDIRECTS: Final = 5
 class Target:
     """Where and how requests are sent."""
 
-    def __init__(self, url: str, *, headers: Mapping[str, str], seconds: float, most_bytes: int) -> None:
-        """``seconds`` is the longest wait for a whole answer, ``most_bytes`` the longest answer."""
+    def __init__(self, url: str, *, headers: Mapping[str, str], seconds: float, max_bytes: int) -> None:
+        """``seconds`` is the longest wait for a whole answer, ``max_bytes`` the longest answer."""
         self.url = url
         self.headers = dict(headers)
         self.seconds = seconds
-        self.most_bytes = most_bytes
+        self.max_bytes = max_bytes
         self.request = self.request_to(url)
 
     @property
@@ -42,7 +42,7 @@ class Target:
     def request_to(self, url: str) -> Request:
         try:
             return Request(url, self.headers)
-        except BadAddress:
+        except InvalidUrlError:
             raise StreamlingError.user(f"{self.shown} is no address that can be called", remedy="check url") from None
 
 
@@ -71,7 +71,7 @@ class HttpClient:
         self._thread.join()
         self._loop.close()
 
-    async def post(self, target: Target, body: bytes) -> Answer:
+    async def post(self, target: Target, body: bytes) -> Response:
         """The answer, after redirects within the same origin, in the time of ``target`` altogether. Raises transient
         errors for what may pass by itself."""
         deadline = self._loop.time() + target.seconds
@@ -80,7 +80,7 @@ class HttpClient:
             return answer
         return await self._redirected(target, answer, body, deadline)
 
-    async def _redirected(self, target: Target, answer: Answer, body: bytes, deadline: float) -> Answer:
+    async def _redirected(self, target: Target, answer: Response, body: bytes, deadline: float) -> Response:
         url = target.url
         for _ in range(_MOST_REDIRECTS - 1):
             url = _redirected_url(target, url, answer.location or "")
@@ -91,14 +91,14 @@ class HttpClient:
             f"{target.shown} is redirected again and again", remedy="set url to the last address"
         )
 
-    async def _once(self, target: Target, request: Request, body: bytes, deadline: float) -> Answer:
+    async def _once(self, target: Target, request: Request, body: bytes, deadline: float) -> Response:
         pool = self._pool
         try:
             connection = await pool.take(request.origin, deadline)
-            answer = await connection.exchange(request.text(body), most_bytes=target.most_bytes, deadline=deadline)
-        except TooLong:
+            answer = await connection.exchange(request.text(body), max_bytes=target.max_bytes, deadline=deadline)
+        except ResponseTooLargeError:
             raise StreamlingError.user(
-                f"{target.shown} answered with more than {target.most_bytes} bytes",
+                f"{target.shown} answered with more than {target.max_bytes} bytes",
                 remedy="send fewer rows per request (batch_size), or raise external_http_handler.max_response_bytes",
             ) from None
         except ssl.SSLCertVerificationError as error:
@@ -108,11 +108,11 @@ class HttpClient:
             ) from None
         except TimeoutError:
             raise StreamlingError.transient(f"{target.shown}: no answer within {target.seconds:g} s") from None
-        except NoConnection as error:
+        except ConnectFailedError as error:
             raise self._unavailable(target, request, str(error)) from None
-        except NoAnswer as error:
+        except NoResponseError as error:
             raise StreamlingError.transient(f"{target.shown}: {error}") from None
-        pool.give_back(request.origin, connection)
+        pool.release(request.origin, connection)
         self._answered.add(request.origin)
         return answer
 

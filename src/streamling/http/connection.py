@@ -14,7 +14,7 @@ from typing import Final
 import httptools
 
 from streamling.http.decoding import PLAIN, Decoder, decoder_of
-from streamling.http.failures import NoAnswer, TooLong
+from streamling.http.errors import NoResponseError, ResponseTooLargeError
 
 #: answers without a body, whatever their headers say
 _BODILESS: Final = frozenset({204, 304})
@@ -25,7 +25,7 @@ _NOT_HTTP: Final = "the answer is not HTTP"
 
 
 @dataclass(slots=True)
-class Answer:
+class Response:
     """What came back, whatever its status."""
 
     status: int
@@ -43,7 +43,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.WriteTransport | None = None
-        self._waiter: asyncio.Future[Answer] | None = None
+        self._waiter: asyncio.Future[Response] | None = None
         self._decoder: Decoder = PLAIN
         #: bytes of body that may still come, as they are sent and unpacked
         self._most_sent = self._most = 0
@@ -60,13 +60,13 @@ class Connection(asyncio.Protocol):
         """Whether another request may be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
-    async def exchange(self, text: bytes, *, most_bytes: int, deadline: float) -> Answer:
-        """Send the request ``text`` and wait for its answer; raises `NoAnswer`, `TooLong`, or TimeoutError at
-        ``deadline``, a moment of the loop's clock."""
+    async def exchange(self, text: bytes, *, max_bytes: int, deadline: float) -> Response:
+        """Send the request ``text`` and wait for its answer. Raises `NoResponseError`, `ResponseTooLargeError`, or
+        TimeoutError at ``deadline``, a time of the loop's clock."""
         assert self._transport is not None
-        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        waiter: asyncio.Future[Response] = self._loop.create_future()
         self._waiter = waiter
-        self._most = self._most_sent = most_bytes
+        self._most = self._most_sent = max_bytes
         self._overhead = 0
         timer = self._loop.call_at(deadline, self._fail, TimeoutError())
         self._transport.write(text)
@@ -93,14 +93,14 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._fail(NoAnswer(_NOT_HTTP))
+            self._fail(NoResponseError(_NOT_HTTP))
         if self._overhead > _MOST_OVERHEAD:
-            self._fail(NoAnswer(f"the answer has more than {_MOST_OVERHEAD} bytes beside its body"))
+            self._fail(NoResponseError(f"the answer has more than {_MOST_OVERHEAD} bytes beside its body"))
 
     def connection_lost(self, error: Exception | None) -> None:
         if error is None and self._until_end:
             self._finish()
-        self._fail(NoAnswer(_BROKEN))
+        self._fail(NoResponseError(_BROKEN))
         self._transport = None
         self.gone.set_result(None)
 
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         if encoding := headers.get(b"content-encoding"):
             self._decoder = decoder_of(encoding.decode("latin-1"))
         if int(headers.get(b"content-length", b"0")) > self._most_sent and self._status not in _BODILESS:
-            self._fail(TooLong())
+            self._fail(ResponseTooLargeError())
 
     def on_body(self, data: bytes) -> None:
         if self._waiter is None:
@@ -138,11 +138,11 @@ class Connection(asyncio.Protocol):
         self._chunk += len(data)
         self._most_sent -= len(data)
         if self._most_sent < 0:
-            self._fail(TooLong())
+            self._fail(ResponseTooLargeError())
             return
         try:
             part = self._decoder.decode(data, self._most)
-        except (NoAnswer, TooLong) as error:
+        except (NoResponseError, ResponseTooLargeError) as error:
             self._fail(error)
         else:
             self._most -= len(part)
@@ -187,14 +187,14 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._decoder.end()
-        except NoAnswer as error:
+        except NoResponseError as error:
             self._fail(error)
             return
         headers = self._headers
         location = headers.get(b"location")
         self.idle_since = self._loop.time()
         self._waiter.set_result(
-            Answer(
+            Response(
                 self._status,
                 self._reason.decode("latin-1"),
                 bytes(self._body),

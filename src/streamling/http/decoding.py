@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Final, Protocol
 
-from streamling.http.failures import NoAnswer, TooLong
+from streamling.http.errors import NoResponseError, ResponseTooLargeError
 
 #: what zlib is told to expect: a gzip header; a zlib header; neither
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -33,7 +33,7 @@ class Plain:
 
     def decode(self, data: bytes, most: int) -> bytes:
         if len(data) > most:
-            raise TooLong
+            raise ResponseTooLargeError
         return data
 
     def end(self) -> None:
@@ -64,20 +64,20 @@ class Compressed:
                     self._inner = zlib.decompressobj(_GZIP)  # a gzip body may have several parts
                     self._members += 1
                     if self._members > _MOST_MEMBERS:
-                        raise NoAnswer(f"the answer is compressed in more than {_MOST_MEMBERS} parts")
+                        raise NoResponseError(f"the answer is compressed in more than {_MOST_MEMBERS} parts")
                 part = self._inner.decompress(data, most + 1)
                 most -= len(part)
                 if most < 0:
-                    raise TooLong
+                    raise ResponseTooLargeError
                 parts.append(part)
                 data = self._inner.unused_data if self._inner.eof else self._inner.unconsumed_tail
         except zlib.error:
-            raise NoAnswer("the answer is not compressed as it says") from None
+            raise NoResponseError("the answer is not compressed as it says") from None
         return b"".join(parts)
 
     def end(self) -> None:
         if self._inner is not None and not self._inner.eof:
-            raise NoAnswer("the connection broke before the answer was complete")
+            raise NoResponseError("the connection broke before the answer was complete")
 
 
 def decoder_of(encoding: str) -> Decoder:

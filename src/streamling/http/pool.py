@@ -12,7 +12,7 @@ from typing import Final
 from streamling.errors import StreamlingError
 from streamling.http.addresses import is_address, is_private
 from streamling.http.connection import Connection
-from streamling.http.failures import NoAnswer, NoConnection
+from streamling.http.errors import ConnectFailedError, NoResponseError
 from streamling.http.request import Origin
 
 CONNECT_SECONDS: Final = 10.0
@@ -42,7 +42,7 @@ class Pool:
                 return connection
         return await self._connect(origin, deadline)
 
-    def give_back(self, origin: Origin, connection: Connection) -> None:
+    def release(self, origin: Origin, connection: Connection) -> None:
         """After an answer."""
         if not connection.reusable:
             return
@@ -75,7 +75,7 @@ class Pool:
                 addresses = await self._addresses(origin)
                 connection = await self._first(origin, addresses, seconds / len(addresses))
         except TimeoutError:
-            raise NoConnection(f"no connection within {seconds:g} s") from None
+            raise ConnectFailedError(f"no connection within {seconds:g} s") from None
         self._open.add(connection)
         connection.gone.add_done_callback(lambda _: self._open.discard(connection))
         return connection
@@ -87,7 +87,7 @@ class Pool:
             try:
                 async with asyncio.timeout(seconds):
                     return await self._one(origin, address)
-            except (OSError, NoAnswer):
+            except (OSError, NoResponseError):
                 continue
         return await self._one(origin, last)
 
@@ -100,9 +100,9 @@ class Pool:
         except (ssl.SSLCertVerificationError, TimeoutError):
             raise
         except ssl.SSLError as error:
-            raise NoAnswer(f"no TLS with the server ({error.reason or 'the connection broke'})") from None
+            raise NoResponseError(f"no TLS with the server ({error.reason or 'the connection broke'})") from None
         except OSError as error:
-            raise NoConnection(os.strerror(error.errno).lower() if error.errno else "no connection") from None
+            raise ConnectFailedError(os.strerror(error.errno).lower() if error.errno else "no connection") from None
         return connection
 
     async def _addresses(self, origin: Origin) -> list[str]:
@@ -123,7 +123,7 @@ class Pool:
         try:
             results = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError):
-            raise NoConnection(f"the name '{host}' cannot be resolved") from None
+            raise ConnectFailedError(f"the name '{host}' cannot be resolved") from None
         found = list(dict.fromkeys(str(address[0]) for *_, address in results))
         self._names[host] = (self._loop.time() + _NAME_SECONDS, found)
         return found

@@ -20,7 +20,7 @@ _QUERY: Final = _PATH + "?"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
-class BadAddress(ValueError):
+class InvalidUrlError(ValueError):
     """An address that cannot be called."""
 
 
@@ -38,7 +38,7 @@ class Origin:
 
 
 def origin_of(url: str) -> Origin:
-    """Raises `BadAddress`."""
+    """Raises `InvalidUrlError`."""
     parts = _parsed(url)
     return Origin(_host(parts), _port(parts), parts.scheme == "https")
 
@@ -64,9 +64,9 @@ def _parsed(url: str) -> SplitResult:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise BadAddress(url) from None
+        raise InvalidUrlError(url) from None
     if parts.scheme not in _PORTS or not parts.hostname or port == 0:
-        raise BadAddress(url)
+        raise InvalidUrlError(url)
     return parts
 
 
@@ -79,13 +79,13 @@ def _host(parts: SplitResult) -> str:
     if is_address(host):
         return host
     if host.isdigit():
-        raise BadAddress(host)  # an old way to write an IPv4 address
+        raise InvalidUrlError(host)  # an old way to write an IPv4 address
     try:
         name = host.encode("idna").decode()
     except UnicodeError:
-        raise BadAddress(host) from None
+        raise InvalidUrlError(host) from None
     if not _NAME.fullmatch(name):
-        raise BadAddress(host)
+        raise InvalidUrlError(host)
     return name
 
 

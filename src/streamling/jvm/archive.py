@@ -25,7 +25,7 @@ from streamling.jvm.jars import connector_jars, fetched_connectors
 from streamling.jvm.java import find_java
 
 #: called with what is being done and how much of all is done, 0 to 1
-Progress = Callable[[str, float], None]
+ReportProgress = Callable[[str, float], None]
 
 #: 200 MB each: with and without connectors for two versions
 _KEPT = 4
@@ -131,7 +131,7 @@ def build_archive(
     cache_dir: Path,
     conf: Mapping[str, str] | None = None,
     connectors: frozenset[str] = frozenset(),
-    progress: Progress = lambda doing, done: None,
+    progress: ReportProgress = lambda doing, done: None,
 ) -> Path:
     """Build the archive for these settings in a process of its own and wait for it. Replaces an existing one."""
     order = _order(cache_dir, conf, connectors)

@@ -57,7 +57,7 @@ def check_master(master: str) -> None:
     )
 
 
-def not_taken(master: str, message: str) -> StreamlingError | None:
+def application_rejected_error(master: str, message: str) -> StreamlingError | None:
     """Why a start failed when the master did not accept the application; None: it failed otherwise."""
     if not master.startswith("spark://") or not any(words in message for words in _NOT_TAKEN):
         return None

@@ -18,7 +18,7 @@ from streamling.jvm.java import Java
 from streamling.jvm.trust import write_trust_store
 
 #: takes what has been done, and which share of all that is
-Progress = Callable[[str, float], None]
+ReportProgress = Callable[[str, float], None]
 
 _FETCH_SECONDS = 600
 
@@ -61,7 +61,7 @@ def download(
     remedy: str,
     java: Java,
     settings: Path | None = None,
-    progress: Progress = lambda doing, done: None,
+    progress: ReportProgress = lambda doing, done: None,
 ) -> None:
     """Put ``artifacts`` into ``folder``, checked against their sums; Ivy's own files are left there beside them.
 
@@ -93,7 +93,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _run_ivy(line: list[str], artifacts: int, progress: Progress) -> str:
+def _run_ivy(line: list[str], artifacts: int, progress: ReportProgress) -> str:
     """Run Ivy and return what it said; it marks each finished download."""
     words, done = [], 0
     with subprocess.Popen(

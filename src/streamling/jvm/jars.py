@@ -16,7 +16,7 @@ from typing import Any
 
 from streamling.builtins import Builtin, builtins
 from streamling.errors import StreamlingError
-from streamling.jvm.ivy import Artifact, Progress, download, sha256
+from streamling.jvm.ivy import Artifact, ReportProgress, download, sha256
 from streamling.jvm.java import Java
 from streamling.jvm.java_classes import classes_jar, compile_classes
 
@@ -90,7 +90,7 @@ def fetch_connectors(
     *,
     java: Java,
     ivy_settings: Path | None = None,
-    progress: Progress = lambda doing, done: None,
+    progress: ReportProgress = lambda doing, done: None,
 ) -> list[Path]:
     """The jars of these connectors; those not in the cache are downloaded by the Ivy inside Spark, or compiled.
 

@@ -110,7 +110,7 @@ class Jvm:
         """An error that tells how the JVM ended, in its own last words."""
         if not self.alive():
             self._reader.join(timeout=1)
-        words = self.last_words()
+        words = self.last_output()
         for pattern, meaning, remedy in _EXPLANATIONS:
             if pattern in words:
                 return StreamlingError(f"{what}: {meaning}", cause=RuntimeError(words), remedy=remedy)
@@ -122,7 +122,7 @@ class Jvm:
             remedy="run streamling doctor, or again with --debug to see all that Java says",
         )
 
-    def last_words(self, lines: int = 15) -> str:
+    def last_output(self, lines: int = 15) -> str:
         """The end of what the JVM printed."""
         return "\n".join(list(self._lines)[-lines:])
 

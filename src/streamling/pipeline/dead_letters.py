@@ -9,9 +9,9 @@ from streamling.document.location import Location
 from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem
 from streamling.pipeline.graph import resolve
-from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.nodes import Draft
+from streamling.pipeline.validation_errors import problem_at
 
 #: the key of bad rows: the same row has the same one when it comes again after a restart
 KEY: Final = ("id",)
@@ -22,18 +22,18 @@ def dead_letters_of(draft: Draft, by_name: Mapping[str, Draft], problems: list[P
     reference = _written(draft.raw)
     if reference is None:
         return None
-    place = draft.document.spot((*draft.path, "errors", "to")).value
+    location = draft.document.entry_location((*draft.path, "errors", "to")).value
     name = resolve(reference, by_name)
     sinks = [each.name for each in by_name.values() if each.kind is NodeKind.SINK and each is not draft]
     if name is None:
         remedy = did_you_mean(reference, sinks, f"sinks: {listing(sinks)}")
         message = f"{draft} sends bad rows to '{reference}', and there is no such sink"
-        problems.append(place_problem(message, place, remedy))
+        problems.append(problem_at(message, location, remedy))
         return None
     sink = by_name[name]
     if sink is draft or sink.kind is not NodeKind.SINK:
         what = "itself" if sink is draft else f"'{name}', which is a {sink.kind}"
-        problems.append(place_problem(f"{draft} sends bad rows to {what}", place, "name another sink"))
+        problems.append(problem_at(f"{draft} sends bad rows to {what}", location, "name another sink"))
         return None
     return name
 
@@ -55,7 +55,7 @@ def sink_problems(drafts: Sequence[Draft], by_name: Mapping[str, Draft]) -> list
             # a sink that nobody names may be the one that a misspelt `errors` means; that mistake is enough
             if sink.raw.get("from") is None and not of and not lost:
                 remedy = "add it: Name of the source or transform whose rows this node takes."
-                problems.append(place_problem(f"{sink}: the field 'from' is missing", sink.place, remedy))
+                problems.append(problem_at(f"{sink}: the field 'from' is missing", sink.location, remedy))
             problems += _dead_letter_problems(sink, of)
     return problems
 
@@ -65,10 +65,10 @@ def _dead_letter_problems(sink: Draft, rejecting: Sequence[Draft]) -> list[Probl
     if rejecting and sink.raw.get("from") is not None:
         message = f"{sink} takes the bad rows of {_names(rejecting)}, and cannot take those of another node as well"
         remedy = "remove 'from', or write bad rows to a sink of their own"
-        problems.append(place_problem(message, _place(sink, "from"), remedy))
+        problems.append(problem_at(message, _place(sink, "from"), remedy))
     if rejecting and _written(sink.raw) is not None:
         message = f"{sink} takes the bad rows of {_names(rejecting)}, and cannot have a dead-letter sink itself"
-        problems.append(place_problem(message, _place(sink, "errors"), "remove 'errors'"))
+        problems.append(problem_at(message, _place(sink, "errors"), "remove 'errors'"))
     return problems
 
 
@@ -84,4 +84,4 @@ def _names(drafts: Sequence[Draft]) -> str:
 
 
 def _place(draft: Draft, field: str) -> Location:
-    return draft.document.spot((*draft.path, field)).key
+    return draft.document.entry_location((*draft.path, field)).key

@@ -9,9 +9,9 @@ from dataclasses import replace
 from streamling.document.suggest import closest, listing
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.dead_letters import KEY
-from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import SourceOptions
+from streamling.pipeline.validation_errors import problem_at
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +43,10 @@ def check_key_columns(node: Node, columns: Sequence[str]) -> Problem | None:
     if not missing:
         return None
     match = closest(missing[0], columns)
-    return place_problem(
+    return problem_at(
         f"{node}: primary key column{'s' if len(missing) > 1 else ''} {listing(missing)} not found; "
         f"available columns: {listing(columns)}",
-        node.text_of("primary_key"),
+        node.value_location("primary_key"),
         f"did you mean '{match}'?" if match else "add the column to the node's output, or change 'primary_key'",
     )
 
@@ -55,7 +55,7 @@ def _resolve(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]]) -> Pip
     keys: dict[str, tuple[str, ...]] = {}
     for node in pipeline:
         inherited = keys.get(node.upstreams[0], ()) if node.upstreams else ()
-        if pipeline.rejecting(node.name):
+        if pipeline.rejecting_nodes(node.name):
             inherited = KEY
         keys[node.name] = node.options.primary_key or inferred.get(node.name, ()) or inherited
     return replace(pipeline, nodes=tuple(replace(node, primary_key=keys[node.name]) for node in pipeline))
@@ -84,4 +84,4 @@ def no_key(node: Node, enforced: bool) -> Problem:
     if node.upstreams:
         message += f", and none can be inherited from {listing(node.upstreams)}"
     reason = "; enforce_primary_keys is on" if enforced and not needed else ""
-    return place_problem(message, node.place, f"add 'primary_key'{reason}")
+    return problem_at(message, node.location, f"add 'primary_key'{reason}")

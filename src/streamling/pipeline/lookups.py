@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.graph import resolve
-from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node
 from streamling.pipeline.references import sql_problem
+from streamling.pipeline.validation_errors import problem_at
 
 if TYPE_CHECKING:
     from streamling.sql.lookups import Lookup
@@ -33,7 +33,7 @@ def lookup_problems(nodes: Sequence[Node]) -> list[Problem]:
                 fallback = f"dynamic tables: {listing(tables)}" if tables else "add one to 'transforms'"
                 remedy = did_you_mean(lookup.table, list(tables), fallback) or fallback
                 mistake = lookup.problem(f"this pipeline has no dynamic table '{lookup.table}'", remedy)
-                problems.append(sql_problem(mistake, str(node), node.text_of("sql")))
+                problems.append(sql_problem(mistake, str(node), node.value_location("sql")))
                 continue
             asked.add(name)
             if others := _without_order(node, tables[name], origins):
@@ -43,10 +43,10 @@ def lookup_problems(nodes: Sequence[Node]) -> list[Problem]:
                     " source: which of their rows come first is not known",
                     f"let both read '{filled}', or both '{others[0]}'",
                 )
-                problems.append(sql_problem(mistake, str(node), node.text_of("sql")))
+                problems.append(sql_problem(mistake, str(node), node.value_location("sql")))
     for node in tables.values():
         if node.name not in asked and not node.upstreams:
-            log.warning("%s", place_problem(f"nothing looks values up in {node}", node.place, _use(node)))
+            log.warning("%s", problem_at(f"nothing looks values up in {node}", node.location, _use(node)))
     return problems
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 
-from streamling.document.location import NOWHERE, Location
+from streamling.document.location import UNKNOWN_LOCATION, Location
 from streamling.pipeline.options import NodeOptions
 
 
@@ -41,11 +41,11 @@ class Node:
     dead_letters: str | None = None
     #: key columns after inheritance; empty when there is none
     primary_key: tuple[str, ...] = ()
-    place: Location = NOWHERE
+    location: Location = UNKNOWN_LOCATION
     #: places of the node's fields by dotted path, e.g. ``sql`` or ``telemetry.labels.team``
-    places: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
+    field_locations: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
     #: where the values of the fields begin; of a block text such as ``sql: |``, its first line
-    texts: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
+    value_locations: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def type(self) -> str:
@@ -56,11 +56,11 @@ class Node:
 
     def place_of(self, path: str) -> Location:
         """Where the field stands."""
-        return self.places.get(path, self.place)
+        return self.field_locations.get(path, self.location)
 
-    def text_of(self, path: str) -> Location:
+    def value_location(self, path: str) -> Location:
         """Where the field's value begins: line 1, column 1 of a text is this place."""
-        return self.texts.get(path, self.place)
+        return self.value_locations.get(path, self.location)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Pipeline:
                 yield node
                 waiting += self.consumers(node.name)
 
-    def rejecting(self, sink: str) -> tuple[Node, ...]:
+    def rejecting_nodes(self, sink: str) -> tuple[Node, ...]:
         """The nodes whose bad rows ``sink`` takes; a sink that takes some takes no others."""
         return tuple(node for node in self.nodes if node.dead_letters == sink)
 

@@ -13,11 +13,11 @@ from streamling.document.loader import Document, Path
 from streamling.document.location import Location
 from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem
-from streamling.pipeline.mistakes import Subject, describe, dotted, place_problem, problems_of
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.node_types import NodeType, NodeTypes
-from streamling.pipeline.options import NodeOptions, Rejecting
+from streamling.pipeline.options import DeadLetterOptions, NodeOptions
 from streamling.pipeline.plugin_fields import merge_options
+from streamling.pipeline.validation_errors import Subject, dotted, problem_at, problems_of, value_kind
 
 
 @dataclass(frozen=True)
@@ -35,27 +35,27 @@ class Draft:
         return (self.kind.section, self.name)
 
     @property
-    def place(self) -> Location:
-        return self.document.spot(self.path).key
+    def location(self) -> Location:
+        return self.document.entry_location(self.path).key
 
     def __str__(self) -> str:
         type_ = self.raw.get("type") if isinstance(self.raw, dict) else None
         return f"{type_} {self.kind} '{self.name}'" if isinstance(type_, str) else f"{self.kind} '{self.name}'"
 
-    def places(self) -> Mapping[str, Location]:
+    def field_locations(self) -> Mapping[str, Location]:
         """Places of the node's fields by dotted path."""
-        return self._spots(lambda spot: spot.key)
+        return self._entry_locations(lambda entry_location: entry_location.key)
 
-    def texts(self) -> Mapping[str, Location]:
+    def value_locations(self) -> Mapping[str, Location]:
         """Places of the first character of the fields' values."""
-        return self._spots(lambda spot: spot.value)
+        return self._entry_locations(lambda entry_location: entry_location.value)
 
-    def _spots(self, part: Any) -> Mapping[str, Location]:
+    def _entry_locations(self, part: Any) -> Mapping[str, Location]:
         depth = len(self.path)
         return MappingProxyType(
             {
-                dotted(path[depth:]): part(spot)
-                for path, spot in self.document.spots.items()
+                dotted(path[depth:]): part(entry_location)
+                for path, entry_location in self.document.entry_locations.items()
                 if len(path) > depth and path[:depth] == self.path
             }
         )
@@ -65,15 +65,15 @@ def read_node(draft: Draft, registry: NodeTypes, problems: list[Problem]) -> Dra
     """``draft`` with its options, or its mistakes in ``problems``."""
     if not isinstance(draft.raw, dict):
         remedy = "write its fields below it, indented, beginning with 'type'"
-        message = f"{draft} is {describe(draft.raw)} where a mapping is expected"
-        problems.append(place_problem(message, draft.place, remedy))
+        message = f"{draft} is {value_kind(draft.raw)} where a mapping is expected"
+        problems.append(problem_at(message, draft.location, remedy))
         return draft
     if not draft.name.strip():
-        problems.append(place_problem(f"a {draft.kind} has an empty name", draft.place, "give it a name"))
+        problems.append(problem_at(f"a {draft.kind} has an empty name", draft.location, "give it a name"))
     node_type = _type(draft, registry, problems)
     if node_type is None:
         return draft
-    if isinstance(draft.raw.get("errors"), dict) and not issubclass(node_type.options, Rejecting):
+    if isinstance(draft.raw.get("errors"), dict) and not issubclass(node_type.options, DeadLetterOptions):
         problems.append(_no_dead_letters(draft, registry))
         return draft
     return _read_options(draft, node_type, problems)
@@ -81,21 +81,23 @@ def read_node(draft: Draft, registry: NodeTypes, problems: list[Problem]) -> Dra
 
 def _type(draft: Draft, registry: NodeTypes, problems: list[Problem]) -> NodeType | None:
     id = draft.raw.get("type")
-    spot = draft.document.spot((*draft.path, "type"))
+    entry_location = draft.document.entry_location((*draft.path, "type"))
     known = registry.ids(draft.kind)
     if id is None:
         remedy = f"add it, one of: {listing(known)}"
-        problems.append(place_problem(f"{draft}: the field 'type' is missing", spot.key, remedy))
+        problems.append(problem_at(f"{draft}: the field 'type' is missing", entry_location.key, remedy))
         return None
     if not isinstance(id, str):
-        problems.append(place_problem(f"{draft}: 'type' is {describe(id)} where text is expected", spot.value, None))
+        problems.append(
+            problem_at(f"{draft}: 'type' is {value_kind(id)} where text is expected", entry_location.value, None)
+        )
         return None
     found = registry.get(draft.kind, id)
     if found is None:
         problems.append(
-            place_problem(
+            problem_at(
                 f"{draft.kind} '{draft.name}': there is no {draft.kind} type '{id}'; available: {listing(known)}",
-                spot.value,
+                entry_location.value,
                 _type_remedy(id, draft.kind, registry),
             )
         )
@@ -115,11 +117,11 @@ def _no_dead_letters(draft: Draft, registry: NodeTypes) -> Problem:
         f"{id} {kind}"
         for kind in NodeKind
         for id in registry.ids(kind)
-        if (found := registry.get(kind, id)) is not None and issubclass(found.options, Rejecting)
+        if (found := registry.get(kind, id)) is not None and issubclass(found.options, DeadLetterOptions)
     ]
-    return place_problem(
+    return problem_at(
         f"{draft} cannot send bad rows to a dead-letter sink: only these types can: {listing(able)}",
-        draft.document.spot((*draft.path, "errors")).key,
+        draft.document.entry_location((*draft.path, "errors")).key,
         "remove 'errors'",
     )
 
@@ -128,9 +130,9 @@ def _read_options(draft: Draft, node_type: NodeType, problems: list[Problem]) ->
     raw, model = draft.raw, node_type.options
     if node_type.plugin:
         if not isinstance(raw.get("options", {}), dict | None):
-            message = f"{draft}: 'options' is {describe(raw['options'])} where a mapping is expected"
-            place = draft.document.spot((*draft.path, "options")).value
-            problems.append(place_problem(message, place, "write one 'name: value' per line, indented below it"))
+            message = f"{draft}: 'options' is {value_kind(raw['options'])} where a mapping is expected"
+            location = draft.document.entry_location((*draft.path, "options")).value
+            problems.append(problem_at(message, location, "write one 'name: value' per line, indented below it"))
             return draft
         raw = merge_options(raw, draft.kind, model, draft.document, draft.path)
     raw = _without_empty(raw, model)

@@ -99,22 +99,22 @@ class NodeOptions(Options):
         return None
 
     @property
-    def streams(self) -> int:
+    def instance_count(self) -> int:
         """How many instances of the node run side by side."""
         return 1
 
 
-class Parallel(NodeOptions):
+class ParallelOptions(NodeOptions):
     """Mix-in for nodes that can run as several instances."""
 
     parallelism: int | None = Field(default=None, ge=1, description="Instances that run side by side.")
 
     @property
-    def streams(self) -> int:
+    def instance_count(self) -> int:
         return self.parallelism or 1
 
 
-class Rebatched(NodeOptions):
+class BatchOptions(NodeOptions):
     """Mix-in for nodes in front of which rows are collected into batches."""
 
     batch_size: int | None = Field(default=None, ge=0, description="Rows per call of this node; 0 passes batches on.")
@@ -131,7 +131,7 @@ class Rebatched(NodeOptions):
         return self.batch_flush_interval
 
 
-class Downstream(NodeOptions):
+class UpstreamOptions(NodeOptions):
     """Mix-in for nodes that name one upstream with ``from``."""
 
     from_: str = Field(alias="from", description="Name of the source or transform whose rows this node takes.")
@@ -146,7 +146,7 @@ class ErrorSettings(Options):
     to: str = Field(min_length=1, description="Name of the sink that takes them.")
 
 
-class Rejecting(NodeOptions):
+class DeadLetterOptions(NodeOptions):
     """Mix-in for nodes that can do without the rows they cannot use."""
 
     errors: ErrorSettings | None = Field(
@@ -159,7 +159,7 @@ class Rejecting(NodeOptions):
         return None if self.errors is None else self.errors.to
 
 
-class FreeForm(NodeOptions):
+class FreeFormOptions(NodeOptions):
     """Base for plugins that take any further field; values arrive as text in ``model_extra``. Among several
     bases it comes last: pydantic takes the settings of a model from there."""
 

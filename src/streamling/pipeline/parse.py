@@ -12,16 +12,16 @@ from typing import Any, Protocol
 from streamling.document.loader import Document, load_yaml
 from streamling.document.secrets import secrets_in
 from streamling.document.suggest import closest
-from streamling.errors import InvalidPipeline, Problem, told_as
+from streamling.errors import InvalidPipeline, Problem, error_context
 from streamling.output.redaction import add_secrets
 from streamling.pipeline.checks import job_problems, label_problems, orphan_problems
 from streamling.pipeline.keys import keyless, with_known_keys
 from streamling.pipeline.lookups import lookup_problems
-from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import NodeKind, Pipeline
 from streamling.pipeline.node_types import NodeTypes
 from streamling.pipeline.nodes import Draft, read_node
 from streamling.pipeline.references import link
+from streamling.pipeline.validation_errors import problem_at
 from streamling.pipeline.variables import Variables, expand_variables
 
 log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ def _preprocess(text: str | bytes, preprocessors: Sequence[Preprocessor], file: 
     before = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     after = before
     for preprocessor in preprocessors:
-        with told_as("preprocessing the pipeline file"):
+        with error_context("preprocessing the pipeline file"):
             after = preprocessor(after)
     return load_yaml(after, file if after == before else f"{file} (preprocessed)")
 
@@ -148,22 +148,22 @@ def _drafts(document: Document, problems: list[Problem]) -> list[Draft]:
 
 def _section(kind: NodeKind, data: dict[str, Any], document: Document, problems: list[Problem]) -> list[Draft]:
     entries = data.get(kind.section)
-    place = document.spot((kind.section,)).key
+    location = document.entry_location((kind.section,)).key
     add_one = f"add at least one {kind} below it"
     if kind.section not in data:
         typo = closest(kind.section, data.keys() - {k.section for k in NodeKind} - _HOSTED_KEYS)
         if typo or not kind.optional:
             remedy = f"rename '{typo}' to '{kind.section}'" if typo else f"add at least one {kind}"
             message = f"the section '{kind.section}' is missing"
-            problems.append(place_problem(message, document.spot((typo,) if typo else ()).key, remedy))
+            problems.append(problem_at(message, document.entry_location((typo,) if typo else ()).key, remedy))
     elif isinstance(entries, dict) and (entries or kind.optional):
         return [Draft(str(name), kind, raw, document) for name, raw in entries.items()]
     elif not entries and isinstance(entries, dict | None):
         if not kind.optional:
-            problems.append(place_problem(f"the section '{kind.section}' is empty", place, add_one))
+            problems.append(problem_at(f"the section '{kind.section}' is empty", location, add_one))
     else:
         remedy = f"write one name per {kind}, with its fields indented below"
-        problems.append(place_problem(f"the section '{kind.section}' must be a mapping", place, remedy))
+        problems.append(problem_at(f"the section '{kind.section}' must be a mapping", location, remedy))
     return []
 
 
@@ -175,7 +175,7 @@ def _warn_about_typos(data: dict[str, Any], document: Document) -> None:
             log.warning(
                 "%s:%d: the top-level key '%s' is ignored (did you mean '%s'?)",
                 document.file,
-                document.spot((key,)).key.line,
+                document.entry_location((key,)).key.line,
                 key,
                 match,
             )

@@ -10,8 +10,8 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from streamling.document.loader import Document, Path
-from streamling.pipeline.mistakes import field_name
 from streamling.pipeline.model import NodeKind
+from streamling.pipeline.validation_errors import field_name
 
 _TYPED = frozenset({"type", "from", "primary_key", "telemetry", "parallelism"})
 _REBATCHING = frozenset({"batch_size", "batch_flush_interval"})
@@ -55,5 +55,5 @@ def _text(value: Any, declared: bool, document: Document, path: Path) -> Any:
     of another type, the value stays what it is."""
     if declared or isinstance(value, str):
         return value
-    written = document.spot(path).text if path in document.spots else None
+    written = document.entry_location(path).text if path in document.entry_locations else None
     return json.dumps(value) if written is None or isinstance(value, list | dict) else written

@@ -10,9 +10,9 @@ from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.dead_letters import dead_letters_of, sink_problems
 from streamling.pipeline.graph import canonical, find_cycle, resolve, topological_order
-from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.nodes import Draft
+from streamling.pipeline.validation_errors import problem_at
 
 if TYPE_CHECKING:
     from streamling.sql.problems import SqlProblem
@@ -30,9 +30,9 @@ def link(drafts: Sequence[Draft], problems: list[Problem]) -> list[Node]:
     graph = {name: [up for up in read if up in upstreams] for name, read in upstreams.items()}
     cycle = find_cycle(graph)
     if cycle is not None:
-        place = min((by_name[name].place for name in cycle), key=lambda place: place.line)
+        location = min((by_name[name].location for name in cycle), key=lambda location: location.line)
         message = f"these nodes read each other in a circle: {' → '.join(cycle)}"
-        problems.append(place_problem(message, place, "let one of them read from something outside the circle"))
+        problems.append(problem_at(message, location, "let one of them read from something outside the circle"))
         return nodes
     named = {node.name: node for node in nodes}
     return [named[name] for name in topological_order(graph)]
@@ -44,9 +44,9 @@ def _by_name(drafts: Sequence[Draft], problems: list[Problem]) -> dict[str, Draf
     for draft in drafts:
         earlier = first.setdefault(canonical(draft.name), draft)
         if earlier is not draft:
-            message = f"{draft} has the same name as {earlier} in line {earlier.place.line}"
+            message = f"{draft} has the same name as {earlier} in line {earlier.location.line}"
             remedy = "names are shared by all sections and their case does not count; rename one of the two"
-            problems.append(place_problem(message, draft.place, remedy))
+            problems.append(problem_at(message, draft.location, remedy))
         by_name.setdefault(draft.name, draft)
     return by_name
 
@@ -61,9 +61,9 @@ def _node(draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -
         upstreams=tuple(dict.fromkeys(name for name in found if name is not None)),
         dead_letters=dead_letters_of(draft, by_name, problems),
         primary_key=draft.options.primary_key,
-        place=draft.place,
-        places=draft.places(),
-        texts=draft.texts(),
+        location=draft.location,
+        field_locations=draft.field_locations(),
+        value_locations=draft.value_locations(),
     )
 
 
@@ -72,7 +72,7 @@ def _references(draft: Draft, problems: list[Problem]) -> Sequence[str]:
     try:
         return draft.options.upstreams()
     except StreamlingError as error:
-        problems += sql_problems(error, str(draft), draft.document.spot((*draft.path, "sql")).value)
+        problems += sql_problems(error, str(draft), draft.document.entry_location((*draft.path, "sql")).value)
         return ()
 
 
@@ -80,7 +80,7 @@ def sql_problems(error: StreamlingError, node: str, text: Location) -> list[Prob
     """A refusal of SQL as problems of the file: positions inside the SQL become positions in the file."""
     inner = getattr(error, "problems", None)
     if not inner:
-        return [place_problem(f"{node}: {error}", text, error.remedy)]
+        return [problem_at(f"{node}: {error}", text, error.remedy)]
     return [sql_problem(each, node, text) for each in inner]
 
 
@@ -92,23 +92,23 @@ def sql_problem(problem: SqlProblem, node: str, text: Location) -> Problem:
 
 
 def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
-    place = _place_of(reference, draft)
+    location = _place_of(reference, draft)
     name = resolve(reference, by_name)
     if name is None:
         readable = [each.name for each in by_name.values() if each is not draft and _readable(each)]
         remedy = did_you_mean(reference, readable, f"sources and transforms: {listing(readable)}")
         message = f"{draft} reads from '{reference}', and there is no such source or transform"
-        problems.append(place_problem(message, place, remedy))
+        problems.append(problem_at(message, location, remedy))
         return None
     upstream = by_name[name]
     if upstream.kind is NodeKind.SINK:
         message = f"{draft} reads from '{name}', which is a sink"
-        problems.append(place_problem(message, place, "read from the node that the sink reads from"))
+        problems.append(problem_at(message, location, "read from the node that the sink reads from"))
         return None
     if not _readable(upstream):
         message = f"{draft} reads from '{name}', which is a {upstream.raw['type']} and hands no rows on"
         remedy = f"look values up in it with dynamic_table_check('{name}', column)"
-        problems.append(place_problem(message, place, remedy))
+        problems.append(problem_at(message, location, remedy))
         return None
     return name
 
@@ -116,7 +116,7 @@ def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], proble
 def _place_of(reference: str, draft: Draft) -> Location:
     """Where a name stands: in `from`, or in a FROM of the SQL."""
     field, offset = ("from", 0) if draft.options is None else draft.options.mention_of(reference)
-    start = draft.document.spot((*draft.path, field)).value
+    start = draft.document.entry_location((*draft.path, field)).value
     before = str(draft.raw.get(field))[:offset]
     column = len(before) - (before.rfind("\n") + 1)
     return Location(start.file, start.line + before.count("\n"), start.column + column)

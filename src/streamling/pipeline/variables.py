@@ -26,9 +26,9 @@ from streamling.document.loader import Document, Path, plain_scalar
 from streamling.document.scalars import PROGRAM
 from streamling.document.suggest import did_you_mean
 from streamling.errors import Problem
-from streamling.pipeline.mistakes import place_problem
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.node_types import NodeTypes
+from streamling.pipeline.validation_errors import problem_at
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([^}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -102,11 +102,11 @@ class _Expansion:
         try:
             text = _REFERENCE.sub(self._replacement, value)
         except _Undefined as undefined:
-            place = self._document.spot(path).value
-            self.problems.append(place_problem(str(undefined), place, undefined.remedy))
+            location = self._document.entry_location(path).value
+            self.problems.append(problem_at(str(undefined), location, undefined.remedy))
             return value
         # an unquoted ${PORT} is the number that an unquoted 5432 would be, except where text is expected
-        is_plain = self._document.spot(path).text is not None
+        is_plain = self._document.entry_location(path).text is not None
         return plain_scalar(text) if is_plain and not _takes_text(expected) else text
 
     def _replacement(self, reference: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """From a checked pipeline to operators with known schemas. Nothing runs yet; `--validate` ends here.
 
-The first steps need no JVM and happen while one starts: `make_sources`, then `describe` asks them for their
+The first steps need no JVM and happen while one starts: `make_sources`, then `resolve_sources` asks them for their
 schemas. `analyse` walks down the graph with Spark.
 """
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.dataflow.rows import Rows
-from streamling.errors import InvalidPipeline, Problem, StreamlingError, told_as
+from streamling.errors import InvalidPipeline, Problem, StreamlingError, error_context
+from streamling.pipeline.error_locations import problem_from_error
 from streamling.pipeline.keys import check_key_columns, with_primary_keys
-from streamling.pipeline.located import problem_of
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.planning.instances import instances_of, router_of
 from streamling.plugins import rejects
@@ -36,7 +36,7 @@ _CONCURRENT_SOURCES = 8
 
 
 @dataclass(frozen=True)
-class Built:
+class PlannedNode:
     """A node with its operator (instance 0) and the columns it puts out; a sink puts out what it takes."""
 
     node: Node
@@ -50,11 +50,11 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Described:
+class ResolvedPipeline:
     """The pipeline with its sources made, their schemas and all primary keys known."""
 
     pipeline: Pipeline
-    built: Mapping[str, Built]
+    built: Mapping[str, PlannedNode]
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Analysis:
     """Every node with operator and schema."""
 
     pipeline: Pipeline
-    built: Mapping[str, Built]
+    built: Mapping[str, PlannedNode]
     #: an empty DataFrame per node that Spark steps read, standing in for the absent inputs of a UNION ALL
-    empty: Mapping[str, DataFrame]
+    empty_frames: Mapping[str, DataFrame]
     #: where the functions that its statements call are registered
     session: SparkSession
 
@@ -98,7 +98,8 @@ def _rejects(pipeline: Pipeline, node: Node) -> bool:
 def is_spread(pipeline: Pipeline, node: Node) -> bool:
     """Whether rows of ``node`` go through a transform that Spark spreads over several tasks by key."""
     return any(
-        below.kind is NodeKind.TRANSFORM and below.options.streams > 1 for below in pipeline.downstream(node.name)
+        below.kind is NodeKind.TRANSFORM and below.options.instance_count > 1
+        for below in pipeline.downstream(node.name)
     )
 
 
@@ -112,7 +113,7 @@ def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory
         except StreamlingError as error:
             if error.internal:
                 raise
-            problems.append(problem_of(error, node))
+            problems.append(problem_from_error(error, node))
             continue
         assert isinstance(operator, AnySource), node
         sources[node.name] = operator
@@ -123,66 +124,68 @@ def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory
 
 def make_side_outputs(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, SideOutput[Any]]:
     """The side outputs, before anything is asked of the outside: other operators are given them."""
-    sides, problems = {}, []
+    side_outputs, problems = {}, []
     for node in pipeline.transforms:
         found = registry.get(node.kind, node.type)
         if found is None or found.operator is None or not issubclass(found.operator, SideOutput):
             continue
         try:
-            sides[node.name] = found.operator(context(node, pa.schema([]), 0, 1))
+            side_outputs[node.name] = found.operator(context(node, pa.schema([]), 0, 1))
         except StreamlingError as error:
             if error.internal:
                 raise
-            problems.append(problem_of(error, node))
+            problems.append(problem_from_error(error, node))
     if problems:
         raise InvalidPipeline(problems)
-    return sides
+    return side_outputs
 
 
-def describe(pipeline: Pipeline, sources: Mapping[str, AnySource[Any]], *, enforce_keys: bool) -> Described:
+def resolve_sources(
+    pipeline: Pipeline, sources: Mapping[str, AnySource[Any]], *, enforce_keys: bool
+) -> ResolvedPipeline:
     """Ask all sources for their schemas, several at a time; failures are reported together, in name order."""
     with ThreadPoolExecutor(_CONCURRENT_SOURCES, thread_name_prefix="describe") as pool:
-        futures = {node.name: pool.submit(_described, node, sources[node.name]) for node in pipeline.sources}
+        futures = {node.name: pool.submit(_resolve_source, node, sources[node.name]) for node in pipeline.sources}
     errors = [(name, error) for name, future in sorted(futures.items()) if (error := future.exception())]
     if errors:
         _raise_all(pipeline, errors)
     inferred = {name: source.inferred_primary_key() for name, source in sources.items()}
     built = {name: future.result() for name, future in futures.items()}
-    return Described(with_primary_keys(pipeline, inferred, enforce=enforce_keys), built)
+    return ResolvedPipeline(with_primary_keys(pipeline, inferred, enforce=enforce_keys), built)
 
 
 def analyse(
-    described: Described,
+    resolved: ResolvedPipeline,
     session: SparkSession,
     registry: Registry,
     context: ContextFactory,
-    sides: Mapping[str, SideOutput[Any]],
+    side_outputs: Mapping[str, SideOutput[Any]],
 ) -> Analysis:
     """Make transforms and sinks in topological order and learn their schemas from Spark and from themselves."""
-    walk = _Walk(described, session, registry, context, sides)
-    for node in described.pipeline:
+    walk = _Walk(resolved, session, registry, context, side_outputs)
+    for node in resolved.pipeline:
         walk.visit(node)
     if walk.problems:
         raise InvalidPipeline(walk.problems)
-    return Analysis(described.pipeline, walk.built, walk.empty, session)
+    return Analysis(resolved.pipeline, walk.built, walk.empty_frames, session)
 
 
 class _Walk:
     def __init__(
         self,
-        described: Described,
+        resolved: ResolvedPipeline,
         session: SparkSession,
         registry: Registry,
         context: ContextFactory,
-        sides: Mapping[str, SideOutput[Any]],
+        side_outputs: Mapping[str, SideOutput[Any]],
     ) -> None:
-        self.built = dict(described.built)
-        self.empty: dict[str, DataFrame] = {}
+        self.built = dict(resolved.built)
+        self.empty_frames: dict[str, DataFrame] = {}
         self.problems: list[Problem] = []
         self._session = session
         self._registry = registry
         self._context = context
-        self._sides = sides
+        self._sides = side_outputs
 
     def visit(self, node: Node) -> None:
         if node.kind is NodeKind.SOURCE:
@@ -195,16 +198,16 @@ class _Walk:
             except StreamlingError as error:
                 if error.internal:
                     raise
-                self.problems.append(problem_of(error, node))
+                self.problems.append(problem_from_error(error, node))
                 return
         problem = check_key_columns(node, built.schema.names)
         if problem is not None:
             self.problems.append(problem)
 
-    def _build(self, node: Node) -> Built:
+    def _build(self, node: Node) -> PlannedNode:
         if node.name in self._sides:
             return self._build_side(node, self._sides[node.name])
-        input_schema = self.built[node.upstreams[0]].schema if node.upstreams else rejects.SCHEMA
+        input_schema = self.built[node.upstreams[0]].schema if node.upstreams else rejects.DEAD_LETTER_SCHEMA
         kind = operator_class(node, self._registry)
         operator = kind(self._context(node, input_schema, 0, instances_of(node, kind)))
         router_of(node, kind, input_schema)  # tells when rows cannot be placed
@@ -214,22 +217,22 @@ class _Walk:
             schema = operator.output_schema()
         else:
             schema = input_schema
-        return Built(node, operator, input_schema, schema)
+        return PlannedNode(node, operator, input_schema, schema)
 
-    def _build_side(self, node: Node, side: SideOutput[Any]) -> Built:
+    def _build_side(self, node: Node, side: SideOutput[Any]) -> PlannedNode:
         """A side output lets the rows of its upstream pass; one without an upstream sees none."""
         if not node.upstreams:
-            return Built(node, side, pa.schema([]), pa.schema([]))
+            return PlannedNode(node, side, pa.schema([]), pa.schema([]))
         inputs = self._empty_inputs(node)
         Rows(self._session, lineage=((node, side),)).run(lambda: side.select(self._session, inputs))
         schema = self.built[node.upstreams[0]].schema
-        return Built(node, side, schema, schema)
+        return PlannedNode(node, side, schema, schema)
 
     def _empty_inputs(self, node: Node) -> dict[str, DataFrame]:
         for upstream in node.upstreams:
-            if upstream not in self.empty:
-                self.empty[upstream] = empty_frame(self._session, self.built[upstream].schema)
-        return {upstream: self.empty[upstream] for upstream in node.upstreams}
+            if upstream not in self.empty_frames:
+                self.empty_frames[upstream] = empty_frame(self._session, self.built[upstream].schema)
+        return {upstream: self.empty_frames[upstream] for upstream in node.upstreams}
 
     def _frame_schema(self, node: Node, operator: FrameTransform[Any]) -> pa.Schema:
         from streamling.types.spark import to_arrow_schema
@@ -250,12 +253,12 @@ def empty_frame(session: SparkSession, schema: pa.Schema) -> DataFrame:
     return DataFrame(session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), structure), session)
 
 
-def _described(node: Node, source: AnySource[Any]) -> Built:
-    with told_as(str(node)):
+def _resolve_source(node: Node, source: AnySource[Any]) -> PlannedNode:
+    with error_context(str(node)):
         schema = source.schema()
     if OP_COLUMN not in schema.names:
         schema = schema.append(pa.field(OP_COLUMN, pa.string(), nullable=False))
-    return Built(node, source, pa.schema([]), schema)
+    return PlannedNode(node, source, pa.schema([]), schema)
 
 
 def _raise_all(pipeline: Pipeline, errors: list[tuple[str, BaseException]]) -> None:
@@ -264,5 +267,5 @@ def _raise_all(pipeline: Pipeline, errors: list[tuple[str, BaseException]]) -> N
     for name, error in errors:
         if not isinstance(error, StreamlingError) or error.internal:
             raise error
-        problems.append(problem_of(error, pipeline[name]))
+        problems.append(problem_from_error(error, pipeline[name]))
     raise InvalidPipeline(problems)

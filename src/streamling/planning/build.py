@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.checkpoint.clock import Clock
-from streamling.dataflow.dead_letters import Letters, RejectingWork, sifted
+from streamling.dataflow.dead_letters import DeadLetterOutput, RejectingWork, rejecting_outlet
 from streamling.dataflow.flow import Flow, OnMarked, PulledFlow
 from streamling.dataflow.lane import QUEUE_LENGTH, Lane
 from streamling.dataflow.limit import RowLimit
-from streamling.dataflow.meter import Meter
+from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import FrameSinkStep, FrameStep, LaneStep, Outlet, Step
 from streamling.dataflow.rebatch import Rebatcher
+from streamling.dataflow.rejecting import RejectingSink, RejectingTransform
 from streamling.dataflow.rows import Rows
-from streamling.dataflow.side import OnAck, SideStep
-from streamling.dataflow.sifting import SiftedSink, SiftedTransform
+from streamling.dataflow.side_outputs import OnAck, SideOutputStep
 from streamling.dataflow.streamed_flow import StreamedFlow
 from streamling.dataflow.table_gate import TableFeed, TableGate, awaited_tables
 from streamling.dataflow.work import SinkWork, TransformWork
 from streamling.errors import StreamlingError
-from streamling.pipeline.located import located
+from streamling.pipeline.error_locations import add_location
 from streamling.pipeline.model import Node, NodeKind
-from streamling.planning.analysis import Analysis, Built, ContextFactory
+from streamling.planning.analysis import Analysis, ContextFactory, PlannedNode
 from streamling.planning.instances import router_of
 from streamling.planning.placement import Placement
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
@@ -52,13 +52,13 @@ class Callbacks:
 
 
 @dataclass
-class Parts:
+class ExecutionGraph:
     """Everything that runs, in the order it was made: what is below comes first."""
 
     flows: dict[str, Flow] = field(default_factory=dict)
     lanes: list[Lane] = field(default_factory=list)
     frame_sinks: list[FrameSinkStep] = field(default_factory=list)
-    sides: dict[str, SideStep] = field(default_factory=dict)
+    side_outputs: dict[str, SideOutputStep] = field(default_factory=dict)
     #: names of sinks and side outputs, which acknowledge epochs
     sinks: list[str] = field(default_factory=list)
     #: all instances by node name
@@ -66,9 +66,9 @@ class Parts:
     limits: dict[str, RowLimit] = field(default_factory=dict)
 
     @property
-    def without_lane(self) -> list[FrameSinkStep | SideStep]:
+    def steps_without_lane(self) -> list[FrameSinkStep | SideOutputStep]:
         """What has operators to open and close but no thread of its own."""
-        return [*self.sides.values(), *self.frame_sinks]
+        return [*self.side_outputs.values(), *self.frame_sinks]
 
 
 @dataclass
@@ -86,11 +86,11 @@ class Builder:
     observing: bool = False
     #: batches that may wait in front of a node
     queue_length: Callable[[Node], int] = lambda node: QUEUE_LENGTH
-    parts: Parts = field(default_factory=Parts)
+    parts: ExecutionGraph = field(default_factory=ExecutionGraph)
     _steps: dict[str, Step] = field(default_factory=dict)
-    _meters: dict[str, Meter] = field(default_factory=dict)
+    _meters: dict[str, NodeMeter] = field(default_factory=dict)
 
-    def build(self) -> Parts:
+    def build(self) -> ExecutionGraph:
         for built in self.analysis.built.values():
             if isinstance(built.operator, SideOutput):
                 self._add_side(built, built.operator)
@@ -100,9 +100,11 @@ class Builder:
         return self.parts
 
     def _add_gates(self) -> None:
-        tables = [name for name, side in self.parts.sides.items() if _is_awaited(side.operator)]
+        tables = [name for name, side in self.parts.side_outputs.items() if _is_awaited(side.operator)]
         for source, feeds in awaited_tables(self.analysis.pipeline, tables).items():
-            waits = [TableFeed(self.parts.sides[table], self._flows_of(feeders)) for table, feeders in feeds.items()]
+            waits = [
+                TableFeed(self.parts.side_outputs[table], self._flows_of(feeders)) for table, feeders in feeds.items()
+            ]
             for feed in waits:
                 for flow in feed.flows:
                     flow.watch(self.callbacks.request_checkpoint)
@@ -112,14 +114,14 @@ class Builder:
     def _flows_of(self, sources: Collection[str]) -> list[Flow]:
         return [flow for flow in self.parts.flows.values() if flow.node.name in sources]
 
-    def _add_flow(self, built: Built) -> None:
+    def _add_flow(self, built: PlannedNode) -> None:
         self.parts.operators[built.node.name] = [built.operator]
         for number in range(built.instances):
             source = built.operator if number == 0 else self._instance(built, built.operator, number)
             name = _instance_name(built, number)
             self.parts.flows[name] = self._flow(built, source, name)
 
-    def _flow(self, built: Built, source: Operator[Any], name: str) -> Flow:
+    def _flow(self, built: PlannedNode, source: Operator[Any], name: str) -> Flow:
         node, outlet = built.node, self._outlet(built.node.name)
         callbacks = {
             "on_marked": self.callbacks.on_marked,
@@ -128,30 +130,34 @@ class Builder:
         }
         if isinstance(source, StreamedSource):
             if node.dead_letters is not None:
-                outlet = sifted(outlet, node.name, self._step(node.dead_letters))
+                outlet = rejecting_outlet(outlet, node.name, self._step(node.dead_letters))
             meter = self._meter(node.name) if self.observing else None
             return StreamedFlow(name, node, source, self.session, outlet, meter, **callbacks)
         assert isinstance(source, Source)
-        letters = self._letters(name, source)
+        letters = self._dead_letter_output(name, source)
         return PulledFlow(name, node, source, built.schema, self.session, outlet, letters, **callbacks)
 
-    def _add_side(self, built: Built, operator: SideOutput[Any]) -> None:
+    def _add_side(self, built: PlannedNode, operator: SideOutput[Any]) -> None:
         node = built.node
-        self.parts.sides[node.name] = SideStep(node, operator, self.callbacks.on_ack, self.callbacks.on_failure)
+        self.parts.side_outputs[node.name] = SideOutputStep(
+            node, operator, self.callbacks.on_ack, self.callbacks.on_failure
+        )
         self.parts.operators[node.name] = [operator]
         if node.upstreams:
             self.parts.sinks.append(node.name)
 
     def _outlet(self, name: str) -> Outlet:
         consumers = [node.name for node in self.analysis.pipeline.consumers(name)]
-        sides = [self.parts.sides[consumer] for consumer in consumers if consumer in self.parts.sides]
-        steps = [self._step(each) for each in consumers if each not in self.parts.sides]
-        return Outlet(name, steps, sides, self._meter(name), self.observing)
+        side_outputs = [
+            self.parts.side_outputs[consumer] for consumer in consumers if consumer in self.parts.side_outputs
+        ]
+        steps = [self._step(each) for each in consumers if each not in self.parts.side_outputs]
+        return Outlet(name, steps, side_outputs, self._meter(name), self.observing)
 
-    def _meter(self, name: str) -> Meter:
+    def _meter(self, name: str) -> NodeMeter:
         if name not in self._meters:
             node, operator = self.analysis.pipeline[name], self.analysis.built[name].operator
-            self._meters[name] = Meter(
+            self._meters[name] = NodeMeter(
                 operator.context.metrics,
                 takes=node.kind is not NodeKind.SOURCE,
                 computes=node.kind is not NodeKind.SINK,
@@ -165,15 +171,15 @@ class Builder:
             self._steps[name] = self._new_step(self.analysis.built[name])
         return self._steps[name]
 
-    def _new_step(self, built: Built) -> Step:
+    def _new_step(self, built: PlannedNode) -> Step:
         operator = self.placement.place(built)
         self.parts.operators[built.node.name] = [operator]
         match operator:
             case FrameTransform():
                 absent = {
-                    name: Rows(self.session, frame=self.analysis.empty[name])
+                    name: Rows(self.session, frame=self.analysis.empty_frames[name])
                     for name in built.node.upstreams
-                    if name in self.analysis.empty
+                    if name in self.analysis.empty_frames
                 }
                 outlet = self._outlet(built.node.name)
                 return FrameStep(built.node, operator, absent, outlet, self._meter(built.node.name))
@@ -183,14 +189,14 @@ class Builder:
                 return self._lanes(built, operator)
         raise StreamlingError(f"{built.node}: {type(operator).__name__} is neither a transform nor a sink")
 
-    def _frame_sink(self, built: Built, operator: FrameSink[Any]) -> FrameSinkStep:
+    def _frame_sink(self, built: PlannedNode, operator: FrameSink[Any]) -> FrameSinkStep:
         limit, meter = self._limit(built, None), self._meter(built.node.name)
         step = FrameSinkStep(built.node, operator, limit, self.callbacks.on_ack, meter)
         self.parts.frame_sinks.append(step)
         self.parts.sinks.append(built.node.name)
         return step
 
-    def _lanes(self, built: Built, first: Transform[Any] | Sink[Any]) -> LaneStep:
+    def _lanes(self, built: PlannedNode, first: Transform[Any] | Sink[Any]) -> LaneStep:
         node, instances = built.node, built.instances
         outlet, meter = self._outlet(node.name), self._meter(node.name)
         limit = self._limit(built, first.row_limit if isinstance(first, Sink) else None)
@@ -198,13 +204,13 @@ class Builder:
         for number in range(instances):
             operator = first if number == 0 else self._instance(built, first, number)
             name = _instance_name(built, number)
-            letters = self._letters(name, operator)
+            letters = self._dead_letter_output(name, operator)
             if isinstance(operator, Sink):
-                sink = operator if letters is None else SiftedSink(operator)
+                sink = operator if letters is None else RejectingSink(operator)
                 work: Any = SinkWork(name, sink, limit, self.callbacks.on_ack, meter)
                 self.parts.sinks.append(name)
             else:
-                transform = operator if letters is None else SiftedTransform(operator)
+                transform = operator if letters is None else RejectingTransform(operator)
                 work = TransformWork(name, transform, built.schema, outlet, self._rows, meter)
             lanes.append(self._lane(built, name, work if letters is None else RejectingWork(work, letters)))
         self.parts.lanes.extend(lanes)
@@ -216,29 +222,29 @@ class Builder:
             )
         return LaneStep(node, lanes, router_of(node, type(first), built.input_schema, upstream_key), meter)
 
-    def _letters(self, feeder: str, operator: Operator[Any]) -> Letters | None:
+    def _dead_letter_output(self, feeder: str, operator: Operator[Any]) -> DeadLetterOutput | None:
         """What takes the bad rows of an instance, when its node has a dead-letter sink."""
         name, rejects = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejects
         if name is None or rejects is None:
             return None
-        return Letters(feeder, rejects, self._step(name), self._rows)
+        return DeadLetterOutput(feeder, rejects, self._step(name), self._rows)
 
-    def _instance(self, built: Built, first: Operator[Any], number: int) -> Any:
+    def _instance(self, built: PlannedNode, first: Operator[Any], number: int) -> Any:
         operator = type(first)(self.context(built.node, built.input_schema, number, built.instances))
         self.parts.operators[built.node.name].append(operator)
         return operator
 
-    def _lane(self, built: Built, name: str, work: Any) -> Lane:
+    def _lane(self, built: PlannedNode, name: str, work: Any) -> Lane:
         return Lane(
             f"{built.node.type} {built.node.kind} '{name}'",
             work,
             rebatcher=Rebatcher(*built.operator.batching()),
             clock=self.clock,
-            on_failure=lambda error: self.callbacks.on_failure(located(error, built.node)),
+            on_failure=lambda error: self.callbacks.on_failure(add_location(error, built.node)),
             queue_length=self.queue_length(built.node),
         )
 
-    def _limit(self, built: Built, own: int | None) -> RowLimit:
+    def _limit(self, built: PlannedNode, own: int | None) -> RowLimit:
         limit = RowLimit(own or self.row_limit, self.callbacks.on_limit, self.callbacks.on_first_rows)
         self.parts.limits[built.node.name] = limit
         return limit
@@ -248,8 +254,8 @@ class Builder:
 
 
 def _is_awaited(operator: SideOutput[Any]) -> bool:
-    return isinstance(operator, LookupTable) and operator.is_awaited
+    return isinstance(operator, LookupTable) and operator.blocks_until_filled
 
 
-def _instance_name(built: Built, number: int) -> str:
+def _instance_name(built: PlannedNode, number: int) -> str:
     return built.node.name if built.instances == 1 else f"{built.node.name}[{number}]"

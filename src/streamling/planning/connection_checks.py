@@ -23,7 +23,7 @@ class NodeConnection:
 
 
 @dataclass(frozen=True)
-class Tried:
+class ConnectionResult:
     """How trying a connection went."""
 
     node: str
@@ -46,7 +46,9 @@ class Tried:
         return f"{self.seconds * 1000:.0f} ms"
 
 
-def try_connections(connections: Iterable[NodeConnection], start_spark: Callable[[], object]) -> list[Tried]:
+def check_connections(
+    connections: Iterable[NodeConnection], start_spark: Callable[[], object]
+) -> list[ConnectionResult]:
     """Try all of them, several at a time; results in the same order. ``start_spark`` is called first when one of them
     needs it."""
     connections = list(connections)
@@ -56,7 +58,7 @@ def try_connections(connections: Iterable[NodeConnection], start_spark: Callable
         return list(pool.map(_tried, connections))
 
 
-def _tried(one: NodeConnection) -> Tried:
+def _tried(one: NodeConnection) -> ConnectionResult:
     connection, began = one.connection, time.monotonic()
     remark = error = remedy = None
     try:
@@ -65,4 +67,6 @@ def _tried(one: NodeConnection) -> Tried:
         error, remedy = ": ".join([str(failure), *failure.causes()]), failure.remedy
     except Exception as failure:  # of a plugin
         error = f"{type(failure).__name__}: {failure}"
-    return Tried(one.node, connection.kind, connection.target, time.monotonic() - began, remark, error, remedy)
+    return ConnectionResult(
+        one.node, connection.kind, connection.target, time.monotonic() - began, remark, error, remedy
+    )

@@ -17,7 +17,7 @@ from streamling.config import AppConfig
 from streamling.config.values import mask_map, mask_url
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import dump
-from streamling.planning.analysis import Analysis, Described, empty_frame, operator_class
+from streamling.planning.analysis import Analysis, ResolvedPipeline, empty_frame, operator_class
 from streamling.planning.instances import instances_of
 from streamling.planning.placement import LocalPlacement, placement_for
 from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, StreamedSource, Transform
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Place(StrEnum):
+class ExecutionMode(StrEnum):
     """Where the work of a node happens."""
 
     PULLED = "pulled"  # a source that the engine asks for batches
@@ -50,7 +50,7 @@ class NodeDescription:
     name: str
     kind: str
     type: str
-    place: Place
+    place: ExecutionMode
     #: number of the Spark or Arrow segment the node belongs to
     segment: int | None
     upstreams: tuple[str, ...]
@@ -96,7 +96,7 @@ class PlanDescription:
 
 
 def describe_plan(
-    described: Described,
+    resolved: ResolvedPipeline,
     *,
     config: AppConfig,
     registry: Registry,
@@ -105,9 +105,9 @@ def describe_plan(
 ) -> PlanDescription:
     """The whole picture of a checked pipeline; ``schemas`` are the columns as far as known, ``state`` says where the
     positions are kept."""
-    pipeline = described.pipeline
+    pipeline = resolved.pipeline
     sources = {
-        name: source for name, built in described.built.items() if isinstance(source := built.operator, AnySource)
+        name: source for name, built in resolved.built.items() if isinstance(source := built.operator, AnySource)
     }
     local = isinstance(placement_for(config.spark.master), LocalPlacement)
     places = {
@@ -118,13 +118,13 @@ def describe_plan(
     nodes = {
         node.name: _node(
             node,
-            tuple(each.name for each in pipeline.rejecting(node.name)),
+            tuple(each.name for each in pipeline.rejecting_nodes(node.name)),
             places[node.name],
             number_of.get(node.name),
             sources.get(node.name),
             schemas,
             # a source that Spark divides by itself runs as one operator with several streams
-            max(instances_of(node, operator_class(node, registry)), node.options.streams),
+            max(instances_of(node, operator_class(node, registry)), node.options.instance_count),
         )
         for node in pipeline
     }
@@ -144,21 +144,21 @@ def describe_plan(
 # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _place(kind: type[Operator[Any]], local: bool) -> Place:
+def _place(kind: type[Operator[Any]], local: bool) -> ExecutionMode:
     if issubclass(kind, AnySource):
-        return Place.STREAMED if issubclass(kind, StreamedSource) else Place.PULLED
+        return ExecutionMode.STREAMED if issubclass(kind, StreamedSource) else ExecutionMode.PULLED
     if issubclass(kind, (FrameTransform, FrameSink)):
-        return Place.SPARK
+        return ExecutionMode.SPARK
     if issubclass(kind, SideOutput):
-        return Place.SIDE
+        return ExecutionMode.SIDE
     moves = issubclass(kind, Transform) or (issubclass(kind, Sink) and kind.distributable)
-    return Place.SPARK if moves and not local else Place.LANE
+    return ExecutionMode.SPARK if moves and not local else ExecutionMode.LANE
 
 
 def _node(
     node: Node,
     bad_rows_of: tuple[str, ...],
-    place: Place,
+    place: ExecutionMode,
     segment: int | None,
     source: AnySource[Any] | None,
     schemas: Mapping[str, pa.Schema | None],
@@ -210,26 +210,26 @@ def _masked(value: Any) -> Any:
 def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
     reached = {source}
     for node in pipeline:
-        above = {*node.upstreams, *(each.name for each in pipeline.rejecting(node.name))}
+        above = {*node.upstreams, *(each.name for each in pipeline.rejecting_nodes(node.name))}
         if node.name in reached or reached & above:
             reached.add(node.name)
             yield node.name
 
 
-def _segments(pipeline: Pipeline, places: Mapping[str, Place]) -> tuple[Segment, ...]:
+def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[Segment, ...]:
     """Neighbours of the same place. Sinks in lanes stand alone: nothing follows them."""
     groups: list[set[str]] = []
     for node in pipeline:
-        if node.kind is NodeKind.SOURCE or (node.kind is NodeKind.SINK and places[node.name] is Place.LANE):
+        if node.kind is NodeKind.SOURCE or (node.kind is NodeKind.SINK and places[node.name] is ExecutionMode.LANE):
             continue
-        if places[node.name] is Place.SIDE:
+        if places[node.name] is ExecutionMode.SIDE:
             continue
         near = {upstream for upstream in node.upstreams if places[upstream] is places[node.name]}
         joined = [group for group in groups if group & near]
         groups = [*(group for group in groups if not group & near), {node.name}.union(*joined)]
     order = {node.name: number for number, node in enumerate(pipeline)}
     sorted_groups = sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda g: order[g[0]])
-    kinds = {Place.SPARK: "spark", Place.LANE: "arrow"}
+    kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     return tuple(
         Segment(number, kinds[places[names[0]]], tuple(names)) for number, names in enumerate(sorted_groups, start=1)
     )

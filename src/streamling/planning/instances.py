@@ -9,17 +9,17 @@ import pyarrow as pa
 from streamling.dataflow.routing import Router
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.pipeline.options import Parallel
+from streamling.pipeline.options import ParallelOptions
 from streamling.plugins.operators import AnySource, Operator
-from streamling.plugins.partitions import ByColumns, ByPrimaryKey, RoundRobin
+from streamling.plugins.partitioning import ByColumns, ByPrimaryKey, RoundRobin
 
 
 def instances_of(node: Node, operator: type[Operator[Any]]) -> int:
     """As the operator's class says; one that says nothing runs ``parallelism`` times, a source once."""
     declared = operator.partitions(node.options)
     if declared is None:
-        return 1 if issubclass(operator, AnySource) else node.options.streams
-    return declared.count(node.options.parallelism if isinstance(node.options, Parallel) else None)
+        return 1 if issubclass(operator, AnySource) else node.options.instance_count
+    return declared.count(node.options.parallelism if isinstance(node.options, ParallelOptions) else None)
 
 
 def router_of(
@@ -29,7 +29,7 @@ def router_of(
     its input: the key of what it reads has to."""
     declared = operator.partitions(node.options)
     instances = instances_of(node, operator)
-    match declared.placement if declared else ByPrimaryKey():
+    match declared.routing if declared else ByPrimaryKey():
         case ByColumns(columns):
             return Router(instances, _known(columns, input_schema))
         case RoundRobin():

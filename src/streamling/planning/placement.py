@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from streamling.dataflow.arriving import ArrivingColumns, report_left_out
 from streamling.dataflow.results import Results
 from streamling.dataflow.rows import check_columns
+from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.planning.analysis import Built
-from streamling.plugins.context import Metrics, NodeContext, ignore_stop, nothing_to_await
-from streamling.plugins.nothing import NoMetrics, NoState, NoTables
+from streamling.planning.analysis import PlannedNode
+from streamling.plugins.context import Metrics, NodeContext, always_ready, ignore_stop
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
-from streamling.plugins.shared import Shared
-from streamling.retry import NeverStopping, retry_unreported
+from streamling.plugins.placeholders import NoopMetrics, UnavailableState, UnavailableTables
+from streamling.plugins.shared import SharedResources
+from streamling.retry import NeverStopping, ignore_retry
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.master import is_local
 from streamling.spark.pickling import send_by_value
-from streamling.spark.python_errors import failure_of, on_its_way
+from streamling.spark.python_errors import from_executor_error, to_executor_error
 from streamling.spark.sql_text import quoted
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ _ORDER = "__streamling_order"
 
 
 class Placement(Protocol):
-    def place(self, built: Built) -> Operator[Any]:
+    def place(self, built: PlannedNode) -> Operator[Any]:
         """The operator that the engine runs for a transform or sink."""
 
 
 class LocalPlacement:
     """Everything where it is made."""
 
-    def place(self, built: Built) -> Operator[Any]:
+    def place(self, built: PlannedNode) -> Operator[Any]:
         return built.operator
 
 
@@ -57,7 +57,7 @@ class ClusterPlacement:
     """Arrow transforms, and sinks that may be divided, on the executors; not those with a dead-letter sink, which is
     fed from this process."""
 
-    def place(self, built: Built) -> Operator[Any]:
+    def place(self, built: PlannedNode) -> Operator[Any]:
         operator = built.operator
         if not runs_on_executors(built.node, type(operator)):
             return operator
@@ -82,7 +82,7 @@ def placement_for(master: str) -> Placement:
 class ExecutorTransform(FrameTransform[Any]):
     """An Arrow transform as a step of Spark's plan: one instance per partition."""
 
-    def __init__(self, operator: Transform[Any], built: Built) -> None:
+    def __init__(self, operator: Transform[Any], built: PlannedNode) -> None:
         super().__init__(operator.context)
         self._operator = operator
         self._built = built
@@ -100,20 +100,20 @@ class ExecutorTransform(FrameTransform[Any]):
     def _for_columns(self, frame: DataFrame) -> tuple[ArrowMap, pa.Schema]:
         from streamling.types.spark import to_arrow_schema
 
-        columns = ArrivingColumns(self._built.input_schema)
-        if not columns.changed_by(to_arrow_schema(frame.schema)):
+        columns = InputSchemaTracker(self._built.input_schema)
+        if not columns.detect_change(to_arrow_schema(frame.schema)):
             return self._function, self._built.schema
         key = str(columns.schema)
         if key not in self._others:
-            operator = self._operator.with_input(columns.schema)
+            operator = self._operator.with_input_schema(columns.schema)
             output = operator.output_schema()
-            report_left_out(self._operator.context, columns.schema, output)
+            report_dropped_columns(self._operator.context, columns.schema, output)
             grown = replace(self._built, operator=operator, input_schema=columns.schema, schema=output)
             self._others[key] = on_executor(grown), output
         return self._others[key]
 
-    def explain(self, error: Exception) -> StreamlingError | None:
-        return failure_of(error, self.context.name) or self._operator.explain(error)
+    def translate_error(self, error: Exception) -> StreamlingError | None:
+        return from_executor_error(error, self.context.name) or self._operator.translate_error(error)
 
 
 class ExecutorSink(FrameSink[Any]):
@@ -121,7 +121,7 @@ class ExecutorSink(FrameSink[Any]):
 
     counts_rows: ClassVar[bool] = True
 
-    def __init__(self, operator: Sink[Any], built: Built) -> None:
+    def __init__(self, operator: Sink[Any], built: PlannedNode) -> None:
         super().__init__(operator.context)
         self._operator = operator
         self._function = on_executor(built)
@@ -135,7 +135,7 @@ class ExecutorSink(FrameSink[Any]):
         try:
             return sum(row.rows for row in map_in_arrow(frame, self._function, "rows long").collect())
         except Exception as error:
-            failure = failure_of(error, self.context.name) or self._operator.explain(error)
+            failure = from_executor_error(error, self.context.name) or self._operator.translate_error(error)
             if failure is None:
                 raise  # about something above this sink
             raise failure  # noqa: B904 - its cause is the one on the executor
@@ -159,7 +159,7 @@ def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> D
 # ── what executors run ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def on_executor(built: Built, operator: type[Operator[Any]] | None = None) -> ArrowMap:
+def on_executor(built: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
     """The function that Spark calls for each partition; it carries everything it needs in a pickle.
 
     ``operator`` stands in for the class of ``built`` where that one cannot be sent.
@@ -175,19 +175,19 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
     """The context without what belongs to the driver's process."""
     return replace(
         context,
-        state=NoState(f"{context.name}: state is not available on executors"),
+        state=UnavailableState(f"{context.name}: state is not available on executors"),
         metrics=_metrics(context),
-        shared=Shared(),
-        tables=NoTables(f"{context.name}: dynamic tables are not available on executors"),
+        shared=SharedResources(),
+        tables=UnavailableTables(f"{context.name}: dynamic tables are not available on executors"),
         functions={},
         rejects=None,
         # a task may begin in the middle of a run: what it cannot reach is waited for as in any outage
         config=context.config.model_copy(update={"startup_timeout_sec": inf}),
-        report_retry=retry_unreported,
+        report_retry=ignore_retry,
         stopping=NeverStopping(),
         request_stop=ignore_stop,
-        restart_stream=nothing_to_await,
-        checkpoint=nothing_to_await,
+        restart_stream=always_ready,
+        checkpoint=always_ready,
     )
 
 
@@ -197,7 +197,7 @@ def _metrics(context: NodeContext[Any]) -> Metrics:
     from streamling.dataflow.executor_metrics import ExecutorMetrics
 
     spark = SparkContext._active_spark_context
-    return NoMetrics() if spark is None else ExecutorMetrics(spark, context.metrics)
+    return NoopMetrics() if spark is None else ExecutorMetrics(spark, context.metrics)
 
 
 def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
@@ -215,7 +215,7 @@ def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: i
 def _results(operator: Transform[Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema, results = operator.output_schema(), Results(operator.process)
     made = (result for batch in batches for result in results.add(batch))
-    for result in chain(made, results.rest()):
+    for result in chain(made, results.drain()):
         check_columns(result.schema, schema)
         if result.num_rows:
             yield result
@@ -255,7 +255,7 @@ def _named(function: ArrowMap, name: str, node: str) -> ArrowMap:
         except (Exception, SystemExit) as error:
             if source.failed:
                 raise  # of an operator further up in the same plan
-            raise on_its_way(error, name, node) from None
+            raise to_executor_error(error, name, node) from None
 
     return run
 

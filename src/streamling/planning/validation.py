@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.pipeline.error_locations import problem_from_error
 from streamling.pipeline.keys import check_key_columns
-from streamling.pipeline.located import problem_of
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.references import sql_problem
-from streamling.planning.analysis import ContextFactory, Described, operator_class
+from streamling.planning.analysis import ContextFactory, ResolvedPipeline, operator_class
 from streamling.planning.instances import instances_of, router_of
 from streamling.plugins import rejects
 from streamling.plugins.operators import FrameTransform, Operator, Transform
@@ -21,12 +21,12 @@ from streamling.plugins.side_outputs import SideOutput
 
 
 def check_without_spark(
-    described: Described, registry: Registry, context: ContextFactory
+    resolved: ResolvedPipeline, registry: Registry, context: ContextFactory
 ) -> Mapping[str, pa.Schema | None]:
     """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there; otherwise the columns of
     every node as far as they are known."""
-    walk = _StaticWalk(described, registry, context)
-    for node in described.pipeline:
+    walk = _StaticWalk(resolved, registry, context)
+    for node in resolved.pipeline:
         walk.visit(node)
     if walk.problems:
         raise InvalidPipeline(walk.problems)
@@ -36,9 +36,9 @@ def check_without_spark(
 class _StaticWalk:
     """Follows columns down the graph as far as they are known."""
 
-    def __init__(self, described: Described, registry: Registry, context: ContextFactory) -> None:
+    def __init__(self, resolved: ResolvedPipeline, registry: Registry, context: ContextFactory) -> None:
         self.problems: list[Problem] = []
-        self.schemas: dict[str, pa.Schema | None] = {name: built.schema for name, built in described.built.items()}
+        self.schemas: dict[str, pa.Schema | None] = {name: built.schema for name, built in resolved.built.items()}
         self._registry = registry
         self._context = context
 
@@ -50,7 +50,7 @@ class _StaticWalk:
                 if error.internal:
                     raise
                 self.schemas[node.name] = None
-                self.problems.append(problem_of(error, node))
+                self.problems.append(problem_from_error(error, node))
         schema = self.schemas[node.name]
         problem = None if schema is None else check_key_columns(node, schema.names)
         if problem is not None:
@@ -63,7 +63,7 @@ class _StaticWalk:
             return self._frame(node, kind, inputs)
         if issubclass(kind, SideOutput):
             return self._side(node, kind, inputs)
-        first = inputs[node.upstreams[0]] if node.upstreams else rejects.SCHEMA
+        first = inputs[node.upstreams[0]] if node.upstreams else rejects.DEAD_LETTER_SCHEMA
         if first is None or not fully_known(first):
             self._check_alone(node, kind)
             return None
@@ -83,7 +83,7 @@ class _StaticWalk:
         self, node: Node, kind: type[SideOutput[Any]], inputs: Mapping[str, pa.Schema | None]
     ) -> pa.Schema | None:
         problems = kind(self._context(node, pa.schema([]), 0, 1)).static_check(inputs)
-        self.problems += [sql_problem(problem, str(node), node.text_of("sql")) for problem in problems]
+        self.problems += [sql_problem(problem, str(node), node.value_location("sql")) for problem in problems]
         return next(iter(inputs.values()), pa.schema([]))
 
     def _frame(
@@ -91,7 +91,7 @@ class _StaticWalk:
     ) -> pa.Schema | None:
         operator = kind(self._context(node, pa.schema([]), 0, 1))
         problems, schema = operator.static_check(inputs)
-        self.problems += [sql_problem(problem, str(node), node.text_of("sql")) for problem in problems]
+        self.problems += [sql_problem(problem, str(node), node.value_location("sql")) for problem in problems]
         return schema
 
 

@@ -6,22 +6,22 @@ class Numbers(Source[NumbersOptions]): ...
 
 from streamling.errors import BadRow, StreamlingError, Unreachable
 from streamling.pipeline.options import (
-    Downstream,
-    FreeForm,
-    Parallel,
-    Rebatched,
-    Rejecting,
+    BatchOptions,
+    DeadLetterOptions,
+    FreeFormOptions,
+    ParallelOptions,
     SinkOptions,
     SourceOptions,
     TransformOptions,
+    UpstreamOptions,
 )
-from streamling.plugins.connections import Connection, OutsidePosition
+from streamling.plugins.connections import Connection, ExternalPosition
 from streamling.plugins.context import Metrics, NodeContext, NodeState
 from streamling.plugins.loader import plugin
 from streamling.plugins.operators import (
     END,
     Acknowledge,
-    Calls,
+    AsyncCalls,
     End,
     FrameSink,
     FrameTransform,
@@ -35,7 +35,7 @@ from streamling.plugins.operators import (
     Transform,
     Wait,
 )
-from streamling.plugins.partitions import ByColumns, ByPrimaryKey, Partitions, RoundRobin
+from streamling.plugins.partitioning import ByColumns, ByPrimaryKey, Partitioning, RoundRobin
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.side_outputs import LookupTable, SideOutput
 from streamling.sql.user_functions import SqlFunction
@@ -43,28 +43,27 @@ from streamling.sql.user_functions import SqlFunction
 __all__ = [
     "END",
     "Acknowledge",
+    "AsyncCalls",
     "BadRow",
+    "BatchOptions",
     "ByColumns",
     "ByPrimaryKey",
-    "Calls",
     "Connection",
-    "Downstream",
+    "DeadLetterOptions",
     "End",
+    "ExternalPosition",
     "FrameSink",
     "FrameTransform",
-    "FreeForm",
+    "FreeFormOptions",
     "LookupTable",
     "Metrics",
     "NodeContext",
     "NodeState",
-    "OutsidePosition",
-    "Parallel",
-    "Partitions",
+    "ParallelOptions",
+    "Partitioning",
     "Position",
     "Preprocessor",
     "Progress",
-    "Rebatched",
-    "Rejecting",
     "RoundRobin",
     "SideOutput",
     "Sink",
@@ -79,6 +78,7 @@ __all__ = [
     "Transform",
     "TransformOptions",
     "Unreachable",
+    "UpstreamOptions",
     "Wait",
     "plugin",
 ]

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class OutsidePosition:
+class ExternalPosition:
     """A position that a node also keeps outside of the state backend, such as the offsets of a consumer group."""
 
     #: what it is, as the object of a sentence
     what: str
     #: Forgets it; False when there was none. Called by `state reset`, while the pipeline does not run. Raises a
     #: `StreamlingError` when that is not possible.
-    forget: Callable[[], bool]
+    reset: Callable[[], bool]
 
 
 @dataclass(frozen=True)

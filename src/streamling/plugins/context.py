@@ -13,12 +13,12 @@ import pyarrow as pa
 from streamling.config import AppConfig
 from streamling.errors import BadRow, StreamlingError
 from streamling.plugins.operators import OptionsT
-from streamling.plugins.shared import Shared
-from streamling.retry import Stopping, retried, retry_unreported
+from streamling.plugins.shared import SharedResources
+from streamling.retry import Stopping, call_with_retries, ignore_retry
 from streamling.sql.user_functions import SqlFunction
 
 if TYPE_CHECKING:
-    from streamling.plugins.rejects import Rejects
+    from streamling.plugins.rejects import RejectedRows
     from streamling.plugins.side_outputs import LookupTable
 
 
@@ -41,7 +41,7 @@ class NodeState(Protocol):
     def put(self, key: str, value: Any) -> None:
         """Store a JSON value at once. Positions are not stored this way: the engine stores those."""
 
-    def put_new(self, entries: Mapping[str, Any]) -> None:
+    def put_if_absent(self, entries: Mapping[str, Any]) -> None:
         """Store those of ``entries`` whose keys are not there yet, at once."""
 
     def remove(self, key: str) -> None:
@@ -65,7 +65,7 @@ class Metrics(Protocol):
 
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None: ...
 
-    def forget(self, name: str, tags: Mapping[str, str] | None = None) -> None:
+    def remove(self, name: str, tags: Mapping[str, str] | None = None) -> None:
         """What was measured under exactly these tags is no longer so: a gauge of something that is gone."""
 
 
@@ -73,7 +73,7 @@ def ignore_stop(reason: str, keep_position: bool) -> None:
     """Where there is no pipeline to stop."""
 
 
-def nothing_to_await(timeout: float) -> bool:
+def always_ready(timeout: float) -> bool:
     """Where there is no flow."""
     return True
 
@@ -94,12 +94,12 @@ class NodeContext(Generic[OptionsT]):
     collected: bool = True
     #: whether Spark may read what has an order with several tasks: not when rows of this node are spread by key later,
     #: which mixes those of several tasks
-    divisible: bool = True
+    is_splittable: bool = True
     #: this instance's number and how many there are (``parallelism``)
     instance: int = 0
     instances: int = 1
     #: what all operators of the pipeline use together, such as a client with its connections
-    shared: Shared = field(default_factory=Shared)
+    shared: SharedResources = field(default_factory=SharedResources)
     #: the dynamic tables of the pipeline by the names of their nodes
     tables: Mapping[str, LookupTable[Any]] = field(default_factory=dict)
     #: set when the pipeline is about to stop: long waits should end
@@ -109,20 +109,20 @@ class NodeContext(Generic[OptionsT]):
     request_stop: Callable[[str, bool], None] = ignore_stop
     #: for a streamed source, from a thread of its own: let no further batch begin and ask ``stream`` again. Waits up
     #: to so many seconds for the batch under way; True when everything that was read is on its way to the sinks
-    restart_stream: Callable[[float], bool] = nothing_to_await
+    restart_stream: Callable[[float], bool] = always_ready
     #: store where the flows stand, without waiting for the next checkpoint. Waits up to so many seconds; True when
     #: everything that was delivered before the call is durable and its position stored
-    checkpoint: Callable[[float], bool] = nothing_to_await
+    checkpoint: Callable[[float], bool] = always_ready
 
     #: told the error that the operator is retrying, and None once it is over: whoever gives up waiting for the node
     #: can say why
-    report_retry: Callable[[StreamlingError | None], None] = retry_unreported
+    report_retry: Callable[[StreamlingError | None], None] = ignore_retry
 
     #: where bad rows wait for the dead-letter sink; None when the node has none
-    rejects: Rejects | None = None
+    rejects: RejectedRows | None = None
 
     #: columns that have been reported as left out; the instances of a node share it
-    left_out: dict[str, object] = field(default_factory=dict)
+    dropped_columns: dict[str, object] = field(default_factory=dict)
 
     #: functions that plugins add to SQL, by name
     functions: Mapping[str, type[SqlFunction]] = field(default_factory=dict)
@@ -134,18 +134,18 @@ class NodeContext(Generic[OptionsT]):
             raise BadRow.user(error)
         self.rejects.add(rows, error)
 
-    def report_left_out(self, what: str, names: Iterable[str]) -> None:
+    def report_dropped_columns(self, what: str, names: Iterable[str]) -> None:
         """Warn about columns that are not part of the node's output: ``what`` they have done, then those of ``names``
         that no instance has reported before."""
         mine = object()
-        if new := [name for name in names if self.left_out.setdefault(name, mine) is mine]:
+        if new := [name for name in names if self.dropped_columns.setdefault(name, mine) is mine]:
             self.log.warning("%s: %s", what, ", ".join(f"'{name}'" for name in new))
 
     def retry(self, work: Callable[[], T]) -> T:
         """Call ``work`` until it succeeds. An error that is marked retriable is logged and tried again after a growing
         pause, until the pipeline stops; any other one is raised at once. `Unreachable` is retried for
         `startup_timeout_sec` only."""
-        return retried(
+        return call_with_retries(
             work,
             stopping=self.stopping,
             log=self.log,

@@ -28,7 +28,7 @@ class InFlight:
         if self._failure is not None:
             raise self._failure
 
-    def make_room(self, most: int) -> None:
+    def wait_for_slot(self, most: int) -> None:
         """Return when fewer than ``most`` calls are under way. When there are as many, wait for a quarter of them to
         end, so that the next few can be started in one go."""
         if self._count >= most:

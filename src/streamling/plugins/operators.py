@@ -37,8 +37,8 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import NodeOptions
-from streamling.plugins.connections import Connection, OutsidePosition
-from streamling.plugins.partitions import Partitions
+from streamling.plugins.connections import Connection, ExternalPosition
+from streamling.plugins.partitioning import Partitioning
 from streamling.types.row_kind import OP_COLUMN as OP_COLUMN
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Operator(ABC, Generic[OptionsT]):
         self.options: OptionsT = context.options
 
     @classmethod
-    def partitions(cls, options: OptionsT) -> Partitions | None:
+    def partitions(cls, options: OptionsT) -> Partitioning | None:
         """How many instances may run side by side and which rows each gets; asked before any is made. None: a
         source runs once, a transform or sink as often as `parallelism` says, divided by primary key."""
         return None
@@ -92,11 +92,11 @@ class Operator(ABC, Generic[OptionsT]):
         return ()
 
     @classmethod
-    def outside_positions(
+    def external_positions(
         cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]
-    ) -> Sequence[OutsidePosition]:
+    ) -> Sequence[ExternalPosition]:
         """Where a node with these options goes on from when the state backend knows nothing, for `state reset`. No
-        instance is made, and nothing is connected before `OutsidePosition.forget` is called; ``spark`` gives the
+        instance is made, and nothing is connected before `ExternalPosition.forget` is called; ``spark`` gives the
         session."""
         return ()
 
@@ -109,13 +109,13 @@ class Operator(ABC, Generic[OptionsT]):
     def finalized(self, epoch: int) -> None:
         """Epoch ``epoch`` is complete: its positions are stored. May come twice, epochs may be skipped."""
 
-    def explain(self, error: Exception) -> StreamlingError | None:
+    def translate_error(self, error: Exception) -> StreamlingError | None:
         """Spark failed while running a plan this operator is part of: the error in the user's terms when it is
         about this operator, None when it is not. The source is asked first, then each transform downwards."""
         return None
 
     @property
-    def repeatable(self) -> bool:
+    def is_deterministic(self) -> bool:
         """Whether Spark may run this operator's part of a plan twice for the same batch and get the same rows."""
         return False
 
@@ -178,13 +178,13 @@ class AnySource(Operator[OptionsT]):
 
     #: True when instances of the pipeline that share their state divide the data among themselves. Each of them would
     #: read all of any other source, so a pipeline with one runs once at a time.
-    is_divided: ClassVar[bool] = False
+    can_scale_out: ClassVar[bool] = False
     #: True when the source ends by itself; needed for job mode and decides the drain policy.
     #: A property where it depends on options.
     bounded: bool = False
 
     @property
-    def repeatable(self) -> bool:
+    def is_deterministic(self) -> bool:
         """What a source hands to Spark names the rows to read; a position leads to the same rows again."""
         return True
 
@@ -242,13 +242,13 @@ class Source(AnySource[OptionsT]):
         to the same rows."""
 
 
-class StreamAgain(StreamlingError):
-    """What `Operator.explain` of a streamed source returns when the query cannot go on but a new one can: the flow
-    asks `StreamedSource.stream` again from its position, after a pause when the error is retriable."""
+class StreamRestart(StreamlingError):
+    """What `Operator.translate_error` of a streamed source returns when the query cannot go on but a new one can: the
+    flow calls `StreamedSource.stream` again from its position, after a pause when the error is retriable."""
 
 
 @dataclass(frozen=True)
-class StreamFrom:
+class PositionedStream:
     """A stream that does not start where the flow stands, because others read a part of the data."""
 
     frame: DataFrame
@@ -261,11 +261,11 @@ class StreamedSource(AnySource[OptionsT]):
     pacing: ClassVar = "stream"
 
     @abstractmethod
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame | StreamFrom | None:
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:
         """A streaming DataFrame that starts right after ``position``, or says itself where. None: nothing to read
         before the source calls ``context.restart_stream``. Called once per (re)start of the query; called again
         after a pause when it raises a retriable error. Where the node has a dead-letter sink, the DataFrame has the
-        column `streamling.plugins.rejects.REJECT`."""
+        column `streamling.plugins.rejects.REJECT_COLUMN`."""
 
     def rows_between(self, before: Position, after: Position) -> int | None:
         """How many rows lie between two positions, for people who watch a run; None when the source cannot tell."""
@@ -279,19 +279,19 @@ class StreamedSource(AnySource[OptionsT]):
 # ── transforms ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-AnswerT = TypeVar("AnswerT")
+ResponseT = TypeVar("ResponseT")
 
 
 @dataclass(frozen=True)
-class Calls(Generic[AnswerT]):
+class AsyncCalls(Generic[ResponseT]):
     """A result that depends on answers from elsewhere. The engine starts the calls, those of several batches side by
     side, and passes the results on in the order of the batches; a marker waits for all calls before it."""
 
-    #: each starts one call when it is called, once fewer than ``at_once`` calls of this instance are under way
-    starts: Iterator[Callable[[], Future[AnswerT]]]
+    #: each starts one call when it is called, once fewer than ``max_in_flight`` calls of this instance are under way
+    starts: Iterator[Callable[[], Future[ResponseT]]]
     #: makes the rows out of all answers, in the order of the calls
-    result: Callable[[Sequence[AnswerT]], pa.RecordBatch]
-    at_once: int
+    result: Callable[[Sequence[ResponseT]], pa.RecordBatch]
+    max_in_flight: int
 
 
 class Transform(Operator[OptionsT]):
@@ -308,12 +308,12 @@ class Transform(Operator[OptionsT]):
         """Columns of what `process` returns, known from the options and ``context.input_schema``."""
 
     @abstractmethod
-    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch | Calls[Any]:
+    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[Any]:
         """Called once per batch, never with an empty one; may return any number of rows, or the calls that they
         depend on. A stateless function of its argument: after a crash the same rows come again, cut into other
         batches."""
 
-    def with_input(self, schema: pa.Schema) -> Transform[OptionsT]:
+    def with_input_schema(self, schema: pa.Schema) -> Transform[OptionsT]:
         """An instance for rows with other columns: a source may gain some while the pipeline runs. The engine opens it
         and closes this one; between the two no call is under way."""
         return type(self)(replace(self.context, input_schema=schema))
@@ -383,7 +383,7 @@ class Sink(Operator[OptionsT]):
     def flush(self) -> None:
         """Make everything written so far durable, or raise. Called before each acknowledgement."""
 
-    def marker_ahead(self, epoch: int) -> None:
+    def on_first_marker(self, epoch: int) -> None:
         """One of several feeders (flows of a UNION ALL, instances of a transform) has sent its marker of ``epoch``,
         others have not: rows from now on may belong to this epoch or to the next one."""
 

@@ -12,7 +12,14 @@ from streamling.builtins import Builtin, builtins
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.node_types import NodeType
-from streamling.pipeline.options import Downstream, FreeForm, NodeOptions, Parallel, Rebatched, SinkOptions
+from streamling.pipeline.options import (
+    BatchOptions,
+    FreeFormOptions,
+    NodeOptions,
+    ParallelOptions,
+    SinkOptions,
+    UpstreamOptions,
+)
 
 if TYPE_CHECKING:
     from streamling.plugins.operators import Operator
@@ -22,9 +29,9 @@ if TYPE_CHECKING:
 #: fields that every plugin of a kind has besides its own
 _PLUGIN_FIELDS: Mapping[NodeKind, tuple[type[NodeOptions], ...]] = MappingProxyType(
     {
-        NodeKind.SOURCE: (Parallel,),
-        NodeKind.TRANSFORM: (Downstream, Rebatched, Parallel),
-        NodeKind.SINK: (SinkOptions, Rebatched, Parallel),
+        NodeKind.SOURCE: (ParallelOptions,),
+        NodeKind.TRANSFORM: (UpstreamOptions, BatchOptions, ParallelOptions),
+        NodeKind.SINK: (SinkOptions, BatchOptions, ParallelOptions),
     }
 )
 
@@ -120,8 +127,8 @@ def _load(kind: NodeKind, id: str, builtin: Builtin, target: str) -> OperatorTyp
 
 def _plugin_options(kind: NodeKind, id: str, operator: type[Operator[Any]]) -> type[NodeOptions]:
     """The plugin's own fields plus those that every plugin of its kind has."""
-    own: type[NodeOptions] = getattr(operator, "Options", FreeForm)
-    more = _PLUGIN_FIELDS[kind] if operator.emits_rows else (Downstream,)
+    own: type[NodeOptions] = getattr(operator, "Options", FreeFormOptions)
+    more = _PLUGIN_FIELDS[kind] if operator.emits_rows else (UpstreamOptions,)
     missing = tuple(fields for fields in more if not issubclass(own, fields))
     namespace = {
         "emits_rows": operator.emits_rows,

@@ -13,7 +13,7 @@ from streamling.output.redaction import redact
 from streamling.plugins.operators import OP_COLUMN
 
 #: columns of every dead-letter sink
-SCHEMA: Final = pa.schema(
+DEAD_LETTER_SCHEMA: Final = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("node", pa.string(), nullable=False),
@@ -26,13 +26,13 @@ SCHEMA: Final = pa.schema(
 
 #: A column of the DataFrames of a source that has a dead-letter sink: null where the row is good, else a struct of the
 #: texts `error`, `position` and `payload`; the other columns mean nothing then. The engine takes it away.
-REJECT: Final = "__streamling_reject"
+REJECT_COLUMN: Final = "__streamling_reject"
 
 
 Reject = Callable[[pa.RecordBatch, str], None]
 
 
-class Rejects:
+class RejectedRows:
     """Bad rows of one instance of an operator, until the engine takes them."""
 
     def __init__(self, node: str, primary_key: tuple[str, ...]) -> None:
@@ -48,7 +48,9 @@ class Rejects:
 
         payloads = list(json_rows(rows))
         self.count += len(payloads)
-        self._waiting.append(bad_rows(self._node, [redact(error)] * len(payloads), self._positions(rows), payloads))
+        self._waiting.append(
+            dead_letter_batch(self._node, [redact(error)] * len(payloads), self._positions(rows), payloads)
+        )
 
     def take(self) -> list[pa.RecordBatch]:
         """Those added since the last call, in order."""
@@ -70,7 +72,7 @@ def _named(rows: pa.RecordBatch, name: str) -> Iterator[str]:
     return (f"{name}={text or 'null'}" for text in texts)
 
 
-def sift(call: Callable[[pa.RecordBatch], object], batch: pa.RecordBatch, reject: Reject) -> None:
+def reject_failing_rows(call: Callable[[pa.RecordBatch], object], batch: pa.RecordBatch, reject: Reject) -> None:
     """Give all rows of ``batch`` to ``call``, in order, those with which it fails to ``reject``. What fails is halved,
     what succeeds is followed by twice as much: one bad row costs about two more passes, and where all are bad each
     costs one call."""
@@ -89,15 +91,15 @@ def sift(call: Callable[[pa.RecordBatch], object], batch: pa.RecordBatch, reject
         start += part.num_rows
 
 
-def bad_rows(
+def dead_letter_batch(
     node: str, errors: Sequence[str], positions: Sequence[str | None], payloads: Sequence[str | None]
 ) -> pa.RecordBatch:
-    """Rows of `SCHEMA`. The same bad row has the same ``id`` whenever it comes, so that a sink that upserts has it
+    """Rows of `DEAD_LETTER_SCHEMA`. The same rejected row always has the same ``id``, so that a sink that upserts stores it
     once."""
     ids = [_id(node, position, payload) for position, payload in zip(positions, payloads, strict=True)]
     count = len(ids)
     columns = [ids, [node] * count, errors, positions, payloads, ["i"] * count]
-    return pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)
+    return pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=DEAD_LETTER_SCHEMA)
 
 
 def _id(node: str, position: str | None, payload: str | None) -> str:

@@ -14,7 +14,7 @@ class Closable(Protocol):
 ThingT = TypeVar("ThingT", bound=Closable)
 
 
-class Shared:
+class SharedResources:
     """Things such as a client with its connections: made by the first operator that asks, closed by the last one
     that gives it back. Methods may be called from any thread."""
 
@@ -23,14 +23,14 @@ class Shared:
         self._things: dict[type[Any], tuple[Any, int]] = {}
 
     def take(self, kind: type[ThingT], make: Callable[[], ThingT]) -> ThingT:
-        """The pipeline's ``kind``; each call needs one of `give_back`."""
+        """The pipeline's ``kind``; each call needs one of `release`."""
         with self._lock:
             thing, users = self._things.get(kind) or (make(), 0)
             self._things[kind] = thing, users + 1
             taken: ThingT = thing
             return taken
 
-    def give_back(self, kind: type[Closable]) -> None:
+    def release(self, kind: type[Closable]) -> None:
         with self._lock:
             thing, users = self._things.pop(kind)
             if users > 1:
@@ -38,6 +38,6 @@ class Shared:
             else:
                 thing.close()
 
-    def __reduce__(self) -> tuple[type[Shared], tuple[()]]:
+    def __reduce__(self) -> tuple[type[SharedResources], tuple[()]]:
         """Another process shares nothing with this one."""
-        return Shared, ()
+        return SharedResources, ()

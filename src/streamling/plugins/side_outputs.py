@@ -1,15 +1,15 @@
 """Side outputs: operators that see the rows of a node before anybody else gets them, and let them pass unchanged.
 
-**Life.** ``open`` → for every batch of the node ``select`` (a plan), ``emitting``, then ``emitted`` → ``marker`` and
-``finalized`` for every epoch → ``close``. One batch at a time: flows that meet in the node take turns.
+**Life.** ``open`` → for every batch of the node ``select`` (a plan), ``before_emit``, then ``after_emit`` → ``marker``
+and ``finalized`` for every epoch → ``close``. One batch at a time: flows that meet in the node take turns.
 
 **Delivery.** What a side output learns from a row must not outlive the row's epoch, or a replay after a crash finds
 what the row itself left behind. So keep it in memory, hand it to the engine at the ``marker``, where it is stored in
 one transaction with the positions of the epoch, and publish it when the epoch is ``finalized``; do the same at
 ``open`` with what ``context.state`` still holds under the keys given to the marker.
 
-**Threads.** ``emitting`` and ``emitted`` come from the thread that hands the rows on, ``finalized`` from another one
-at any time.
+**Threads.** The thread that passes the rows on calls ``before_emit`` and ``after_emit``; another one calls
+``finalized`` at any time.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class SideOutput(Operator[OptionsT]):
         return ()
 
     @abstractmethod
-    def emitting(self, rows: pa.Table, after: int) -> None:
+    def before_emit(self, rows: pa.Table, after: int) -> None:
         """The selected part of a batch that is about to be emitted. Its rows come behind the marker of epoch
         ``after`` (0: none yet), so they belong to a later one."""
 
-    def emitted(self, complete: bool) -> None:
+    def after_emit(self, complete: bool) -> None:
         """All consumers have been given the batch; False: that failed, and its rows may come again."""
 
     def marker(self, epoch: int) -> Mapping[str, Any]:
@@ -61,11 +61,11 @@ class LookupTable(SideOutput[OptionsT]):
     """A side output that SQL asks about values: ``dynamic_table_check('name of the node', value)``."""
 
     @property
-    def is_awaited(self) -> bool:
+    def blocks_until_filled(self) -> bool:
         """Whether rows of another source that ask this table wait at the start until it is filled."""
         return True
 
-    def look_up(self, spark: SparkSession) -> Callable[[Column], Column] | None:
+    def lookup_expression(self, spark: SparkSession) -> Callable[[Column], Column] | None:
         """Makes of a column of texts one that says whether they are in the table (NULL for NULL), for Spark to compute
         by itself. Called for every batch, by the thread that emits it. None: the answers depend on the order of the
         rows, or only this process knows them; `contains` is called instead."""

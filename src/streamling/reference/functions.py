@@ -14,9 +14,9 @@ from streamling.sql.catalog import KERNEL_PREFIX
 from streamling.sql.compiler import compile_sql
 from streamling.sql.library.datafusion import NAMES
 from streamling.sql.library.declaration import Function
-from streamling.sql.library.refused import INSTEAD
 from streamling.sql.library.registry import FAMILIES, family, functions
-from streamling.sql.plan import texts
+from streamling.sql.library.unsupported import ALTERNATIVES
+from streamling.sql.plan import sql_expressions
 
 _HEAD = "| Function | What it gives | Example | Runs in | DataFusion |"
 _INTRO = """\
@@ -44,7 +44,7 @@ def page() -> str:
         lines += [_row(function) for function in family(name)]
         lines.append("")
     lines += ["## Not here", "", "| Function | Instead |", "|---|---|"]
-    lines += [f"| `{name}` | {instead} |" for name, instead in sorted(INSTEAD.items())]
+    lines += [f"| `{name}` | {instead} |" for name, instead in sorted(ALTERNATIVES.items())]
     lines += ["", "Aggregate and window functions are refused in a stateless transform.", ""]
     return "\n".join(lines)
 
@@ -52,7 +52,7 @@ def page() -> str:
 def speed(function: Function) -> str:
     """Where its examples run: JVM, Arrow, or either."""
     plans = [compile_sql(f"SELECT {example} FROM t", {"t": []}).plan for example in function.examples.split("\n")]
-    found = {"Arrow" if any(KERNEL_PREFIX in text for text in texts(plan)) else "JVM" for plan in plans}
+    found = {"Arrow" if any(KERNEL_PREFIX in text for text in sql_expressions(plan)) else "JVM" for plan in plans}
     return ", ".join(sorted(found, reverse=True))
 
 

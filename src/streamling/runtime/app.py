@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from streamling.config import AppConfig, load_config
-from streamling.config.identity import FORMER_DEFAULT, default_identity
-from streamling.errors import told_as
-from streamling.pipeline.attached import with_side_outputs
+from streamling.config.identity import LEGACY_APPLICATION_ID, default_identity
+from streamling.errors import error_context
 from streamling.pipeline.keyed_options import options_for
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline
+from streamling.pipeline.side_outputs import with_side_outputs
 from streamling.pipeline.variables import Variables
 from streamling.plugins.loader import Plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
-from streamling.retry import retried_at_start
+from streamling.retry import call_with_startup_retries
 from streamling.runtime.config import StateConfig
 from streamling.runtime.run import PipelineRun
-from streamling.runtime.state import open_state, take_over_former
+from streamling.runtime.state import migrate_legacy_state, open_state
 from streamling.state.backend import StateBackend
 from streamling.state.keys import owner
 from streamling.state.memory import MemoryState
-from streamling.state.ownership import owned
+from streamling.state.ownership import lock_state
 
 log = logging.getLogger(__name__)
 
@@ -139,15 +139,15 @@ class App:
                 raise
             return backend
 
-        return retried_at_start(opened, timeout=self.config.startup_timeout_sec, log=log)
+        return call_with_startup_retries(opened, timeout=self.config.startup_timeout_sec, log=log)
 
     def _is_divided(self, pipeline: Pipeline) -> bool:
         """Whether several instances of ``pipeline`` may run on one state, where that is shared."""
         kinds = (self.registry.get(node.kind, node.type) for node in pipeline.sources)
-        return all(kind is not None and getattr(kind.operator, "is_divided", False) for kind in kinds)
+        return all(kind is not None and getattr(kind.operator, "can_scale_out", False) for kind in kinds)
 
     @contextmanager
-    def owned_state(self) -> Iterator[None]:
+    def locked_state(self) -> Iterator[None]:
         """Keeps other processes from using the state of the pipeline while it is changed by hand."""
         settings, config = self.config.part(StateConfig).state_backend, self.config
         if settings.backend_type != "Postgres" or settings.postgres is None:
@@ -169,21 +169,21 @@ class App:
         settings = self.config.part(StateConfig).state_backend
         if settings.backend_type != "Sqlite" or settings.sqlite is None:
             return nullcontext()
-        return owned(settings.sqlite.database_path, self.config.application_id)
+        return lock_state(settings.sqlite.database_path, self.config.application_id)
 
     def _take_over_former(self, backend: StateBackend, pipeline: Pipeline) -> None:
         names = frozenset(node.name for node in pipeline)
-        if count := take_over_former(backend, self.config, lambda key: owner(key, names) in names):
+        if count := migrate_legacy_state(backend, self.config, lambda key: owner(key, names) in names):
             log.info(
                 "the state of this pipeline moved from '%s' to '%s' (entries: %d)",
-                FORMER_DEFAULT,
+                LEGACY_APPLICATION_ID,
                 self.config.application_id,
                 count,
             )
 
 
 def _rewrite(id: str, kind: type[Preprocessor], options: Mapping[str, Any], text: str) -> str:
-    with told_as(f"preprocessor '{id}'"):
+    with error_context(f"preprocessor '{id}'"):
         return kind(options).rewrite(text)
 
 

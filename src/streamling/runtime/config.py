@@ -10,16 +10,16 @@ from streamling.config.core import CoreConfig
 from streamling.config.section import Section
 from streamling.config.values import folded
 from streamling.connectors.postgres.config import PostgresState
-from streamling.state.config import SqliteState
+from streamling.state.config import SqliteStateConfig
 
 BackendType = Annotated[Literal["InMemory", "Postgres", "Sqlite"], folded("InMemory", "Postgres", "Sqlite")]
 
 
-class StateBackend(Section):
+class StateBackendConfig(Section):
     """Where positions are kept between runs."""
 
     backend_type: BackendType = Field(default="Sqlite", description="Where state is kept.")
-    sqlite: SqliteState | None = Field(default=SqliteState())
+    sqlite: SqliteStateConfig | None = Field(default=SqliteStateConfig())
     postgres: PostgresState | None = Field(default=PostgresState())
 
     @model_validator(mode="after")
@@ -35,7 +35,7 @@ class StateBackend(Section):
 class StateConfig(CoreConfig):
     """What the state backend adds to the configuration."""
 
-    state_backend: StateBackend = Field(default=StateBackend())
+    state_backend: StateBackendConfig = Field(default=StateBackendConfig())
 
     @property
     def state_acquire_timeout(self) -> float:

@@ -40,7 +40,7 @@ class Check:
     remedy: str | None = None
 
 
-def examine(
+def run_checks(
     *, cache_dir: Path, environ: Mapping[str, str] | None = None, conf: Mapping[str, str] | None = None
 ) -> list[Check]:
     """Look at everything; starts no JVM and changes nothing."""

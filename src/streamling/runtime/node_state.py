@@ -8,7 +8,7 @@ from typing import Any
 from streamling.state.backend import StateBackend
 
 
-class OwnState:
+class NodeStateView:
     """All entries of the pipeline can be read and written; `clear` removes those of the node only."""
 
     def __init__(self, backend: StateBackend, node: str, others: Collection[str]) -> None:
@@ -30,8 +30,8 @@ class OwnState:
     def put(self, key: str, value: Any) -> None:
         self._backend.put(key, value)
 
-    def put_new(self, entries: Mapping[str, Any]) -> None:
-        self._backend.put_new(entries)
+    def put_if_absent(self, entries: Mapping[str, Any]) -> None:
+        self._backend.put_if_absent(entries)
 
     def remove(self, key: str) -> None:
         self._backend.remove(key)

@@ -24,25 +24,25 @@ from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.dataflow.network import FrameSinkStep
-from streamling.dataflow.side import SideStep
-from streamling.errors import StreamlingError, told_as
-from streamling.pipeline.configured import configured
+from streamling.dataflow.side_outputs import SideOutputStep
+from streamling.errors import StreamlingError, error_context
+from streamling.pipeline.config_defaults import configured
 from streamling.pipeline.model import Node, Pipeline
 from streamling.planning import analysis
-from streamling.planning.build import Builder, Callbacks, Parts
+from streamling.planning.build import Builder, Callbacks, ExecutionGraph
 from streamling.planning.connection_checks import NodeConnection
 from streamling.planning.placement import placement_for, runs_on_executors
 from streamling.planning.validation import check_without_spark
-from streamling.plugins.connections import OutsidePosition
+from streamling.plugins.connections import ExternalPosition
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Operator, Position, Progress
 from streamling.plugins.registry import Registry
-from streamling.plugins.rejects import Rejects
-from streamling.plugins.shared import Shared
+from streamling.plugins.rejects import RejectedRows
+from streamling.plugins.shared import SharedResources
 from streamling.plugins.side_outputs import LookupTable, SideOutput
 from streamling.recursion import recursion_limit
-from streamling.runtime.node_state import OwnState
-from streamling.runtime.retrying import Retrying
+from streamling.runtime.node_state import NodeStateView
+from streamling.runtime.retry_tracker import RetryTracker
 from streamling.runtime.status import RunStatus, sum_known
 from streamling.spark.master import is_local
 from streamling.state.backend import StateBackend
@@ -85,10 +85,10 @@ class PipelineRun:
         self._count_in_spark = count_in_spark
         #: what the run has measured so far
         self.metrics = store_for(pipeline, config)
-        self._shared = Shared()
+        self._shared = SharedResources()
         #: columns that each node has reported as left out
         self._left_out: dict[str, dict[str, object]] = {}
-        self._retrying = Retrying()
+        self._retrying = RetryTracker()
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._failure: StreamlingError | None = None
@@ -96,13 +96,13 @@ class PipelineRun:
         self._deadline: float | None = None
         self._keep_position = False
         self._running: set[str] = set()
-        self._parts = Parts()
+        self._graph = ExecutionGraph()
         self._checkpointer: Checkpointer | None = None
         self._sides: Mapping[str, SideOutput[Any]] = {}
         self._sides = analysis.make_side_outputs(pipeline, registry, self.context)
         self._sources = analysis.make_sources(pipeline, registry, self.context)
         self._on_first_rows: Callable[[], None] = lambda: None
-        self.described: analysis.Described | None = None
+        self.resolved: analysis.ResolvedPipeline | None = None
         self.analysis: analysis.Analysis | None = None
 
     # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
@@ -116,17 +116,17 @@ class PipelineRun:
         """What the nodes connect to. Nothing is connected yet; ``spark`` is for those whose check needs a session."""
         found = []
         for node, kind in self._kinds():
-            with told_as(str(node)):
+            with error_context(str(node)):
                 named = kind.connections(self.context(node, pa.schema([]), 0, 1), spark)
                 found += [NodeConnection(node.name, connection) for connection in named]
         return found
 
-    def outside_positions(self, spark: Callable[[], SparkSession], only: str | None) -> list[OutsidePosition]:
+    def external_positions(self, spark: Callable[[], SparkSession], only: str | None) -> list[ExternalPosition]:
         """What the nodes, or ``only`` one, keep outside of the state backend on where to go on."""
-        found: list[OutsidePosition] = []
+        found: list[ExternalPosition] = []
         for node, kind in self._kinds():
             if only in (None, node.name):
-                found += kind.outside_positions(self.context(node, pa.schema([]), 0, 1), spark)
+                found += kind.external_positions(self.context(node, pa.schema([]), 0, 1), spark)
         return found
 
     @property
@@ -152,27 +152,29 @@ class PipelineRun:
         """Whether Spark's analysis can find more mistakes than the static checks."""
         return bool(self.pipeline.transforms)
 
-    def on_first_rows(self, tell: Callable[[], None]) -> None:
-        """Call ``tell`` when the first rows come to a sink; set before the start."""
-        self._on_first_rows = tell
+    def on_first_rows(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` when the first rows come to a sink; set before the start."""
+        self._on_first_rows = listener
 
-    def describe(self) -> analysis.Described:
+    def resolve_sources(self) -> analysis.ResolvedPipeline:
         """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
-        self.described = analysis.describe(self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys)
-        self.pipeline = self.described.pipeline
-        return self.described
+        self.resolved = analysis.resolve_sources(
+            self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys
+        )
+        self.pipeline = self.resolved.pipeline
+        return self.resolved
 
     def check_without_spark(self) -> Mapping[str, pa.Schema | None]:
         """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there; otherwise the columns of
         every node as far as they are known."""
-        return check_without_spark(self.described or self.describe(), self._registry, self.context)
+        return check_without_spark(self.resolved or self.resolve_sources(), self._registry, self.context)
 
     def analyse(self, session: SparkSession) -> analysis.Analysis:
         """Learn the schemas of all nodes from Spark; every mistake of the user comes out here at the latest."""
-        described = self.described or self.describe()
+        resolved = self.resolved or self.resolve_sources()
         # names and settings of one pipeline must not be seen by another
         self._session = session.newSession()
-        self.analysis = analysis.analyse(described, self._session, self._registry, self.context, self._sides)
+        self.analysis = analysis.analyse(resolved, self._session, self._registry, self.context, self._sides)
         return self.analysis
 
     def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
@@ -182,12 +184,12 @@ class PipelineRun:
             name=node.name,
             options=node.options,
             config=self._config,
-            state=OwnState(self._state, node.name, [other.name for other in self.pipeline]),
+            state=NodeStateView(self._state, node.name, [other.name for other in self.pipeline]),
             metrics=self.metrics.of(node.name),
             primary_key=node.primary_key,
             input_schema=input_schema,
             collected=analysis.is_collected(self.pipeline, node, self._registry),
-            divisible=not analysis.is_spread(self.pipeline, node),
+            is_splittable=not analysis.is_spread(self.pipeline, node),
             instance=instance,
             instances=instances,
             shared=self._shared,
@@ -195,10 +197,10 @@ class PipelineRun:
             tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
             stopping=self._stopping,
             request_stop=self.stop,
-            rejects=Rejects(node.name, node.primary_key) if node.dead_letters is not None else None,
-            left_out=self._left_out.setdefault(node.name, {}),
+            rejects=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
+            dropped_columns=self._left_out.setdefault(node.name, {}),
             report_retry=lambda error: self._retrying.report(node.name, error),
-            restart_stream=lambda timeout: self._parts.flows[flow].restart(timeout),
+            restart_stream=lambda timeout: self._graph.flows[flow].restart(timeout),
             checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
         )
 
@@ -217,7 +219,7 @@ class PipelineRun:
             on_first_rows=self._on_first_rows,
             request_checkpoint=lambda: self._checkpoints.checkpoint(0),
         )
-        self._parts = Builder(
+        self._graph = Builder(
             self.analysis,
             self._session,
             placement_for(self._config.spark.master),
@@ -228,24 +230,24 @@ class PipelineRun:
             self._count_in_spark,
             self._queue_length,
         ).build()
-        for name, operators in self._parts.operators.items():
+        for name, operators in self._graph.operators.items():
             add_own_labels(self.metrics, self.pipeline[name], operators[0].labels())
-        self._running = set(self._parts.flows)
+        self._running = set(self._graph.flows)
         self._checkpointer = Checkpointer(
-            flows=self._parts.flows,
-            sinks=self._parts.sinks,
+            flows=self._graph.flows,
+            sinks=self._graph.sinks,
             state=_Positions(self._state),
             on_finalized=self._on_finalized,
-            on_failure=lambda error: self._on_failure(self._retrying.explain(error)),
+            on_failure=lambda error: self._on_failure(self._retrying.add_retry_cause(error)),
             interval=self._config.checkpoint_interval_sec,
             timeout=self._config.checkpoint_timeout_sec,
             clock=self._clock,
             metrics=self.metrics.of(PIPELINE),
         )
         self._open_steps()
-        for lane in self._parts.lanes:
+        for lane in self._graph.lanes:
             lane.start()
-        for flow in self._parts.flows.values():
+        for flow in self._graph.flows.values():
             flow.start()
         self._checkpointer.start()
 
@@ -267,7 +269,7 @@ class PipelineRun:
         """Wait for the end and clean up. Raises what made the pipeline fail."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure or self.stop_reason or not self._running)
-        for flow in self._parts.flows.values():
+        for flow in self._graph.flows.values():
             flow.pause()
         if self._failure is None:
             # work that ended by itself is not about to stop: its last rows may wait for a sink that is away
@@ -279,13 +281,13 @@ class PipelineRun:
 
     def operators(self, node: str) -> Sequence[Operator[Any]]:
         """The operators that run ``node``, one per instance."""
-        return self._parts.operators[node]
+        return self._graph.operators[node]
 
     def status(self) -> RunStatus:
         """May be called from any thread at any time."""
         written = self.rows_written()
-        dead = sum(rows for name, rows in written.items() if self.pipeline.rejecting(name))
-        flows = list(self._parts.flows.values())
+        dead = sum(rows for name, rows in written.items() if self.pipeline.rejecting_nodes(name))
+        flows = list(self._graph.flows.values())
         return RunStatus(
             rows_in=sum_known(flow.rows_in for flow in flows),
             rows_out=sum(written.values()) - dead,
@@ -298,8 +300,8 @@ class PipelineRun:
     def rows_written(self) -> Mapping[str, int]:
         """Rows per sink, without those that the sink rejected."""
         written = {
-            name: limit.taken - sum(_rejected(operator) for operator in self._parts.operators.get(name, ()))
-            for name, limit in self._parts.limits.items()
+            name: limit.taken - sum(_rejected(operator) for operator in self._graph.operators.get(name, ()))
+            for name, limit in self._graph.limits.items()
             if limit.taken
         }
         return {name: rows for name, rows in written.items() if rows}
@@ -309,7 +311,9 @@ class PipelineRun:
         parts, written = [], self.rows_written()
         for name in (sink.name for sink in self.pipeline.sinks):
             rows = written.get(name, 0)
-            letters = "" if not self.pipeline.rejecting(name) else " dead letter" if rows == 1 else " dead letters"
+            letters = (
+                "" if not self.pipeline.rejecting_nodes(name) else " dead letter" if rows == 1 else " dead letters"
+            )
             parts.append(f"{rows:,}{letters} to {name}")
         return ", ".join(parts)
 
@@ -317,12 +321,12 @@ class PipelineRun:
         """What a stop still waits for. May be called from any thread at any time."""
         waiting = self._checkpointer.missing() if self._checkpointer is not None else None
         parts = [f"the final checkpoint waits for {waiting}"] if waiting else []
-        parts += [f"{lane.name} is busy" for lane in self._parts.lanes if not lane.join(0)]
-        return parts or [f"{flow.name} is busy" for flow in self._parts.flows.values() if not flow.has_ended()]
+        parts += [f"{lane.name} is busy" for lane in self._graph.lanes if not lane.join(0)]
+        return parts or [f"{flow.name} is busy" for flow in self._graph.flows.values() if not flow.has_ended()]
 
     def progress(self) -> Progress | None:
         """Progress over all bounded sources that know theirs."""
-        flows = self._parts.flows.values()
+        flows = self._graph.flows.values()
         sources = [flow.source for flow in flows] or self._sources.values()
         known = [progress for source in sources if (progress := source.progress())]
         if not known:
@@ -362,10 +366,10 @@ class PipelineRun:
 
     def _on_finalized(self, epoch: int, positions: Mapping[str, Position]) -> None:
         for name, position in positions.items():
-            self._parts.flows[name].commit(epoch, position)
-        for lane in self._parts.lanes:
+            self._graph.flows[name].commit(epoch, position)
+        for lane in self._graph.lanes:
             lane.notify_finalized(epoch)
-        for step in self._parts.without_lane:
+        for step in self._graph.steps_without_lane:
             step.notify_finalized(epoch)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -384,7 +388,7 @@ class PipelineRun:
                 "checkpoint will be replayed",
                 remedy="raise shutdown_budget_secs if the sink only needs more time" if self.stop_reason else None,
             )
-            self._failure = self._retrying.explain(failure)
+            self._failure = self._retrying.add_retry_cause(failure)
 
     def _exits_fast(self) -> bool:
         """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
@@ -398,12 +402,12 @@ class PipelineRun:
     def _close(self) -> None:
         """Flows first, then lanes from the top down, so that everything put in comes out."""
         deadline = self._deadline or self._clock.now() + self._config.shutdown_budget_secs
-        late = [flow.name for flow in self._parts.flows.values() if not flow.close(self._left(deadline))]
-        for lane in reversed(self._parts.lanes):
+        late = [flow.name for flow in self._graph.flows.values() if not flow.close(self._left(deadline))]
+        for lane in reversed(self._graph.lanes):
             lane.end()
             if not lane.join(self._left(deadline)):
                 late.append(lane.name)
-        for step in self._parts.without_lane:
+        for step in self._graph.steps_without_lane:
             self._close_step(step)
         self._deep_calls.close()
         if late:
@@ -414,9 +418,9 @@ class PipelineRun:
 
     def _open_steps(self) -> None:
         """All or none: what was opened before a failure is closed again."""
-        opened: list[FrameSinkStep | SideStep] = []
+        opened: list[FrameSinkStep | SideOutputStep] = []
         try:
-            for step in self._parts.without_lane:
+            for step in self._graph.steps_without_lane:
                 step.open()
                 opened.append(step)
         except StreamlingError:
@@ -425,7 +429,7 @@ class PipelineRun:
             self._deep_calls.close()
             raise
 
-    def _close_step(self, step: FrameSinkStep | SideStep) -> None:
+    def _close_step(self, step: FrameSinkStep | SideOutputStep) -> None:
         try:
             step.close()
         except StreamlingError as error:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from streamling.config import AppConfig
-from streamling.config.identity import FORMER_DEFAULT
+from streamling.config.identity import LEGACY_APPLICATION_ID
 from streamling.errors import StreamlingError
 from streamling.plugins.connections import Connection
 from streamling.runtime.config import StateConfig
@@ -53,22 +53,25 @@ def open_state(config: AppConfig) -> StateBackend:
     return MemoryState()
 
 
-def find_former(config: AppConfig, belongs: Callable[[str], bool]) -> StateBackend | None:
+def find_legacy_state(config: AppConfig, belongs: Callable[[str], bool]) -> StateBackend | None:
     """The entries that a pipeline wrote before it had an identity of its own, if there are any under keys that
     ``belongs`` accepts and none under the identity of ``config``."""
-    if config.application_id == FORMER_DEFAULT or config.part(StateConfig).state_backend.backend_type == "InMemory":
+    if (
+        config.application_id == LEGACY_APPLICATION_ID
+        or config.part(StateConfig).state_backend.backend_type == "InMemory"
+    ):
         return None
-    former = find_state(config.model_copy(update={"application_id": FORMER_DEFAULT}))
+    former = find_state(config.model_copy(update={"application_id": LEGACY_APPLICATION_ID}))
     if former is not None and not any(map(belongs, former.items())):
         former.close()
         return None
     return former
 
 
-def take_over_former(state: StateBackend, config: AppConfig, belongs: Callable[[str], bool]) -> int:
-    """Move the entries of `find_former` into ``state``, which is that of ``config`` and has none yet; how many there
-    were. A crash in between leaves them in both places, and the next start goes by the new one."""
-    former = None if state.items() else find_former(config, belongs)
+def migrate_legacy_state(state: StateBackend, config: AppConfig, belongs: Callable[[str], bool]) -> int:
+    """Move the entries of `find_legacy_state` into ``state``, which is that of ``config`` and has none yet. Returns how many
+    there were. A crash in between leaves them in both places; the next start uses the new one."""
+    former = None if state.items() else find_legacy_state(config, belongs)
     if former is None:
         return 0
     with former:
@@ -113,7 +116,7 @@ def _check_file(config: AppConfig, path: Path) -> str:
     return "the file will be created"
 
 
-def state_place(config: AppConfig) -> str:
+def state_location(config: AppConfig) -> str:
     """Where the configuration keeps the state, in words without secrets."""
     settings = config.part(StateConfig).state_backend
     if settings.backend_type == "Sqlite" and settings.sqlite is not None:

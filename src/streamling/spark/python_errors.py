@@ -9,11 +9,11 @@ from dataclasses import astuple
 from streamling.errors import StreamlingError
 
 
-class FailedOnExecutor(Exception):
+class ExecutorError(Exception):
     """A failure as one line of JSON."""
 
 
-def on_its_way(error: BaseException, name: str, what: str) -> FailedOnExecutor:
+def to_executor_error(error: BaseException, name: str, what: str) -> ExecutorError:
     """``error`` of ``name``, about ``what``, to be raised on a worker."""
     wrapped = StreamlingError.wrap(error, what)
     told = {
@@ -23,14 +23,14 @@ def on_its_way(error: BaseException, name: str, what: str) -> FailedOnExecutor:
         "remedy": wrapped.remedy,
         "internal": wrapped.internal,
         "retriable": wrapped.retriable,
-        "spot": None if wrapped.spot is None else astuple(wrapped.spot),
+        "spot": None if wrapped.option_location is None else astuple(wrapped.option_location),
     }
-    return FailedOnExecutor(json.dumps(told))
+    return ExecutorError(json.dumps(told))
 
 
-def failure_of(error: Exception, name: str) -> StreamlingError | None:
+def from_executor_error(error: Exception, name: str) -> StreamlingError | None:
     """What ``name`` raised on a worker, out of the text that Spark made of it."""
-    line = re.search(rf"{FailedOnExecutor.__name__}: (\{{.*\}})", str(error))
+    line = re.search(rf"{ExecutorError.__name__}: (\{{.*\}})", str(error))
     told = json.loads(line[1]) if line else {}
     if told.get("name") != name:
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from streamling.errors import StreamlingError
-from streamling.spark.python_errors import FailedOnExecutor
+from streamling.spark.python_errors import ExecutorError
 
 INSTALL = (
     "install the same version of streamling for the Python of every worker, or ship an environment with spark.archives "
@@ -71,7 +71,7 @@ def worker_failure(error: BaseException | str) -> StreamlingError | None:
     when the job ran in the driver."""
     text = str(error)
     tasks = list(_TASK.finditer(text))
-    if FailedOnExecutor.__name__ in text or not tasks or tasks[-1]["executor"] == _DRIVER:
+    if ExecutorError.__name__ in text or not tasks or tasks[-1]["executor"] == _DRIVER:
         return None  # raised by an operator, which ran, or not by a worker
     place = f"worker {tasks[-1]['host']} (executor {tasks[-1]['executor']})"
     for pattern, sentence, remedy in _CAUSES:

@@ -15,7 +15,7 @@ from streamling.sql.printing import spark_sql
 from streamling.sql.text_coercion import result_type, to_type
 
 
-def aligned(relations: Sequence[Relation]) -> list[Relation]:
+def align_union_types(relations: Sequence[Relation]) -> list[Relation]:
     """The parts of a union, with text where one part has text and others numbers, and times where one has times."""
     positions = list(zip(*(relation.columns or () for relation in relations), strict=True))
     wanted = [result_type([column.type for column in position]) for position in positions]

@@ -14,7 +14,7 @@ from sqlglot import exp
 from streamling.sql.decimals import Size, size, wider
 from streamling.sql.library.declaration import Args, fill
 from streamling.sql.literals import type_of
-from streamling.sql.places import place_of
+from streamling.sql.source_text import place_of
 from streamling.types.wide.layout import SPARK_DIGITS
 
 _SIGNS: dict[type[exp.Expr], str] = {

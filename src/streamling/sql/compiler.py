@@ -11,23 +11,23 @@ from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
 from streamling.sql import lookups, rules
-from streamling.sql.coercion import aligned
-from streamling.sql.depth import room
+from streamling.sql.coercion import align_union_types
+from streamling.sql.depth import deep_recursion
 from streamling.sql.dialect import parse, too_deep
 from streamling.sql.expressions import Expressions
 from streamling.sql.inference import common
 from streamling.sql.library.declaration import Function
 from streamling.sql.names import Relation
-from streamling.sql.places import SourceText
 from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll
-from streamling.sql.problems import SqlProblem, SqlRefused
-from streamling.sql.projection import meant_by, project, with_op
+from streamling.sql.problems import InvalidSql, SqlProblem
+from streamling.sql.projection import find_logical_types, project, with_op
 from streamling.sql.references import is_used, match, table_name
+from streamling.sql.source_text import SourceText
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.wide.layout import contains_wide
 
 if TYPE_CHECKING:
-    from streamling.sql.places import Analyse
+    from streamling.sql.source_text import Analyse
 
 #: columns of a node by its declared name; None when they are not known
 Inputs = Mapping[str, Sequence[Column] | None]
@@ -50,19 +50,19 @@ def compile_sql(
     functions: Mapping[str, Function] | None = None,
     analyse: Analyse | None = None,
 ) -> Compiled:
-    """Check and rewrite ``sql``. Raises `SqlRefused` when it cannot be read or asks for what cannot be done.
+    """Check and rewrite ``sql``. Raises `InvalidSql` when it cannot be read or asks for what cannot be done.
     Where the rows are numbered, ``keep_row`` leaves the number (`ROW`) in what comes out. ``functions`` are those
     that plugins add to the language; they win. With ``analyse`` no type that decides a meaning stays unknown."""
     query, text = parse(sql), SourceText(sql, functions, analyse)
-    lookups.settle_names(query)
+    lookups.resolve_table_names(query)
     compiler = _Compiler(text, inputs)
     try:
-        with room():
+        with deep_recursion():
             if refused := rules.check(query, text):
-                raise SqlRefused(refused)
+                raise InvalidSql(refused)
             relation = compiler.query(query, {})
     except RecursionError:
-        raise SqlRefused([too_deep(sql)]) from None
+        raise InvalidSql([too_deep(sql)]) from None
     problems = sorted(dict.fromkeys(compiler.problems), key=lambda problem: (problem.line, problem.column))
     plan = relation.plan
     if relation.unseen and not keep_row:
@@ -100,7 +100,7 @@ class _Compiler:
         source = self._from(node.args["from_"].this, ctes)
         if where := node.args.get("where"):
             # rows that go anyway are not looked up
-            for condition in lookups.last(where.this):
+            for condition in lookups.split_lookup_condition(where.this):
                 source = self._filtered(source, condition)
         return project(node.expressions, source, self.text, self.problems)
 
@@ -142,7 +142,7 @@ class _Compiler:
             return Relation(UnionAll(tuple(relation.plan for relation in relations)), None)
         relations = [self._typed(relation) for relation in with_op(relations)]
         if len({len(relation.columns or ()) for relation in relations}) == 1:
-            relations = aligned(relations)
+            relations = align_union_types(relations)
         first = relations[0].columns or ()
         for branch, relation in zip(branches, relations, strict=True):
             found = relation.columns or ()
@@ -154,11 +154,13 @@ class _Compiler:
         types = [common([column.type for column in position]) for position in _positions(relations)]
         columns = tuple(Column(c.name, t) for c, t in zip(first, types, strict=True))
         self._same_wide_numbers(branches, relations)
-        meant = meant_by(columns)
+        logical_types = find_logical_types(columns)
         # Spark takes what is known of a column from the first part, where it may be NULL
         unseen = relations[0].unseen
         names = tuple(map(quoted, (*(column.name for column in columns), *unseen)))
-        return Relation(Project(plan, names, meant=meant) if meant else plan, columns, unseen=unseen)
+        return Relation(
+            Project(plan, names, logical_types=logical_types) if logical_types else plan, columns, unseen=unseen
+        )
 
     def _typed(self, relation: Relation) -> Relation:
         """With the types that only Spark knows: text beside numbers stays text, whatever it is made of."""

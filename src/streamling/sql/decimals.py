@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"0*(?:(\d+)L?|(\d*)\.(\d*))", re.ASCII)
 Size = tuple[int, int]
 
 
-class NotExact(Exception):
+class InexactDecimal(Exception):
     """An expression of decimals that has no exact result; the message and what to do instead."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -161,7 +161,7 @@ def _result(node: exp.Binary, left: Size, right: Size) -> Size:
     (precision, scale), (other, other_scale) = left, right
     if isinstance(node, exp.Mul):
         if scale + other_scale > SPARK_DIGITS:
-            raise NotExact(
+            raise InexactDecimal(
                 f"the product has {scale + other_scale} digits after the point, a DECIMAL at most {SPARK_DIGITS}",
                 f"cast one side, to fewer digits or to a wide decimal such as DECIMAL({precision + other}, {scale})",
             )

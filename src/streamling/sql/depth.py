@@ -8,13 +8,13 @@ from typing import Final
 from streamling.recursion import recursion_limit
 
 #: brackets, calls and CASE inside each other
-MOST_LEVELS: Final = 100
+MAX_DEPTH: Final = 100
 #: characters of one expression as Spark gets it; some functions mention their arguments several times
-MOST_CHARACTERS: Final = 1_000_000
+MAX_CHARACTERS: Final = 1_000_000
 #: the parser takes about 25 calls for a level; calls from Python to Python take nothing of the thread's stack
 _CALLS: Final = 20_000
 
 
-def room() -> AbstractContextManager[None]:
+def deep_recursion() -> AbstractContextManager[None]:
     """Allows as many nested calls as the deepest SQL needs."""
     return recursion_limit(_CALLS)

@@ -16,8 +16,8 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from streamling.errors import StreamlingError
-from streamling.sql.depth import MOST_LEVELS, room
-from streamling.sql.problems import Span, SqlProblem, SqlRefused, problem_at
+from streamling.sql.depth import MAX_DEPTH, deep_recursion
+from streamling.sql.problems import InvalidSql, Span, SqlProblem, problem_at
 
 #: Functions whose arguments are not a plain list. Every other call stays as written (`exp.Anonymous`):
 #: translating calls is the work of one table, `streamling.sql.functions`.
@@ -109,29 +109,29 @@ def tokenize(sql: str) -> list[Token]:
 
 
 def parse(sql: str) -> exp.Query:
-    """The one query in ``sql``; raises `SqlRefused` when it is not exactly one that can be read."""
+    """The one query in ``sql``; raises `InvalidSql` when it is not exactly one that can be read."""
     try:
         _check_tokens(sql)
-        with room():
+        with deep_recursion():
             statements = [statement for statement in _DIALECT.parse(sql) if statement is not None]
     except (ParseError, TokenError) as error:
-        raise SqlRefused([_unreadable(sql, error)]) from None
+        raise InvalidSql([_unreadable(sql, error)]) from None
     except RecursionError:
-        raise SqlRefused([too_deep(sql)]) from None
+        raise InvalidSql([too_deep(sql)]) from None
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # sqlglot stumbles over some text
-        raise SqlRefused([problem_at(sql, None, "the SQL cannot be read")]) from None
+        raise InvalidSql([problem_at(sql, None, "the SQL cannot be read")]) from None
     if len(statements) > 1:
         message, remedy = (
             "there is more than one statement",
             "keep one SELECT; use one sql transform for each",
         )
         end = next(token for token in tokenize(sql) if token.token_type is TokenType.SEMICOLON)
-        raise SqlRefused([problem_at(sql, Span(end.start, end.end + 1), message, remedy)])
+        raise InvalidSql([problem_at(sql, Span(end.start, end.end + 1), message, remedy)])
     return statements[0]  # type: ignore[return-value]  # SELECT, WITH and ( start nothing else
 
 
 def too_deep(sql: str, span: Span | None = None) -> SqlProblem:
-    message = f"the SQL is nested too deeply: more than {MOST_LEVELS} levels of brackets, calls or CASE"
+    message = f"the SQL is nested too deeply: more than {MAX_DEPTH} levels of brackets, calls or CASE"
     return problem_at(sql, span, message, "compute parts of it in a subquery, or in a sql transform before this one")
 
 
@@ -139,8 +139,8 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
     depth = 0
     for token in tokens:
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
-        if depth > MOST_LEVELS:
-            raise SqlRefused([too_deep(sql, Span(token.start, token.end + 1))])
+        if depth > MAX_DEPTH:
+            raise InvalidSql([too_deep(sql, Span(token.start, token.end + 1))])
 
 
 def _check_tokens(sql: str) -> None:
@@ -149,15 +149,15 @@ def _check_tokens(sql: str) -> None:
         sql.encode()
     except UnicodeEncodeError as error:
         message = f"the SQL is not valid text: there is half a character (U+{ord(sql[error.start]):04X}) in it"
-        raise SqlRefused([problem_at(sql, None, message, "remove it")]) from None
+        raise InvalidSql([problem_at(sql, None, message, "remove it")]) from None
     tokens = tokenize(sql)
     _check_depth(sql, tokens)
     if not tokens:
-        raise SqlRefused([problem_at(sql, None, "the SQL is empty", _WANTED)])
+        raise InvalidSql([problem_at(sql, None, "the SQL is empty", _WANTED)])
     first = tokens[0]
     if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
         message = f"a sql transform is one SELECT statement, this one starts with {first.text.upper()}"
-        raise SqlRefused([problem_at(sql, Span(first.start, first.end + 1), message, _WANTED)])
+        raise InvalidSql([problem_at(sql, Span(first.start, first.end + 1), message, _WANTED)])
 
 
 def _unreadable(sql: str, error: ParseError | TokenError) -> SqlProblem:

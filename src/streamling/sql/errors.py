@@ -12,8 +12,8 @@ from sqlglot import exp
 from streamling.errors import StreamlingError
 from streamling.spark.errors import is_from_spark, spark_error
 from streamling.sql.dialect import parse
-from streamling.sql.places import SourceText
-from streamling.sql.problems import Span, SqlProblem, SqlRefused
+from streamling.sql.problems import InvalidSql, Span, SqlProblem
+from streamling.sql.source_text import SourceText
 
 #: ends the text of an error that the rewritten SQL itself raises: what the user wrote there
 _PLACE = re.compile(r"(.*) in ‹(.*)›", re.DOTALL)
@@ -61,12 +61,12 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
 }
 
 
-def place_note(where: str) -> str:
+def location_suffix(where: str) -> str:
     """The end of a text for ``raise_error`` that names its place, ``where`` in the user's SQL."""
     return f" in ‹{where}›"
 
 
-def explain(error: BaseException, node: str, sql: str) -> StreamlingError:
+def translate_sql_error(error: BaseException, node: str, sql: str) -> StreamlingError:
     """``error``, raised while the SQL of ``node`` was planned or run, in the user's terms. What does not come from
     Spark's SQL is an internal error with its cause."""
     if isinstance(error, StreamlingError):
@@ -94,11 +94,11 @@ def is_sql_error(error: BaseException) -> bool:
     return found is not None and (_known(found.getCondition()) is not None or bool(_contexts(found)))
 
 
-def noted_place(error: BaseException) -> str | None:
-    """What `place_note` put at the end of an error."""
+def find_location(error: BaseException) -> str | None:
+    """What `location_suffix` put at the end of an error."""
     found = next(_spark_errors(error), None)
     noted = None if found is None else _PLACE.fullmatch(_sentence(found)[0])
-    return None if noted is None else place_note(noted[2])
+    return None if noted is None else location_suffix(noted[2])
 
 
 def statements(error: BaseException) -> list[str]:
@@ -173,7 +173,7 @@ def _span_of(sql: str, fragment: str) -> Span | None:
     text = SourceText(sql)
     try:
         query = parse(sql)
-    except SqlRefused:
+    except InvalidSql:
         return None
     wanted = _normal(fragment)
     best: tuple[float, Span | None] = (0.5, None)

@@ -14,21 +14,21 @@ from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
 from streamling.sql import comparisons, inference, literals, lookups, typenames
-from streamling.sql.decimals import NotExact, divides_natively
+from streamling.sql.casts_to_text import as_text, is_binary, special
+from streamling.sql.decimals import InexactDecimal, divides_natively
 from streamling.sql.functions import as_call, rewrite_call
 from streamling.sql.intervals import interval
 from streamling.sql.lambdas import parameters
-from streamling.sql.library.declaration import NotPossible
+from streamling.sql.library.declaration import UnsupportedSql
 from streamling.sql.library.times import part_of_date
-from streamling.sql.names import Names, Relation, path_of
+from streamling.sql.names import NameScope, Relation, path_of
 from streamling.sql.operators import rewrite_operator
-from streamling.sql.places import SourceText
-from streamling.sql.plan import Check, Question, questions
+from streamling.sql.plan import LookupColumns, TableLookup, table_lookups
 from streamling.sql.printing import Unprintable, check_emitted, spark_sql
 from streamling.sql.problems import SqlProblem
+from streamling.sql.source_text import SourceText
 from streamling.sql.syntax import check_syntax, plain
 from streamling.sql.text_coercion import coerce_text
-from streamling.sql.texts import as_text, is_binary, special
 from streamling.sql.wide import functions as wide_functions
 from streamling.sql.wide.operators import WideNumbers
 
@@ -50,10 +50,10 @@ class Expressions:
     #: earlier items of the select list, as Spark SQL
     earlier: list[str] = field(default_factory=list)
     #: what the expressions so far ask dynamic tables
-    questions: list[Question] = field(default_factory=list)
+    table_lookups: list[TableLookup] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.names = Names(self.text, self.relation, self.problems)
+        self.names = NameScope(self.text, self.relation, self.problems)
 
     def spark(self, node: exp.Expr) -> tuple[str, pa.DataType | None]:
         """The expression as Spark SQL, and its type."""
@@ -73,16 +73,16 @@ class Expressions:
             return "NULL", None
         return sql, type_
 
-    def _refused(self, node: exp.Expr, error: NotPossible) -> exp.Expr:
+    def _refused(self, node: exp.Expr, error: UnsupportedSql) -> exp.Expr:
         self.problems.append(self.text.problem(node, str(error), error.remedy))
         return exp.Null()
 
     def asked(self) -> Relation:
         """The relation with the answers that the expressions so far refer to."""
         plan = self.relation.plan
-        for layer in lookups.layers(self.questions):
-            plan = Check(plan, layer)
-        return replace(self.relation, plan=plan, untidy=True) if self.questions else self.relation
+        for layer in lookups.lookup_stages(self.table_lookups):
+            plan = LookupColumns(plan, layer)
+        return replace(self.relation, plan=plan, untidy=True) if self.table_lookups else self.relation
 
     def name(self, node: exp.Expr) -> str | None:
         """What a column or field is really called; None for other expressions and what is not known."""
@@ -101,13 +101,13 @@ class Expressions:
                 if isinstance(node, exp.Binary):
                     operators.append(node)
                     node = node.this
-        except NotPossible as error:
+        except UnsupportedSql as error:
             return self._refused(node, error)
         done = self._rewrite(node, lambdas)
         for operator in reversed(operators):
             operator.set("this", done)
             self._parts(operator, lambdas, done="this")
-            done = self._meaning(self._learned(operator, lambdas))
+            done = self._meaning(self._infer_operand_types(operator, lambdas))
         return done
 
     def _rewrite(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
@@ -121,13 +121,13 @@ class Expressions:
             node = plain(node)
             if isinstance(node, exp.Interval):
                 return interval(node)
-        except NotPossible as error:
+        except UnsupportedSql as error:
             return self._refused(node, error)
         if isinstance(node, exp.Lambda):
             node.set("this", self.rewrite(node.this, {**lambdas, **parameters(node)}))
             return node
         self._parts(node, lambdas)
-        return self._meaning(self._learned(node, lambdas))
+        return self._meaning(self._infer_operand_types(node, lambdas))
 
     def _parts(self, node: exp.Expr, lambdas: Lambdas, done: str | None = None) -> None:
         for key, value in list(node.args.items()):
@@ -140,7 +140,7 @@ class Expressions:
             elif isinstance(value, exp.Expr) and key != done:
                 node.set(key, self.rewrite(value, lambdas))
 
-    def _learned(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
+    def _infer_operand_types(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
         """``node``, and the types of its operands from Spark where the compiler does not know them."""
         for part in inference.untyped(node) if self.text.analyse else ():
             part.meta["arrow"] = self._analysed(part, lambdas)
@@ -168,7 +168,7 @@ class Expressions:
         """What DataFusion means by a construct whose parts are done, spelled for Spark."""
         try:
             return self._spelled(node)
-        except (NotExact, NotPossible) as error:
+        except (InexactDecimal, UnsupportedSql) as error:
             self.problems.append(self.text.problem(node, str(error), error.remedy))
             return node
 
@@ -191,7 +191,7 @@ class Expressions:
             if (operator := rewrite_operator(node)) is not None:
                 return operator
             coerce_text(node)
-        except NotPossible as error:
+        except UnsupportedSql as error:
             return self._refused(node, error)
         if isinstance(node, exp.Cast):
             return typenames.rewrite_cast(node, self.text, self.problems)
@@ -206,12 +206,12 @@ class Expressions:
 
     def _look_up(self, node: exp.Anonymous) -> exp.Expr:
         """The column that will hold the answer; the same question is asked once."""
-        number = len(self.questions) + len(list(questions(self.relation.plan)))
+        number = len(self.table_lookups) + len(list(table_lookups(self.relation.plan)))
         asked = lookups.question(node, number, self.text, self.problems)
         if asked is None:
             return node
-        same = [each for each in self.questions if (each.table, each.value) == (asked.table, asked.value)]
-        self.questions += [] if same else [asked]
+        same = [each for each in self.table_lookups if (each.table, each.value) == (asked.table, asked.value)]
+        self.table_lookups += [] if same else [asked]
         answer = exp.Var(this=quoted((same or [asked])[0].answer))
         answer.meta.update({**node.meta, "arrow": pa.bool_()})
         return answer

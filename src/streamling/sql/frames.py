@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamling.sql.kernels.registration import register
-from streamling.sql.plan import Check, Filter, Plan, Read, UnionAll, texts
+from streamling.sql.plan import Filter, LookupColumns, Plan, Read, UnionAll, sql_expressions
 from streamling.types.spark import LOGICAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: puts the answers to a check's questions on the rows
-Answer = Callable[["DataFrame", Check], "DataFrame"]
+RunLookups = Callable[["DataFrame", LookupColumns], "DataFrame"]
 
 #: from input frames to the output frame, as the JVM's objects; who answers the questions in between
-_Step = Callable[[Mapping[str, Any], Answer | None], Any]
+_Step = Callable[[Mapping[str, Any], RunLookups | None], Any]
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Prepared:
     spark: SparkSession
     step: _Step
     #: the SQL texts that Spark parses, as it names them in errors
-    texts: frozenset[str]
+    sql_expressions: frozenset[str]
 
-    def run(self, inputs: Mapping[str, DataFrame], answer: Answer | None = None) -> DataFrame:
+    def run(self, inputs: Mapping[str, DataFrame], answer: RunLookups | None = None) -> DataFrame:
         from pyspark.sql import DataFrame
 
         return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}, answer), self.spark)
@@ -39,8 +39,8 @@ class Prepared:
 def prepare(spark: SparkSession, plan: Plan) -> Prepared:
     """The lists of expressions cross over to the JVM here, once: a run then costs one round trip for each filter,
     projection and union, however many columns there are."""
-    register(spark, texts(plan))
-    return Prepared(spark, _step(spark, plan), frozenset(texts(plan)))
+    register(spark, sql_expressions(plan))
+    return Prepared(spark, _step(spark, plan), frozenset(sql_expressions(plan)))
 
 
 def _step(spark: SparkSession, plan: Plan) -> _Step:
@@ -50,24 +50,24 @@ def _step(spark: SparkSession, plan: Plan) -> _Step:
     if isinstance(plan, UnionAll):
         return _union([_step(spark, child) for child in plan.children])
     below = _step(spark, plan.child)
-    if isinstance(plan, Check):
+    if isinstance(plan, LookupColumns):
         return _checked(spark, below, plan)
     if isinstance(plan, Filter):
         condition = plan.condition
         return lambda inputs, answer: below(inputs, answer).filter(condition)
     jvm: Any = spark._jvm
     made = [_column(jvm.org.apache.spark.sql.functions, item) for item in plan.items]
-    for number, name, type_ in plan.meant:
+    for number, name, type_ in plan.logical_types:
         metadata = jvm.org.apache.spark.sql.types.Metadata.fromJson(json.dumps({LOGICAL: type_}))
         made[number] = getattr(made[number], "as")(name, metadata)
     columns = jvm.PythonUtils.toSeq(made)
     return lambda inputs, answer: below(inputs, answer).select(columns)
 
 
-def _checked(spark: SparkSession, below: _Step, check: Check) -> _Step:
+def _checked(spark: SparkSession, below: _Step, check: LookupColumns) -> _Step:
     from pyspark.sql import DataFrame
 
-    def run(inputs: Mapping[str, Any], answer: Answer | None) -> Any:
+    def run(inputs: Mapping[str, Any], answer: RunLookups | None) -> Any:
         assert answer is not None, "nobody answers the questions of this plan"
         return answer(DataFrame(below(inputs, answer), spark), check)._jdf
 
@@ -81,7 +81,7 @@ def _column(functions: Any, item: str) -> Any:
 
 
 def _union(steps: list[_Step]) -> _Step:
-    def run(inputs: Mapping[str, Any], answer: Answer | None) -> Any:
+    def run(inputs: Mapping[str, Any], answer: RunLookups | None) -> Any:
         frame = steps[0](inputs, answer)
         for step in steps[1:]:
             frame = frame.union(step(inputs, answer))

@@ -11,13 +11,13 @@ from sqlglot import exp
 from streamling.sql import catalog
 from streamling.sql.catalog import KERNEL_PREFIX
 from streamling.sql.library import registry
-from streamling.sql.library.declaration import Function, NotPossible, call
-from streamling.sql.library.refused import INSTEAD
+from streamling.sql.library.declaration import Function, UnsupportedSql, call
+from streamling.sql.library.unsupported import ALTERNATIVES
 from streamling.sql.literals import widen
 from streamling.sql.lookups import FUNCTION
-from streamling.sql.places import SourceText
 from streamling.sql.printing import spark_sql
 from streamling.sql.problems import SqlProblem
+from streamling.sql.source_text import SourceText
 
 #: functions with a syntax of their own → the call they stand for
 _SYNTAX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
@@ -57,7 +57,7 @@ def rewrite_call(node: exp.Anonymous, text: SourceText, problems: list[SqlProble
     else:
         try:
             rewritten = _compiled(function, name, node)
-        except NotPossible as error:
+        except UnsupportedSql as error:
             problems.append(text.problem(node, str(error), error.remedy))
             return node
     rewritten.meta.update({key: value for key, value in node.meta.items() if key != "arrow"})
@@ -71,9 +71,9 @@ def _compiled(function: Function, name: str, node: exp.Anonymous) -> exp.Expr:
         if name in catalog.SCALARS:  # Spark has a function of this name that takes other arguments
             return call(name, *args)
         shown = function.signature.replace(function.name, name, 1)
-        raise NotPossible(f"{name}() does not take {len(args)} argument(s)", f"write {shown}")
+        raise UnsupportedSql(f"{name}() does not take {len(args)} argument(s)", f"write {shown}")
     if function.kernels and KERNEL_PREFIX in spark_sql(compiled) and node.find_ancestor(exp.Lambda):
-        raise NotPossible(f"{name}() cannot stand inside a lambda", "unnest the list first")
+        raise UnsupportedSql(f"{name}() cannot stand inside a lambda", "unnest the list first")
     return compiled
 
 
@@ -90,8 +90,8 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
     if name in catalog.GENERATORS or name == "unnest":
         message = f"{name}() cannot stand here: it makes several rows of one"
         return text.problem(node, message, "write unnest(list) in the select list")
-    if name in INSTEAD:
-        return text.problem(node, f"there is no function {name}() here", f"write {INSTEAD[name]} instead")
+    if name in ALTERNATIVES:
+        return text.problem(node, f"there is no function {name}() here", f"write {ALTERNATIVES[name]} instead")
     if name in catalog.FORBIDDEN:
         return text.problem(node, f"{name}() is not allowed: it reaches outside of the rows")
     if len(node.expressions) > catalog.BEFORE_OPTIONS.get(name, len(node.expressions)):

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from streamling.sql.library.declaration import NotPossible
+from streamling.sql.library.declaration import UnsupportedSql
 
 _EXAMPLES = "such as INTERVAL '1 month', INTERVAL '1.5 hours' or INTERVAL '1 day 02:03:04'"
 _MICROS, _DAYS_A_MONTH = 1_000_000, 30
@@ -46,23 +46,23 @@ _FIELDS = ("year", "month", "day", "hour", "minute", "second")
 
 
 @dataclass(frozen=True)
-class Span:
+class IntervalLength:
     """The length of an interval."""
 
     months: int = 0
     days: int = 0
     micros: int = 0
 
-    def __add__(self, other: Span) -> Span:
-        return Span(self.months + other.months, self.days + other.days, self.micros + other.micros)
+    def __add__(self, other: IntervalLength) -> IntervalLength:
+        return IntervalLength(self.months + other.months, self.days + other.days, self.micros + other.micros)
 
-    def whole_days(self) -> Span:
+    def whole_days(self) -> IntervalLength:
         """Without the part of a day."""
-        return Span(self.months, self.days + int(Decimal(self.micros) / _DAY))
+        return IntervalLength(self.months, self.days + int(Decimal(self.micros) / _DAY))
 
-    def part_of_day(self) -> Span:
+    def part_of_day(self) -> IntervalLength:
         """Without months and whole days."""
-        return Span(micros=int(Decimal(self.micros) % _DAY))
+        return IntervalLength(micros=int(Decimal(self.micros) % _DAY))
 
     def spark(self) -> str:
         """The interval as Spark SQL. Months and days are kept apart: Spark has no literal for both."""
@@ -82,14 +82,14 @@ class Span:
         return f"INTERVAL '{sign}{days} {hours:02}:{minutes:02}:{seconds:02}.{micros:06}' DAY TO SECOND"
 
 
-def span_of(node: exp.Interval) -> Span:
-    """What an interval of the syntax tree says. Raises `NotPossible`."""
+def parse_interval(node: exp.Interval) -> IntervalLength:
+    """What an interval of the syntax tree says. Raises `UnsupportedSql`."""
     value, unit = node.this, node.args.get("unit")
     if isinstance(value, exp.Neg):
-        span = span_of(exp.Interval(this=value.this, unit=unit))
-        return Span(-span.months, -span.days, -span.micros)
+        span = parse_interval(exp.Interval(this=value.this, unit=unit))
+        return IntervalLength(-span.months, -span.days, -span.micros)
     if not isinstance(value, exp.Literal):
-        raise NotPossible("the length of an interval has to be written out", "write x * INTERVAL '1' DAY")
+        raise UnsupportedSql("the length of an interval has to be written out", "write x * INTERVAL '1' DAY")
     written = value.name
     try:
         if isinstance(unit, exp.IntervalSpan):
@@ -98,15 +98,15 @@ def span_of(node: exp.Interval) -> Span:
             span = _parsed(f"{written} {unit.name}" if unit is not None else written)
     except ValueError:
         shown = f"{written} {unit.name}" if isinstance(unit, exp.Var) else written
-        raise NotPossible(f"'{shown}' is not an interval", _EXAMPLES) from None
+        raise UnsupportedSql(f"'{shown}' is not an interval", _EXAMPLES) from None
     if abs(span.months) >= 2**31 or abs(span.days) >= 2**31 or abs(span.days * _DAY + span.micros) >= 2**63:
-        raise NotPossible(f"the interval '{written}' is too long", _EXAMPLES)
+        raise UnsupportedSql(f"the interval '{written}' is too long", _EXAMPLES)
     return span
 
 
-def _parsed(text: str) -> Span:
+def _parsed(text: str) -> IntervalLength:
     """Numbers with units, and times of day; a number at the end without a unit counts seconds."""
-    span, place = Span(), 0
+    span, place = IntervalLength(), 0
     seen: set[object] = set()
     text = text.rstrip()
     while place < len(text) or not seen:
@@ -130,29 +130,29 @@ def _parsed(text: str) -> Span:
     return span
 
 
-def _scaled(number: Decimal, months: int, days: int, micros: Decimal) -> Span:
+def _scaled(number: Decimal, months: int, days: int, micros: Decimal) -> IntervalLength:
     """A fraction goes on to the next smaller unit: a month has 30 days, a day 24 hours."""
     whole_months, part_months = _split(number * months)
     whole_days, part_days = _split(number * days)
     if months:  # of months only whole days are left
         whole_days = int(part_months * _DAYS_A_MONTH)
-    return Span(whole_months, whole_days, int(part_days * _DAY + number * micros))
+    return IntervalLength(whole_months, whole_days, int(part_days * _DAY + number * micros))
 
 
 def _split(number: Decimal) -> tuple[int, Decimal]:
     return int(number), number - int(number)
 
 
-def _clock(text: str) -> Span:
+def _clock(text: str) -> IntervalLength:
     sign = -1 if text.startswith("-") else 1
     hours, minutes, *seconds = text.lstrip("+-").split(":")
     if int(minutes) > 59 or (seconds and Decimal(seconds[0]) >= 60):
         raise ValueError(text)
     total = int(hours) * 3600 + int(minutes) * 60 + Decimal(seconds[0] if seconds else 0)
-    return Span(micros=sign * int(total * _MICROS))
+    return IntervalLength(micros=sign * int(total * _MICROS))
 
 
-def _standard(text: str, first: str, last: str) -> Span:
+def _standard(text: str, first: str, last: str) -> IntervalLength:
     """``'1-2' YEAR TO MONTH``, ``'1 02:03:04' DAY TO SECOND``."""
     if first not in _FIELDS or last not in _FIELDS:
         raise ValueError(text)
@@ -167,15 +167,15 @@ def _standard(text: str, first: str, last: str) -> Span:
     match = re.fullmatch(pattern + r"\s*", text, re.A)
     if match is None or not between:
         raise ValueError(text)
-    span = Span()
+    span = IntervalLength()
     for number, unit in zip(match.groups()[1:], units, strict=True):
         span += _scaled(Decimal(number), *_UNITS[unit])
-    return Span(-span.months, -span.days, -span.micros) if match[1] == "-" else span
+    return IntervalLength(-span.months, -span.days, -span.micros) if match[1] == "-" else span
 
 
 def interval(node: exp.Interval) -> exp.Expr:
     """An interval as Spark SQL, its length noted in ``meta["span"]``."""
-    span = span_of(node)
+    span = parse_interval(node)
     made = exp.Var(this=span.spark())
     made.meta.update({**node.meta, "span": span})
     return made

@@ -11,11 +11,11 @@ from sqlglot import exp
 from streamling.sql import catalog
 from streamling.sql.dialect import parse
 from streamling.sql.inference import type_of
-from streamling.sql.places import SourceText
-from streamling.sql.plan import Question
+from streamling.sql.plan import TableLookup
 from streamling.sql.printing import spark_sql
 from streamling.sql.problems import SqlProblem
-from streamling.sql.table_names import is_text, settle
+from streamling.sql.source_text import SourceText
+from streamling.sql.table_names import is_text, resolve_table_name
 
 FUNCTION = "dynamic_table_check"
 
@@ -38,22 +38,22 @@ class Lookup:
 
 
 def lookups(sql: str) -> list[Lookup]:
-    """Every table that ``sql`` looks values up in, in the order of the text. Raises `SqlRefused` when the text cannot
+    """Every table that ``sql`` looks values up in, in the order of the text. Raises `InvalidSql` when the text cannot
     be read."""
     if FUNCTION not in sql.lower():  # most do not: they are spared the parsing
         return []
     text, query = SourceText(sql), parse(sql)
-    settle_names(query)
+    resolve_table_names(query)
     named = [call for call in _calls(query) if call.expressions and is_text(call.expressions[0])]
     found = [Lookup(call.expressions[0].name, call, text) for call in named]
     return sorted(found, key=lambda each: each.call.meta.get("start", 0))
 
 
-def settle_names(query: exp.Expr) -> None:
+def resolve_table_names(query: exp.Expr) -> None:
     """Constants that stand for the names of tables become these names in quotes."""
     for call in _calls(query):
         if call.expressions:
-            settle(call.expressions[0])
+            resolve_table_name(call.expressions[0])
 
 
 def is_repeatable(sql: str) -> bool:
@@ -62,7 +62,7 @@ def is_repeatable(sql: str) -> bool:
     return not any(isinstance(part, _VOLATILE_SYNTAX) or part.name.lower() in catalog.VOLATILE for part in parts)
 
 
-def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[SqlProblem]) -> Question | None:
+def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[SqlProblem]) -> TableLookup | None:
     """What a call whose arguments are done asks; None when it is not a question, which is then a problem."""
     problem = _mistake(node, text)
     if problem is not None:
@@ -71,10 +71,10 @@ def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[
     table, value = node.expressions
     type_ = type_of(value)
     is_list = None if type_ is None else bool(pa.types.is_list(type_))
-    return Question(table.name, spark_sql(value), f"{_ANSWER}{number}", is_list)
+    return TableLookup(table.name, spark_sql(value), f"{_ANSWER}{number}", is_list)
 
 
-def last(condition: exp.Expr) -> list[exp.Expr]:
+def split_lookup_condition(condition: exp.Expr) -> list[exp.Expr]:
     """A condition as one or two of which both have to be true: first what asks nobody, then the rest."""
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
     asking = [part for part in parts if _calls(part)]
@@ -83,10 +83,10 @@ def last(condition: exp.Expr) -> list[exp.Expr]:
     return [exp.and_(*(part for part in parts if part not in asking)), exp.and_(*asking)]
 
 
-def layers(questions: Sequence[Question]) -> Iterator[tuple[Question, ...]]:
+def lookup_stages(table_lookups: Sequence[TableLookup]) -> Iterator[tuple[TableLookup, ...]]:
     """The questions in groups that can be asked at once: one that needs an answer comes after the one it needs."""
-    layer: list[Question] = []
-    for each in questions:
+    layer: list[TableLookup] = []
+    for each in table_lookups:
         if any(f"`{earlier.answer}`" in each.value for earlier in layer):
             yield tuple(layer)
             layer = []
@@ -95,11 +95,11 @@ def layers(questions: Sequence[Question]) -> Iterator[tuple[Question, ...]]:
         yield tuple(layer)
 
 
-def may_be_asked(type_: pa.DataType | None) -> bool:
+def can_look_up(type_: pa.DataType | None) -> bool:
     """Whether a table can be asked about values of a type: text or lists of text; None: only Spark knows."""
     if type_ is None or pa.types.is_null(type_) or pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return True
-    return bool(pa.types.is_list(type_)) and not pa.types.is_list(type_.value_type) and may_be_asked(type_.value_type)
+    return bool(pa.types.is_list(type_)) and not pa.types.is_list(type_.value_type) and can_look_up(type_.value_type)
 
 
 def _mistake(node: exp.Anonymous, text: SourceText) -> SqlProblem | None:
@@ -112,7 +112,7 @@ def _mistake(node: exp.Anonymous, text: SourceText) -> SqlProblem | None:
         remedy = "give it the whole list: it is true when one element is in the table"
         return text.problem(node, f"{FUNCTION}() cannot stand inside a lambda", remedy)
     type_ = type_of(args[1])
-    if not may_be_asked(type_):
+    if not can_look_up(type_):
         remedy = f"cast it: {FUNCTION}('{args[0].name}', CAST(value AS TEXT))"
         return text.problem(node, f"{FUNCTION}() looks for text or a list of texts, not {type_}", remedy)
     return None

@@ -10,9 +10,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql.places import SourceText
 from streamling.sql.plan import Column, Plan
 from streamling.sql.problems import SqlProblem
+from streamling.sql.source_text import SourceText
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Relation:
 
 
 @dataclass
-class Names:
+class NameScope:
     """The names that the expressions of one SELECT may use."""
 
     text: SourceText

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from streamling.sql.inference import type_of
 from streamling.sql.library import patterns
-from streamling.sql.library.declaration import NotPossible, call, fill, literal_text
+from streamling.sql.library.declaration import UnsupportedSql, call, fill, literal_text
 from streamling.sql.library.registry import find
 from streamling.sql.time_casts import TIME_OF_DAY
 
@@ -60,7 +60,7 @@ def _date_and_interval(node: exp.Binary) -> exp.Expr | None:
 def _subscript(node: exp.Bracket) -> exp.Expr | None:
     """``x[i]``: lists count from 1 (from the end when negative), what is not there is NULL; ``s['f']`` a field."""
     if len(node.expressions) != 1:
-        raise NotPossible("there is more than one subscript", "write x[1][2]")
+        raise UnsupportedSql("there is more than one subscript", "write x[1][2]")
     container, [index] = type_of(node.this), node.expressions
     if isinstance(index, exp.Slice):
         return _slice(node.this, index)

@@ -36,7 +36,7 @@ class Filter:
     condition: str
 
 
-class Meant(NamedTuple):
+class LogicalType(NamedTuple):
     """What a column stands for, where Spark's type says too little."""
 
     item: int
@@ -53,7 +53,7 @@ class Project:
     items: tuple[str, ...]
     #: whether an item makes several rows of one
     explodes: bool = False
-    meant: tuple[Meant, ...] = ()
+    logical_types: tuple[LogicalType, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class UnionAll:
 
 
 @dataclass(frozen=True)
-class Question:
+class TableLookup:
     """Whether a value (Spark SQL: text, or a list of them) is in a dynamic table."""
 
     table: str
@@ -76,30 +76,30 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Check:
+class LookupColumns:
     """The child's rows with one more column per question."""
 
     child: Plan
-    questions: tuple[Question, ...]
+    table_lookups: tuple[TableLookup, ...]
 
 
-Plan = Read | Filter | Project | UnionAll | Check
+Plan = Read | Filter | Project | UnionAll | LookupColumns
 
-#: Numbers the rows of a batch in source order. The engine puts it on the rows of a plan that has a `Check`; it goes
-#: with every row through the plan, seen by no name and no star.
+#: Numbers the rows of a batch in source order. The engine adds it to the rows of a plan that has `LookupColumns`; every row
+#: keeps it through the plan, and neither a name nor a star can see it.
 ROW = "__streamling_row"
 
 
-def texts(plan: Plan) -> Iterator[str]:
+def sql_expressions(plan: Plan) -> Iterator[str]:
     """Every condition and item of a plan."""
     if isinstance(plan, Filter):
         yield plan.condition
     elif isinstance(plan, Project):
         yield from plan.items
-    for question in plan.questions if isinstance(plan, Check) else ():
+    for question in plan.table_lookups if isinstance(plan, LookupColumns) else ():
         yield question.value
     for child in _children(plan):
-        yield from texts(child)
+        yield from sql_expressions(child)
 
 
 def _children(plan: Plan) -> tuple[Plan, ...]:
@@ -108,12 +108,12 @@ def _children(plan: Plan) -> tuple[Plan, ...]:
     return () if isinstance(plan, Read) else (plan.child,)
 
 
-def questions(plan: Plan) -> Iterator[Question]:
+def table_lookups(plan: Plan) -> Iterator[TableLookup]:
     """Everything a plan asks dynamic tables."""
-    if isinstance(plan, Check):
-        yield from plan.questions
+    if isinstance(plan, LookupColumns):
+        yield from plan.table_lookups
     for child in _children(plan):
-        yield from questions(child)
+        yield from table_lookups(child)
 
 
 def keeps_rows_apart(plan: Plan) -> bool:

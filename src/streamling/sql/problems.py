@@ -38,7 +38,7 @@ class SqlProblem:
         return f"{self}\n{self.excerpt}" if self.excerpt else str(self)
 
 
-class SqlRefused(StreamlingError):
+class InvalidSql(StreamlingError):
     """SQL that cannot be a transform, with all its problems."""
 
     def __init__(self, problems: Iterable[SqlProblem]) -> None:

@@ -12,9 +12,9 @@ from streamling.spark.sql_text import quoted
 from streamling.sql.expressions import Expressions
 from streamling.sql.literals import rewrite_number, widen
 from streamling.sql.names import Relation, pick
-from streamling.sql.places import SourceText
-from streamling.sql.plan import Column, Meant, Project
+from streamling.sql.plan import Column, LogicalType, Project
 from streamling.sql.problems import SqlProblem
+from streamling.sql.source_text import SourceText
 from streamling.sql.unnesting import UNNESTED, unnest
 from streamling.types.names import arrow_type_name
 from streamling.types.row_kind import OP_COLUMN
@@ -61,14 +61,14 @@ def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, probl
 
 
 def _projected(source: Relation, output: Sequence[Item], unseen: tuple[str, ...] = ()) -> Project:
-    meant = meant_by([item.column for item in output])
-    return Project(source.plan, (*(item.aliased for item in output), *unseen), meant=meant)
+    logical_types = find_logical_types([item.column for item in output])
+    return Project(source.plan, (*(item.aliased for item in output), *unseen), logical_types=logical_types)
 
 
-def meant_by(columns: Sequence[Column]) -> tuple[Meant, ...]:
+def find_logical_types(columns: Sequence[Column]) -> tuple[LogicalType, ...]:
     """What columns stand for that Spark holds as something else."""
     return tuple(
-        Meant(number, column.name, arrow_type_name(column.type))
+        LogicalType(number, column.name, arrow_type_name(column.type))
         for number, column in enumerate(columns)
         if contains_wide(column.type)
     )

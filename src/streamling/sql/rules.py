@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from streamling.sql.places import SourceText
 from streamling.sql.problems import SqlProblem
+from streamling.sql.source_text import SourceText
 
 _T = TokenType
 _NO_JOIN = "a sql transform reads one node; combine rows with UNION ALL, or look values up with a handler"

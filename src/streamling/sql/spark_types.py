@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from streamling.sql.frames import prepare
 from streamling.sql.kernels.registration import register
-from streamling.sql.library import own
-from streamling.sql.plan import Check, Plan
+from streamling.sql.library import plugin_functions as own
+from streamling.sql.plan import LookupColumns, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,9 +50,9 @@ class SparkTypes:
 
     def _frame(self, plan: Plan) -> DataFrame:
         if plan not in self._frames:
-            self._frames[plan] = prepare(self._spark, plan).run(self._inputs, _unanswered)
+            self._frames[plan] = prepare(self._spark, plan).run(self._inputs, _with_empty_lookups)
         return self._frames[plan]
 
 
-def _unanswered(frame: DataFrame, check: Check) -> Any:
-    return frame.selectExpr("*", *(f"CAST(NULL AS BOOLEAN) AS `{question.answer}`" for question in check.questions))
+def _with_empty_lookups(frame: DataFrame, check: LookupColumns) -> Any:
+    return frame.selectExpr("*", *(f"CAST(NULL AS BOOLEAN) AS `{question.answer}`" for question in check.table_lookups))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from streamling.sql.library.declaration import NotPossible, call
+from streamling.sql.library.declaration import UnsupportedSql, call
 
 _ONE, _TWO = frozenset({"this"}), frozenset({"this", "expression"})
 _LISTED = frozenset({"this", "expressions"})
@@ -71,18 +71,18 @@ _NAMES: dict[type[exp.Expr], str] = {
 
 
 def check_syntax(node: exp.Expr) -> None:
-    """Raises `NotPossible` for a node, or a part of one, that is not listed."""
+    """Raises `UnsupportedSql` for a node, or a part of one, that is not listed."""
     parts = _PARTS.get(type(node))
     if parts is None:
         name = _NAMES.get(type(node)) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
-        raise NotPossible(f"{name} is not possible here", _INSTEAD.get(type(node)))
+        raise UnsupportedSql(f"{name} is not possible here", _INSTEAD.get(type(node)))
     if isinstance(node, exp.Literal) and not node.is_string and not _NUMBER.fullmatch(node.name):
-        raise NotPossible(f"{node.name} is not a number", "such as 1, 1.5 or 1e3")
+        raise UnsupportedSql(f"{node.name} is not a number", "such as 1, 1.5 or 1e3")
     for key, value in node.args.items():
         if value and key not in parts:
-            raise NotPossible(f"{key.strip('_').upper()} is not possible here", "leave it out")
+            raise UnsupportedSql(f"{key.strip('_').upper()} is not possible here", "leave it out")
     if isinstance(node, exp.In) and not node.expressions:
-        raise NotPossible("IN has no values", "write x IN (1, 2)")
+        raise UnsupportedSql("IN has no values", "write x IN (1, 2)")
 
 
 def plain(node: exp.Expr) -> exp.Expr:
@@ -102,7 +102,7 @@ def _text(node: exp.Expr) -> exp.Expr:
 def _joined(node: exp.Expr) -> exp.Expr:
     """``'a' 'b'``: texts side by side are one."""
     if not all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
-        raise NotPossible("two values stand side by side", "join them with ||")
+        raise UnsupportedSql("two values stand side by side", "join them with ||")
     return exp.Literal.string("".join(part.name for part in node.expressions))
 
 
@@ -111,7 +111,7 @@ def _named_struct(node: exp.Expr) -> exp.Expr:
     parts: list[exp.Expr] = []
     for part in node.expressions:
         if not isinstance(part, exp.PropertyEQ) or not isinstance(part.this, exp.Identifier):
-            raise NotPossible("a field of the struct has no name", "write {'name': value}")
+            raise UnsupportedSql("a field of the struct has no name", "write {'name': value}")
         parts += [exp.Literal.string(part.this.name), part.expression]
     return call("named_struct", *parts)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 
-def settle(argument: exp.Expr) -> None:
+def resolve_table_name(argument: exp.Expr) -> None:
     """Put the name in quotes in place of a constant that stands for it; anything else stays as it is."""
     name = _constant(argument)
     if name is not None:

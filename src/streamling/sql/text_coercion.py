@@ -12,9 +12,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import typenames
+from streamling.sql.casts_to_text import as_text
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Args
-from streamling.sql.texts import as_text
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import NotPossible, fill
+from streamling.sql.library.declaration import UnsupportedSql, fill
 
 _TO_SECONDS = "write extract(epoch FROM x) for seconds"
 _FROM_NUMBERS = "write to_timestamp(x) for seconds, to_timestamp_millis(x) or to_timestamp_micros(x)"
@@ -24,9 +24,9 @@ def time_cast(value: exp.Expr, type_: pa.DataType, cast: str = "CAST") -> exp.Ex
     if source is None:
         return None
     if _counts_units(source) and _is_number(type_):
-        raise NotPossible("a cast from a time to a number does not say which unit it counts", _TO_SECONDS)
+        raise UnsupportedSql("a cast from a time to a number does not say which unit it counts", _TO_SECONDS)
     if _is_number(source) and pa.types.is_timestamp(type_):
-        raise NotPossible("a cast from a number to a timestamp does not say which unit it counts", _FROM_NUMBERS)
+        raise UnsupportedSql("a cast from a number to a timestamp does not say which unit it counts", _FROM_NUMBERS)
     if pa.types.is_date(source) and type_ in (pa.int32(), pa.int64()):
         return fill("unix_date({0})" if type_ == pa.int32() else "CAST(unix_date({0}) AS BIGINT)", [value], type_)
     if source in (pa.int32(), pa.int64()) and pa.types.is_date(type_):

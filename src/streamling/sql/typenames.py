@@ -13,14 +13,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
+from streamling.sql.casts_from_text import from_text
+from streamling.sql.casts_to_text import as_text, special
 from streamling.sql.inference import as_single, cast_node, type_of
-from streamling.sql.library.declaration import NotPossible, fill
-from streamling.sql.places import SourceText
+from streamling.sql.library.declaration import UnsupportedSql, fill
 from streamling.sql.problems import SqlProblem
-from streamling.sql.text_casts import from_text
-from streamling.sql.texts import as_text, special
+from streamling.sql.source_text import SourceText
 from streamling.sql.time_casts import time_cast
-from streamling.types.wide.layout import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type
+from streamling.types.wide.layout import I256, MAX_DIGITS, SPARK_DIGITS, U256, decimal_type
 
 _T = exp.DType
 _Known = tuple[str, pa.DataType]
@@ -151,13 +151,13 @@ def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -
     spelling, arrow = known
     try:
         return converted(node.this, spelling, arrow, "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST")
-    except NotPossible as error:
+    except UnsupportedSql as error:
         problems.append(text.problem(node.this, str(error), error.remedy))
         return node
 
 
 def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
-    """``cast(value AS spelling)`` with the result it has in DataFusion. Raises `NotPossible`."""
+    """``cast(value AS spelling)`` with the result it has in DataFusion. Raises `UnsupportedSql`."""
     if spelling == "STRING" and special(type_of(value)):
         return as_text(value, cast)
     if made := from_text(value, spelling, type_, cast) or time_cast(value, type_, cast):
@@ -205,7 +205,7 @@ def _decimal(written: list[str]) -> tuple[str, pa.DataType] | None:
         return None
     sizes = [int(size) for size in written] or [38, 10]
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
-    if not 1 <= precision <= MOST_DIGITS or not 0 <= scale <= precision:
+    if not 1 <= precision <= MAX_DIGITS or not 0 <= scale <= precision:
         return None
     spelling = f"DECIMAL({precision}, {scale})" if precision <= SPARK_DIGITS else "BINARY"
     return spelling, decimal_type(precision, scale)

@@ -11,9 +11,9 @@ from sqlglot import exp
 from streamling.spark.sql_text import quoted
 from streamling.sql.expressions import Expressions
 from streamling.sql.names import Relation
-from streamling.sql.places import SourceText
 from streamling.sql.plan import Column, Plan, Project
 from streamling.sql.problems import SqlProblem
+from streamling.sql.source_text import SourceText
 
 #: prefix of the columns that hold the elements between the projections an unnest becomes
 UNNESTED = "__unnested"

@@ -16,7 +16,7 @@ class SqlFunction(ABC):
     """
 
     #: the types of the arguments; what SQL gives is cast to them
-    takes: ClassVar[tuple[pa.DataType, ...]]
+    argument_types: ClassVar[tuple[pa.DataType, ...]]
     returns: ClassVar[pa.DataType]
 
     @abstractmethod

@@ -13,7 +13,7 @@ from streamling.errors import StreamlingError
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class TakenOverError(StreamlingError):
+class FencedError(StreamlingError):
     """Nothing was stored: another instance has claimed ``keys`` since this one did."""
 
     def __init__(self, keys: Collection[str]) -> None:
@@ -21,7 +21,7 @@ class TakenOverError(StreamlingError):
         self.keys = frozenset(keys)
 
 
-class OlderPositionError(StreamlingError):
+class StalePositionError(StreamlingError):
     """Nothing was stored: a stored offset is ahead of the one that was to be stored."""
 
     def __init__(self, key: str, stored: int, offset: int) -> None:
@@ -54,12 +54,12 @@ class StateBackend(ABC):
 
     @abstractmethod
     def put_many(self, entries: Mapping[str, Any]) -> None:
-        """Store all entries or none of them; a value of None removes the key. Raises `TakenOverError` when another
+        """Store all entries or none of them; a value of None removes the key. Raises `FencedError` when another
         instance has claimed one of the keys after this one claimed it."""
 
     def put_positions(self, entries: Mapping[str, Any]) -> None:
         """Store what a checkpoint brings: as `put_many`, but the offset in an entry never moves backwards. Raises
-        `OlderPositionError` when one would, and stores nothing then."""
+        `StalePositionError` when one would, and stores nothing then."""
         check_not_older({key: self.get(key) for key in offsets_in(entries)}, entries)
         self.put_many(entries)
 
@@ -81,7 +81,7 @@ class StateBackend(ABC):
         cannot write them. Where nothing is shared, everything is ours anyway."""
         return {key: value for key in sorted(keys) if (value := self.get(key)) is not None}
 
-    def put_new(self, entries: Mapping[str, Any]) -> None:
+    def put_if_absent(self, entries: Mapping[str, Any]) -> None:
         """Store those of ``entries`` whose keys are not there yet."""
         self.put_many({key: value for key, value in entries.items() if self.get(key) is None})
 
@@ -114,7 +114,7 @@ def check_not_older(stored: Mapping[str, Any], entries: Mapping[str, Any]) -> No
     for key in offsets_in(stored):
         before, after = stored[key], entries[key]
         if before.get("topic_id") in (None, after.get("topic_id")) and after["offset"] < before["offset"]:
-            raise OlderPositionError(key, before["offset"], after["offset"])
+            raise StalePositionError(key, before["offset"], after["offset"])
 
 
 def encoded(entries: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:

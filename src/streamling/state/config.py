@@ -10,7 +10,7 @@ from streamling.config import values
 from streamling.config.section import Section, no_effect
 
 
-class SqliteState(Section):
+class SqliteStateConfig(Section):
     """The state file."""
 
     database_path: values.LocalPath = Field(

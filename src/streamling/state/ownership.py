@@ -18,7 +18,7 @@ from streamling.errors import StreamlingError
 
 
 @contextmanager
-def owned(database: Path, identity: str) -> Iterator[None]:
+def lock_state(database: Path, identity: str) -> Iterator[None]:
     """Be the only process that writes the entries of ``identity`` in ``database`` while the block runs."""
     path = database.with_name(f"{database.name}-{re.sub(r'[^A-Za-z0-9._-]', '_', identity)}.lock")
     file = _locked(path, database, identity)

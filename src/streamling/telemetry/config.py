@@ -13,7 +13,7 @@ class OpenTelemetryMetrics(Section):
     """Where metrics are pushed to."""
 
     ingestion_endpoint: values.OtlpEndpoint = Field(
-        default=values.NOWHERE,
+        default=values.NO_ENDPOINT,
         examples=["http://localhost:4318/v1/metrics"],
         json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"},
         description="OTLP endpoint; none: no push.",
@@ -40,7 +40,7 @@ class OpenTelemetryMetrics(Section):
     @property
     def pushes(self) -> bool:
         """Whether there is anywhere to push to."""
-        return self.ingestion_endpoint != values.NOWHERE
+        return self.ingestion_endpoint != values.NO_ENDPOINT
 
 
 class TelemetryConfig(CoreConfig):

@@ -62,7 +62,7 @@ class MetricStore:
         self._series: dict[SeriesKey, _Value] = {}
         self._lock = threading.Lock()
 
-    def describe(self, node: str, tags: Mapping[str, str]) -> None:
+    def add_tags(self, node: str, tags: Mapping[str, str]) -> None:
         """Add ``tags`` to all series of ``node``, also to those that are there; the newest value of a tag wins."""
         with self._lock:
             self._nodes.setdefault(node, {}).update(tags)
@@ -102,7 +102,7 @@ class MetricStore:
                 self._series[key] = _VALUES[kind]()
             self._series[key].add(value)
 
-    def forget(self, node: str, name: str, tags: Mapping[str, str] | None) -> None:
+    def remove(self, node: str, name: str, tags: Mapping[str, str] | None) -> None:
         with self._lock:
             self._series.pop((node, name, _sorted(tags)), None)
 
@@ -125,8 +125,8 @@ class NodeMetrics:
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None:
         self._store.record("gauge", self._node, name, value, tags)
 
-    def forget(self, name: str, tags: Mapping[str, str] | None = None) -> None:
-        self._store.forget(self._node, name, tags)
+    def remove(self, name: str, tags: Mapping[str, str] | None = None) -> None:
+        self._store.remove(self._node, name, tags)
 
 
 def _sorted(tags: Mapping[str, str] | None) -> Tags:

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from streamling import __version__
 from streamling.errors import StreamlingError
-from streamling.http.blocking import HttpReply, ask, reason_of
-from streamling.http.failures import TooLong
+from streamling.http.blocking import HttpResponse, reason_of, send_request
+from streamling.http.errors import ResponseTooLargeError
 from streamling.output.redaction import excerpt
 from streamling.telemetry.otlp_endpoint import Endpoint
 
@@ -57,14 +57,14 @@ class _Http:
 
     def __call__(self, message: ExportMetricsServiceRequest, seconds: float) -> ExportMetricsServiceResponse:
         try:
-            reply = ask(
+            reply = send_request(
                 self._endpoint.url,
                 headers=self._headers,
                 data=self._body(message),
                 seconds=seconds,
-                most_bytes=_MOST_BYTES,
+                max_bytes=_MOST_BYTES,
             )
-        except TooLong:
+        except ResponseTooLargeError:
             raise StreamlingError.transient(f"the answer has more than {_MOST_BYTES} bytes") from None
         except (OSError, HTTPException) as error:
             raise StreamlingError.transient(reason_of(error)) from None
@@ -78,7 +78,7 @@ class _Http:
         text: str = json_format.MessageToJson(message, indent=None, use_integers_for_enums=True)
         return text.encode()
 
-    def _said(self, reply: HttpReply) -> str:
+    def _said(self, reply: HttpResponse) -> str:
         """Why a receiver refuses, in its own words, unless it repeats what only it should know."""
         if reply.content_type not in ("text/plain", "application/json"):
             return ""

@@ -37,7 +37,9 @@ def is_reported(config: AppConfig, file: Path | None) -> bool:
 
 
 @contextmanager
-def reported(metrics: MetricStore, config: AppConfig, file: Path | None, env: Mapping[str, str]) -> Iterator[None]:
+def reporting_metrics(
+    metrics: MetricStore, config: AppConfig, file: Path | None, env: Mapping[str, str]
+) -> Iterator[None]:
     """Reports ``metrics`` while the block runs and once more at its end, as ``config`` says and to ``file``."""
     with ExitStack() as reporters:
         if file is not None:
@@ -63,7 +65,7 @@ class Reporter:
     def __init__(self, doing: str, interval: float, opened: Callable[[], AbstractContextManager[Report]]) -> None:
         self._interval = interval
         self._opened = opened
-        self._trouble = Trouble(doing)
+        self._failure_log = FailureLog(doing)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
@@ -74,7 +76,7 @@ class Reporter:
         self._ended.set()
         self._thread.join(_LAST + 0.5)
         if self._thread.is_alive():  # it does not hold up the end of the process
-            self._trouble.failed("the last ones took too long", time.monotonic())
+            self._failure_log.failed("the last ones took too long", time.monotonic())
 
     def _run(self) -> None:
         try:
@@ -89,32 +91,32 @@ class Reporter:
         try:
             report(seconds)
         except StreamlingError as error:
-            self._trouble.failed(str(error), time.monotonic())
+            self._failure_log.failed(str(error), time.monotonic())
         except Exception as error:
-            self._trouble.failed(f"{type(error).__name__}: {error}", time.monotonic())
+            self._failure_log.failed(f"{type(error).__name__}: {error}", time.monotonic())
         else:
-            self._trouble.over()
+            self._failure_log.recovered()
 
 
-class Trouble:
+class FailureLog:
     """Tells of failures when they begin, once in a while, and when they are over."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
         self._times = 0
-        self._told = 0.0
+        self._last_logged = 0.0
 
     def failed(self, why: str, now: float) -> None:
         self._times += 1
         if self._times == 1:
             log.warning("cannot %s: %s (the pipeline is not affected)", self._doing, why)
-        elif now - self._told >= _REMINDER:
+        elif now - self._last_logged >= _REMINDER:
             log.warning("still cannot %s, in %d attempts: %s", self._doing, self._times, why)
         else:
             return
-        self._told = now
+        self._last_logged = now
 
-    def over(self) -> None:
+    def recovered(self) -> None:
         if self._times:
             log.info("can %s again; failed attempts: %d", self._doing, self._times)
         self._times = 0

@@ -18,7 +18,7 @@ def store_for(pipeline: Pipeline, config: AppConfig) -> MetricStore:
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     store = MetricStore(settings.metric_deny_list, settings.tags)
     for node in pipeline.nodes:
-        store.describe(node.name, _tags(node, config))
+        store.add_tags(node.name, _tags(node, config))
     return store
 
 
@@ -29,7 +29,7 @@ def add_own_labels(store: MetricStore, node: Node, own: Mapping[str, str]) -> No
             "%s: label %s is '%s', as the node itself says, not '%s' as telemetry.labels says",
             *(node, name, own[name], node.options.telemetry.labels[name]),
         )
-    store.describe(node.name, own)
+    store.add_tags(node.name, own)
 
 
 def _tags(node: Node, config: AppConfig) -> Mapping[str, str]:

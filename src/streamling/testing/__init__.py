@@ -12,10 +12,10 @@ The tests run the operator in real pipelines of the engine (flows, lanes, checkp
 where they hurt. Spark is not started; an operator that cannot do without gets a session through ``session``.
 """
 
-from streamling.testing.bench import Bench
-from streamling.testing.journal import Call, Journal
+from streamling.testing.call_log import Call, CallLog
+from streamling.testing.harness import Bench
 from streamling.testing.sink import SinkContract
 from streamling.testing.source import SourceContract
 from streamling.testing.transform import TransformContract
 
-__all__ = ["Bench", "Call", "Journal", "SinkContract", "SourceContract", "TransformContract"]
+__all__ = ["Bench", "Call", "CallLog", "SinkContract", "SourceContract", "TransformContract"]

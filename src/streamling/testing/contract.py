@@ -10,8 +10,8 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.pipeline.plugin_fields import typed_fields
 from streamling.plugins.operators import Operator
-from streamling.testing.bench import NAME, Bench
-from streamling.testing.journal import Call
+from streamling.testing.call_log import Call
+from streamling.testing.harness import NAME, Bench
 from streamling.types.row_kind import OP_COLUMN
 
 #: rows of each kind that a difference shows
@@ -31,7 +31,7 @@ class OperatorContract:
         """The node's fields as they would stand in the pipeline file, without ``type`` and ``from``."""
         return {}
 
-    def outside(self) -> object:
+    def external_state(self) -> object:
         """The outside world as far as it can be compared: files, tables. Describing a node must not change it."""
         return None
 
@@ -47,11 +47,11 @@ class OperatorContract:
 
     def test_a_dry_run_changes_nothing(self) -> None:
         bench = self.bench()
-        before = self.outside()
+        before = self.external_state()
         bench.prepare(self.given())
         assert not bench.journal.calls, f"called although no data was about to flow: {_names(bench.journal.calls)}"
         assert not bench.position, f"the constructor or a schema method stored {bench.position}"
-        assert self.outside() == before, "the constructor or a schema method changed the outside world"
+        assert self.external_state() == before, "the constructor or a schema method changed the outside world"
 
     def test_options_may_be_written_as_text(self) -> None:
         bench = self.bench()
@@ -98,7 +98,7 @@ class OperatorContract:
         assert f"'{NAME}'" in str(error), f"the error does not name the node: {error}"
         assert any("on purpose" in part for part in (str(error), *error.causes())), "the cause is lost"
 
-    def check_lives(self, bench: Bench, *, runs: int = 1) -> None:
+    def check_lifecycle(self, bench: Bench, *, runs: int = 1) -> None:
         """Every instance was opened first and closed last, once each."""
         lives = [[call.method for call in calls] for calls in bench.journal.instances()]
         assert len(lives) >= runs, f"{runs} runs made only {len(lives)} instances"

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from streamling.planning.placement import on_executor
 from streamling.plugins.operators import Operator
-from streamling.testing.bench import NAME, Bench
 from streamling.testing.contract import operation_added
+from streamling.testing.harness import NAME, Bench
 
 
 def run_on_executor(bench: Bench, operator: type[Operator[Any]], batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -15,7 +15,7 @@ class GivenOptions(SourceOptions):
     """A source of given batches has nothing to set."""
 
 
-class GivenSource(Source[GivenOptions]):
+class BatchListSource(Source[GivenOptions]):
     """Hands out given batches in order, empty ones included; its position is the number handed out."""
 
     Options = GivenOptions
@@ -39,7 +39,7 @@ class LedgerOptions(SinkOptions):
     """A ledger has nothing to set."""
 
 
-class LedgerSink(Sink[LedgerOptions]):
+class RecordingSink(Sink[LedgerOptions]):
     """Keeps rows ``pending`` until ``flush``, then in its ``book``, which outlives the run."""
 
     Options = LedgerOptions

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.plugins.operators import Sink
-from streamling.testing.bench import eventually, settled, wait_for_end
 from streamling.testing.contract import OperatorContract, difference, missing, sample_rows, with_operation
 from streamling.testing.executor import run_on_executor
+from streamling.testing.harness import eventually, settled, wait_for_end
 
 #: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
@@ -38,7 +38,7 @@ class SinkContract(OperatorContract):
         batches = [sample_rows(first, 5) for first in range(0, 40, 5)]
         return [part for batch in batches for part in (batch, batch.slice(0, 0))]
 
-    def outside(self) -> object:
+    def external_state(self) -> object:
         return self.durable()
 
     # ── tests ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -47,7 +47,7 @@ class SinkContract(OperatorContract):
         bench = self.bench()
         bench.finish(self.given())
         self._check_durable(len(self.given()), exactly=True)
-        self.check_lives(bench)
+        self.check_lifecycle(bench)
 
     def test_a_position_is_stored_only_when_everything_before_it_is_durable(self) -> None:
         bench = self.bench()
@@ -98,7 +98,7 @@ class SinkContract(OperatorContract):
         bench.journal.fail(*_WRITES, call=2)
         self.check_named(bench.failure(self.given(), interval=3600))
         assert not bench.position, "a position was stored although rows were lost"
-        self.check_lives(bench)
+        self.check_lifecycle(bench)
 
     def test_a_failing_flush_acknowledges_nothing(self) -> None:
         if not self._flushes:
@@ -108,7 +108,7 @@ class SinkContract(OperatorContract):
         self.check_named(bench.failure(self.given(), interval=0.005))
         assert not bench.position, "a position was stored although its rows are not durable"
         assert not bench.journal.count("finalized"), "an epoch was finalized although its flush failed"
-        self.check_lives(bench)
+        self.check_lifecycle(bench)
 
     def test_after_a_crash_at_any_moment_no_row_is_lost(self) -> None:
         bench = self.bench()
@@ -117,7 +117,7 @@ class SinkContract(OperatorContract):
             bench.failure(self.given(), interval=0.005)
         bench.finish(self.given())
         self._check_durable(len(self.given()))
-        self.check_lives(bench, runs=4)
+        self.check_lifecycle(bench, runs=4)
 
     def test_a_restart_goes_on_after_the_rows_that_were_acknowledged(self) -> None:
         bench = self.bench()

@@ -14,9 +14,9 @@ import pyarrow as pa
 from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import End, Position, Source, SourceBatch, SparkRead, Wait
-from streamling.testing.bench import NAME, Bench, eventually, settled, wait_for_end
+from streamling.testing.call_log import Call, Fault
 from streamling.testing.contract import OperatorContract, difference, missing, same_columns, with_operation
-from streamling.testing.journal import Call, Fault
+from streamling.testing.harness import NAME, Bench, eventually, settled, wait_for_end
 
 #: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
@@ -43,7 +43,7 @@ class SourceContract(OperatorContract):
         bench = self.bench()
         self.run_through(bench)
         self._check_book(bench)
-        self.check_lives(bench)
+        self.check_lifecycle(bench)
 
     def test_batches_have_the_declared_columns(self) -> None:
         bench = self.bench()
@@ -82,7 +82,7 @@ class SourceContract(OperatorContract):
         bench.before_write = lambda _: None
         self.run_through(bench)
         self._check_book(bench, "rows were lost or came twice over a clean stop")
-        self.check_lives(bench, runs=2)
+        self.check_lifecycle(bench, runs=2)
 
     def test_a_finished_source_gives_nothing_more_after_a_restart(self) -> None:
         bench = self.bench()
@@ -120,7 +120,7 @@ class SourceContract(OperatorContract):
         bench.journal.fail("read", call=2)
         self.check_named(bench.failure(interval=3600))
         assert not bench.position, "a position was stored although the epoch never ended"
-        self.check_lives(bench)
+        self.check_lifecycle(bench)
 
     def test_commit_comes_after_the_position_is_stored(self) -> None:
         bench = self.bench()

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.dataflow.lane import QUEUE_LENGTH
-from streamling.plugins.operators import Calls
-from streamling.testing.bench import NAME, Bench, eventually, settled, wait_for_end
+from streamling.plugins.operators import AsyncCalls
 from streamling.testing.contract import (
     OperatorContract,
     difference,
@@ -20,6 +19,7 @@ from streamling.testing.contract import (
     with_operation,
 )
 from streamling.testing.executor import run_on_executor
+from streamling.testing.harness import NAME, Bench, eventually, settled, wait_for_end
 
 #: in the sink's hands and its queue, in the transform's and its queue, and one that the flow waits to hand over
 _MOST_BATCHES_AHEAD = 2 * (1 + QUEUE_LENGTH) + 1
@@ -47,7 +47,7 @@ class TransformContract(OperatorContract):
         bench.finish(self.given())
         wrong = difference(self._rows(), bench.book)
         assert not wrong, wrong
-        self.check_lives(bench)
+        self.check_lifecycle(bench)
 
     def test_the_result_does_not_depend_on_how_rows_are_cut_into_batches(self) -> None:
         """After a crash the same rows come again, cut differently."""
@@ -98,7 +98,7 @@ class TransformContract(OperatorContract):
         bench.journal.fail("process", call=2)
         self.check_named(bench.failure(self.given(), interval=3600))
         assert not bench.position, "a position was stored although rows were lost on the way"
-        self.check_lives(bench)
+        self.check_lifecycle(bench)
 
     def test_after_a_crash_no_row_is_lost(self) -> None:
         for call in (1, 2, 3):
@@ -151,7 +151,8 @@ class TransformContract(OperatorContract):
 def _at_once(bench: Bench) -> int:
     """Batches that a transform may have under way besides the one in its hands."""
     return max(
-        (call.result.at_once for call in bench.journal.of("process") if isinstance(call.result, Calls)), default=0
+        (call.result.max_in_flight for call in bench.journal.of("process") if isinstance(call.result, AsyncCalls)),
+        default=0,
     )
 
 

@@ -221,9 +221,9 @@ def _kafka(session: SparkSession) -> None:
     """The real source on a stand-in for Kafka. What goes wrong costs time at starts, and nothing else."""
     from streamling.config import AppConfig
     from streamling.connectors.kafka.config import KafkaSource
-    from streamling.training.stand_in import stand_in
+    from streamling.training.fake_kafka import fake_kafka
 
-    with suppress(StreamlingError), stand_in(_TOPIC, _CHANGE, [_encoded(number) for number in range(_ROWS)]) as there:
+    with suppress(StreamlingError), fake_kafka(_TOPIC, _CHANGE, [_encoded(number) for number in range(_ROWS)]) as there:
         settings = KafkaSource(brokers=there.brokers, schema_registry_url=there.registry_url)
         run = _prepared(session, _KAFKA_PIPELINE, AppConfig(kafka_source=settings))
         seen = threading.Event()
@@ -251,19 +251,19 @@ def main(arguments: list[str]) -> int:
         with archive.building() as ours:
             if not ours:
                 raise StreamlingError("another process is building it")
-            _tell(doing="starting Spark", done=0.0)
+            _report_progress(doing="starting Spark", done=0.0)
             archive.prepare()
             runtime = SparkRuntime.start(
                 master="local[2]", conf=conf, cache_dir=cache_dir, connectors=connectors, record=True
             )
             _train(runtime)
             if not archive.publish():
-                archive.give_up(runtime.last_words())
-                raise StreamlingError(runtime.last_words() or "Java wrote none")
+                archive.give_up(runtime.last_output())
+                raise StreamlingError(runtime.last_output() or "Java wrote none")
     except StreamlingError as error:
         print(error, file=sys.stderr)
         return 1
-    _tell(archive=str(archive.path))
+    _report_progress(archive=str(archive.path))
     return 0
 
 
@@ -272,7 +272,7 @@ def _train(runtime: SparkRuntime) -> None:
         session = runtime.session()
         todo = steps(session, runtime.scratch, runtime.connectors)
         for number, (name, step) in enumerate(todo):
-            _tell(doing=f"learning: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
+            _report_progress(doing=f"learning: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
             step()
     finally:
         _stop(runtime)
@@ -285,11 +285,11 @@ def _stop(runtime: SparkRuntime) -> None:
     since = time.monotonic()
     while ended.is_alive():
         part = 1 - math.exp(-(time.monotonic() - since) / _WRITING_SECONDS)
-        _tell(doing="writing the archive", done=_SHARE_START + _SHARE_STEPS + _SHARE_WRITING * part)
+        _report_progress(doing="writing the archive", done=_SHARE_START + _SHARE_STEPS + _SHARE_WRITING * part)
         ended.join(0.5)
 
 
-def _tell(**what: object) -> None:
+def _report_progress(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.spark.sql_text import literal, quoted
 from streamling.types.spark import LOGICAL
-from streamling.types.wide.layout import I256, MOST_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
-from streamling.types.wide.spark_sql import beyond, from_twos_complement
+from streamling.types.wide.layout import I256, MAX_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
+from streamling.types.wide.spark_sql import exceeds_precision, from_twos_complement
 
 #: stands in the SQL of a value for what happens where a number is none of its type
-MISFIT = "{misfit}"
+ON_OVERFLOW = "{misfit}"
 #: digits of whole numbers that are unsigned ones of 256 bits, unless the schema says otherwise
 _U256_DIGITS = (77, 78)
 #: the fewest digits that Spark does not read into eight bytes
@@ -33,7 +33,7 @@ _WIDE_NAMES = {str(type_): type_ for type_ in (U256, I256)}
 
 
 @dataclass(frozen=True)
-class Mapped:
+class TypeMapping:
     """An Avro type here: its Arrow type, the logical type that Spark's decoder is given in place of the schema's, and
     Spark SQL that makes the column's value of the decoded one (``{}``)."""
 
@@ -53,31 +53,31 @@ _BAD_MOMENT = "{0} NOT BETWEEN TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_
 _BAD_UUID = "{0} IS NOT NULL AND coalesce(length(unhex(replace({0}, '-', ''))), 0) <> 16"
 
 _PRIMITIVES = {
-    "null": Mapped(pa.null()),
-    "boolean": Mapped(pa.bool_()),
-    "int": Mapped(pa.int32()),
-    "long": Mapped(pa.int64()),
-    "float": Mapped(pa.float32()),
-    "double": Mapped(pa.float64()),
-    "bytes": Mapped(pa.binary()),
-    "string": Mapped(pa.string(), bad=_BAD_TEXT),
-    "enum": Mapped(pa.string()),
+    "null": TypeMapping(pa.null()),
+    "boolean": TypeMapping(pa.bool_()),
+    "int": TypeMapping(pa.int32()),
+    "long": TypeMapping(pa.int64()),
+    "float": TypeMapping(pa.float32()),
+    "double": TypeMapping(pa.float64()),
+    "bytes": TypeMapping(pa.binary()),
+    "string": TypeMapping(pa.string(), bad=_BAD_TEXT),
+    "enum": TypeMapping(pa.string()),
 }
 # division that rounds down, also before 1970
 _NANOS = "CAST(timestamp_micros({0} div 1000 - IF({0} % 1000 < 0, 1, 0)) AS TIMESTAMP_NTZ)"
 _LOGICAL = {
-    ("int", "date"): Mapped(pa.date32(), "date", bad=_BAD_DATE),
-    ("int", "time-millis"): Mapped(
+    ("int", "date"): TypeMapping(pa.date32(), "date", bad=_BAD_DATE),
+    ("int", "time-millis"): TypeMapping(
         pa.time32("ms"), None, f"IF({_BAD_MILLIS}, NULL, time_from_millis({{0}}))", _BAD_MILLIS
     ),
-    ("long", "time-micros"): Mapped(pa.time64("us"), "time-micros", bad=_BAD_TIME),
-    ("long", "timestamp-millis"): Mapped(pa.timestamp("ms"), "local-timestamp-millis", bad=_BAD_MOMENT),
-    ("long", "timestamp-micros"): Mapped(pa.timestamp("us"), "local-timestamp-micros", bad=_BAD_MOMENT),
-    ("long", "timestamp-nanos"): Mapped(pa.timestamp("ns"), None, _NANOS),
-    ("long", "local-timestamp-millis"): Mapped(pa.timestamp("ms"), "local-timestamp-millis", bad=_BAD_MOMENT),
-    ("long", "local-timestamp-micros"): Mapped(pa.timestamp("us"), "local-timestamp-micros", bad=_BAD_MOMENT),
-    ("long", "local-timestamp-nanos"): Mapped(pa.timestamp("ns"), None, _NANOS),
-    ("string", "uuid"): Mapped(pa.binary(16), None, "unhex(replace({0}, '-', ''))", _BAD_UUID),
+    ("long", "time-micros"): TypeMapping(pa.time64("us"), "time-micros", bad=_BAD_TIME),
+    ("long", "timestamp-millis"): TypeMapping(pa.timestamp("ms"), "local-timestamp-millis", bad=_BAD_MOMENT),
+    ("long", "timestamp-micros"): TypeMapping(pa.timestamp("us"), "local-timestamp-micros", bad=_BAD_MOMENT),
+    ("long", "timestamp-nanos"): TypeMapping(pa.timestamp("ns"), None, _NANOS),
+    ("long", "local-timestamp-millis"): TypeMapping(pa.timestamp("ms"), "local-timestamp-millis", bad=_BAD_MOMENT),
+    ("long", "local-timestamp-micros"): TypeMapping(pa.timestamp("us"), "local-timestamp-micros", bad=_BAD_MOMENT),
+    ("long", "local-timestamp-nanos"): TypeMapping(pa.timestamp("ns"), None, _NANOS),
+    ("string", "uuid"): TypeMapping(pa.binary(16), None, "unhex(replace({0}, '-', ''))", _BAD_UUID),
 }
 #: unions that Spark reads as one type; any other union of several types becomes a struct with a member for each
 _WIDENED = {
@@ -110,7 +110,7 @@ def primary_key_of(record: Mapping[str, Any]) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class AvroColumn:
     """A field of a record: its column, and Spark SQL for its value where the decoded one (``{0}``) is not it; there may
-    be `MISFIT` in it."""
+    be `ON_OVERFLOW` in it."""
 
     field: pa.Field
     value: str | None
@@ -133,7 +133,7 @@ class AvroRecord:
     @classmethod
     def of(cls, schema: Any) -> AvroRecord:
         """Raises a user's error that names the field when there is no way to hold a type."""
-        record, understood = record_of(schema), _Understanding()
+        record, understood = record_of(schema), _SchemaMapper()
         columns, fields = [], []
         with_names = understood.entered(record)
         for field in with_names["fields"]:
@@ -158,7 +158,7 @@ class _Type:
     bad: str | None = None
 
 
-class _Understanding:
+class _SchemaMapper:
     """One walk through a schema. Named types may be used again further down."""
 
     def __init__(self) -> None:
@@ -315,9 +315,9 @@ def is_decimal(schema: Mapping[str, Any]) -> bool:
 def decimal_of(schema: Mapping[str, Any]) -> pa.DataType:
     """The Arrow type of a decimal; raises a user's error when it has too many digits."""
     precision, scale = schema["precision"], schema.get("scale", 0)
-    if precision > MOST_DIGITS:
+    if precision > MAX_DIGITS:
         raise StreamlingError.user(
-            f"is a decimal of {precision} digits, and at most {MOST_DIGITS} can be read",
+            f"is a decimal of {precision} digits, and at most {MAX_DIGITS} can be read",
             remedy="write it as a string, or with fewer digits",
         )
     named = _WIDE_NAMES.get(schema.get(LOGICAL, "")) if precision > SPARK_DIGITS else None
@@ -346,7 +346,7 @@ def _narrow(schema: dict[str, Any], arrow: pa.DataType) -> tuple[Any, pa.DataTyp
     if wider is schema:
         return schema, arrow, None
     kind = f"DECIMAL({arrow.precision}, {arrow.scale})"
-    return wider, arrow, f"IF({beyond('{0}', arrow)}, {MISFIT}, CAST({{0}} AS {kind}))"
+    return wider, arrow, f"IF({exceeds_precision('{0}', arrow)}, {ON_OVERFLOW}, CAST({{0}} AS {kind}))"
 
 
 def _decimal(schema: dict[str, Any]) -> _Type:
@@ -355,7 +355,7 @@ def _decimal(schema: dict[str, Any]) -> _Type:
     layout = layout_of(arrow)
     if layout is None:
         return _Type(*_narrow(schema, arrow))
-    return _Type(bytes_of_decimal(schema), arrow, from_twos_complement("{0}", layout, MISFIT))
+    return _Type(bytes_of_decimal(schema), arrow, from_twos_complement("{0}", layout, ON_OVERFLOW))
 
 
 def _full_name(schema: Mapping[str, Any], namespace: str) -> str:

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from streamling.types.floats import fits_float
 from streamling.types.json_depth import is_too_deep
-from streamling.types.strict_json import Refused, unique_keys
+from streamling.types.strict_json import InvalidJson, unique_keys
 from streamling.types.wide.layout import Layout, layout_of
 
 _Converter = Callable[[Any], Any]
@@ -49,7 +49,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _REFUSED: Final = (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError)
 
 
-class UnfitValue(ValueError):
+class InvalidJsonValue(ValueError):
     """A value that a column cannot hold."""
 
     def __init__(self, index: int, value: object, kind: pa.DataType) -> None:
@@ -66,14 +66,14 @@ def parse_json(text: bytes | str) -> Any:
         raise ValueError("it is nested too deeply")
     try:
         return _DECODER.decode(text)
-    except (json.JSONDecodeError, UnicodeDecodeError, Refused):
+    except (json.JSONDecodeError, UnicodeDecodeError, InvalidJson):
         raise
     except ValueError:
         raise ValueError("it has a number of more than 4300 digits") from None
 
 
 def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Parsed JSON ``values`` as a column of type ``kind``; raises `UnfitValue`."""
+    """Parsed JSON ``values`` as a column of type ``kind``; raises `InvalidJsonValue`."""
     if pa.types.is_dictionary(kind):
         return arrow_column(values, kind.value_type).cast(kind)
     if layout := _own_layout(kind):
@@ -86,7 +86,7 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         try:
             converted.append(convert(value))
         except (ValueError, TypeError, ArithmeticError, RecursionError):
-            raise UnfitValue(index, value, kind) from None
+            raise InvalidJsonValue(index, value, kind) from None
     try:
         return pa.array(converted, kind)
     except _REFUSED:
@@ -124,7 +124,7 @@ def _wide_column(values: Sequence[Any], kind: pa.DataType, layout: Layout) -> pa
         try:
             held.append(None if value is None else layout.encode(layout.parse(_number_text(value))))
         except (ValueError, OverflowError):
-            raise UnfitValue(index, value, kind) from None
+            raise InvalidJsonValue(index, value, kind) from None
     return pa.array(held, pa.binary())
 
 
@@ -140,12 +140,12 @@ def _blame(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -
         try:
             pa.array([value], kind)
         except _REFUSED:
-            raise UnfitValue(index, values[index], kind) from None
-    raise UnfitValue(0, values[0], kind)  # what fits alone fits together; this line keeps the promise anyway
+            raise InvalidJsonValue(index, values[index], kind) from None
+    raise InvalidJsonValue(0, values[0], kind)  # what fits alone fits together; this line keeps the promise anyway
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise Refused(f"JSON knows no {name}")
+    raise InvalidJson(f"JSON knows no {name}")
 
 
 _PLAIN: Final[tuple[tuple[type, Callable[[pa.DataType], bool]], ...]] = (

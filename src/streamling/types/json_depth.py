@@ -10,15 +10,15 @@ from itertools import accumulate
 from typing import Final
 
 #: arrays and objects inside each other
-MOST_LEVELS: Final = 200
+MAX_DEPTH: Final = 200
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 _STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 def is_too_deep(text: str) -> bool:
-    """Whether a JSON text has more than `MOST_LEVELS` levels. Counting brackets is enough for nearly all texts."""
-    if text.count("[") + text.count("{") <= MOST_LEVELS:
+    """Whether a JSON text has more than `MAX_DEPTH` levels. Counting brackets is enough for nearly all texts."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
     brackets = _BRACKET.findall(_STRING.sub("", text))
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > MOST_LEVELS
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > MAX_DEPTH

@@ -44,11 +44,11 @@ def arrow_type_name(type_: pa.DataType) -> str:
     return str(type_)
 
 
-def arrow_type(name: str, held: pa.DataType | None = None) -> pa.DataType | None:
-    """The type a name of `arrow_type_name` stands for in place of ``held``; None when it is none of those that need
+def arrow_type(name: str, physical: pa.DataType | None = None) -> pa.DataType | None:
+    """The type a name of `arrow_type_name` stands for in place of ``physical``; None when it is none of those that need
     one."""
     if name.startswith("{"):
-        return None if held is None else _overlaid(held, json.loads(name))
+        return None if physical is None else _overlaid(physical, json.loads(name))
     if match := _DECIMAL.fullmatch(name):
         return decimal_type(int(match[1]), int(match[2]))
     head, _, rest = name.rstrip("]").partition("[")
@@ -90,15 +90,17 @@ def _inside(type_: pa.DataType) -> Any:
     return {place: part for place, part in parts.items() if part is not None} or None
 
 
-def _overlaid(held: pa.DataType, inside: Any) -> pa.DataType:
+def _overlaid(physical: pa.DataType, inside: Any) -> pa.DataType:
     if inside is None:
-        return held
+        return physical
     if isinstance(inside, str):
-        return arrow_type(inside) or held
-    if _is_list(held):
-        return pa.list_(held.value_field.with_type(_overlaid(held.value_type, inside.get("item"))))
-    if pa.types.is_map(held):
-        return pa.map_(_overlaid(held.key_type, inside.get("key")), _overlaid(held.item_type, inside.get("value")))
-    if pa.types.is_struct(held):
-        return pa.struct([field.with_type(_overlaid(field.type, inside.get(field.name))) for field in held])
-    return held
+        return arrow_type(inside) or physical
+    if _is_list(physical):
+        return pa.list_(physical.value_field.with_type(_overlaid(physical.value_type, inside.get("item"))))
+    if pa.types.is_map(physical):
+        return pa.map_(
+            _overlaid(physical.key_type, inside.get("key")), _overlaid(physical.item_type, inside.get("value"))
+        )
+    if pa.types.is_struct(physical):
+        return pa.struct([field.with_type(_overlaid(field.type, inside.get(field.name))) for field in physical])
+    return physical

@@ -35,7 +35,7 @@ LOGICAL = "streamling.type"
 _SPARK_METADATA = b"SPARK::metadata::json"
 
 #: Arrow type → the Arrow type of its carrier, for types without parameters that Spark does not have
-_CARRIERS: dict[pa.DataType, pa.DataType] = {
+_PHYSICAL_TYPES: dict[pa.DataType, pa.DataType] = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
@@ -81,39 +81,39 @@ _ARROW = {
 # ── types ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def carrier(type_: pa.DataType) -> pa.DataType:
+def physical_type(type_: pa.DataType) -> pa.DataType:
     """The Arrow type whose values Spark holds for values of ``type_``; nested types part by part."""
-    if type_ in _CARRIERS:
-        return _CARRIERS[type_]
+    if type_ in _PHYSICAL_TYPES:
+        return _PHYSICAL_TYPES[type_]
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", "UTC" if type_.tz else None)
     if is_wide(type_):
         return pa.binary()
     if pa.types.is_decimal(type_):
-        return _decimal_carrier(type_)
+        return _physical_decimal(type_)
     if pa.types.is_fixed_size_binary(type_):
         return pa.binary()
     if pa.types.is_dictionary(type_):
-        return carrier(type_.value_type)
+        return physical_type(type_.value_type)
     if _is_list(type_):
-        return pa.list_(_carrier_field(type_.value_field))
+        return pa.list_(_physical_field(type_.value_field))
     if pa.types.is_map(type_):
-        return pa.map_(carrier(type_.key_type), carrier(type_.item_type))
+        return pa.map_(physical_type(type_.key_type), physical_type(type_.item_type))
     if pa.types.is_struct(type_):
-        return pa.struct([_carrier_field(field) for field in type_])
+        return pa.struct([_physical_field(field) for field in type_])
     if type_ in _SPARK:
         return type_
     raise StreamlingError.user(f"there is no way to hold values of type {type_} in Spark")
 
 
-def _decimal_carrier(type_: pa.DataType) -> pa.DataType:
+def _physical_decimal(type_: pa.DataType) -> pa.DataType:
     if type_.scale < 0:
         raise StreamlingError.user(f"{type_} has no place in Spark, whose decimals have no negative scale")
     return pa.decimal128(type_.precision, type_.scale)
 
 
-def _carrier_field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, carrier(field.type), field.nullable)
+def _physical_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, physical_type(field.type), field.nullable)
 
 
 def _is_list(type_: pa.DataType) -> bool:
@@ -124,7 +124,7 @@ def to_spark_type(type_: pa.DataType) -> DataType:
     """Spark's type for values of ``type_``."""
     from pyspark.sql import types as spark
 
-    held = carrier(type_)
+    held = physical_type(type_)
     if pa.types.is_decimal(held):
         return spark.DecimalType(held.precision, held.scale)
     if pa.types.is_list(held):
@@ -184,7 +184,7 @@ def _known_metadata(field: pa.Field) -> dict[str, Any]:
 def _differs(type_: pa.DataType) -> bool:
     """True when the carrier loses what the type was, other than how Arrow lays it out in memory."""
     return (
-        type_ in _CARRIERS
+        type_ in _PHYSICAL_TYPES
         or pa.types.is_fixed_size_binary(type_)
         or contains_wide(type_)
         or (pa.types.is_timestamp(type_) and (type_.unit != "us" or type_.tz not in (None, "UTC")))
@@ -226,25 +226,25 @@ def column_type(field: StructField) -> pa.DataType | None:
 
 def sql_type(field: pa.Field) -> pa.DataType:
     """The type of a column in a SQL text: what Spark holds, but for wide numbers, which the compiler knows about."""
-    meant = logical_type(field)
-    return meant if contains_wide(meant) else field.type
+    logical = logical_type(field)
+    return logical if contains_wide(logical) else field.type
 
 
 # ── data ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_carriers(table: pa.Table) -> pa.Table:
+def to_physical(table: pa.Table) -> pa.Table:
     """The rows with every column in its carrier, ready for ``createDataFrame``; untouched when nothing differs."""
-    schema = pa.schema([pa.field(f.name, carrier(f.type), f.nullable) for f in table.schema])
+    schema = pa.schema([pa.field(f.name, physical_type(f.type), f.nullable) for f in table.schema])
     if schema.types == table.schema.types:
         return table
-    return _converted(table, schema, _to_carrier)
+    return _converted(table, schema, _to_physical_column)
 
 
-def from_carriers(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def from_physical(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows of ``toArrow`` with each column in the type that it stands for by ``schema`` (of `to_arrow_schema`)."""
     wanted = pa.schema([pa.field(f.name, logical_type(f), f.nullable) for f in schema])
-    return _converted(table, wanted, _from_carrier)
+    return _converted(table, wanted, _from_physical_column)
 
 
 def _converted(
@@ -254,9 +254,9 @@ def _converted(
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _to_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+def _to_physical_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     if contains_wide(column.type):
-        return pa.chunked_array([_held(chunk, column.type) for chunk in column.chunks], type_)
+        return pa.chunked_array([_physical(chunk, column.type) for chunk in column.chunks], type_)
     if pa.types.is_duration(column.type) or column.type == pa.time64("ns"):
         return column.cast(pa.int64()).cast(type_)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -264,18 +264,18 @@ def _to_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     return column.cast(type_)
 
 
-def _held(column: pa.Array, type_: pa.DataType) -> pa.Array:
+def _physical(column: pa.Array, type_: pa.DataType) -> pa.Array:
     layout = layout_of(type_)
     if layout is None:
-        return pa.array([held_value(value, type_) for value in column.to_pylist()], carrier(type_))
+        return pa.array([physical_value(value, type_) for value in column.to_pylist()], physical_type(type_))
     return from_decimals(column, layout) if pa.types.is_decimal(type_) else column.storage
 
 
-def _held_number(number: Any, layout: Layout) -> Any:
+def _physical_number(number: Any, layout: Layout) -> Any:
     return layout.encode(without_point(number, layout)) if isinstance(number, Decimal) else number
 
 
-def held_value(value: Any, type_: pa.DataType, held: Callable[[Any, Layout], Any] = _held_number) -> Any:
+def physical_value(value: Any, type_: pa.DataType, held: Callable[[Any, Layout], Any] = _physical_number) -> Any:
     """A value with the wide numbers in it as Spark holds them; raises `OverflowError` for one that has no place."""
     if value is None or not contains_wide(type_):
         return value
@@ -283,18 +283,19 @@ def held_value(value: Any, type_: pa.DataType, held: Callable[[Any, Layout], Any
     if layout is not None:
         return held(value, layout)
     if _is_list(type_):
-        return [held_value(item, type_.value_type, held) for item in value]
+        return [physical_value(item, type_.value_type, held) for item in value]
     if pa.types.is_map(type_):
         entries = value.items() if isinstance(value, dict) else value
         return [
-            (held_value(key, type_.key_type, held), held_value(item, type_.item_type, held)) for key, item in entries
+            (physical_value(key, type_.key_type, held), physical_value(item, type_.item_type, held))
+            for key, item in entries
         ]
     if pa.types.is_struct(type_):
-        return {field.name: held_value(value[field.name], field.type, held) for field in type_}
+        return {field.name: physical_value(value[field.name], field.type, held) for field in type_}
     return value
 
 
-def _from_carrier(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+def _from_physical_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     layout = layout_of(type_)
     if layout is not None and pa.types.is_decimal(type_):
         return pa.chunked_array([to_decimals(chunk, layout, type_) for chunk in column.chunks], type_)

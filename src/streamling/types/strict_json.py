@@ -16,18 +16,18 @@ class Number(str):
     """A number as it is written."""
 
 
-def written(value: Any) -> str:
+def to_json_text(value: Any) -> str:
     """A value as JSON, numbers as they were written."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, list):
-        return "[" + ",".join(map(written, value)) + "]"
+        return "[" + ",".join(map(to_json_text, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ",".join(f"{written(name)}:{written(item)}" for name, item in value.items()) + "}"
+        return "{" + ",".join(f"{to_json_text(name)}:{to_json_text(item)}" for name, item in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)
 
 
-class Refused(ValueError):
+class InvalidJson(ValueError):
     """What Python's parser takes, and we do not."""
 
 
@@ -36,12 +36,12 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise Refused(f"has the key '{next(name for name in names if names.count(name) > 1)}' twice")
+        raise InvalidJson(f"has the key '{next(name for name in names if names.count(name) > 1)}' twice")
     return found
 
 
 def _constant(name: str) -> NoReturn:
-    raise Refused(f"is not valid JSON: {name} is not a number")
+    raise InvalidJson(f"is not valid JSON: {name} is not a number")
 
 
 _DECODER = json.JSONDecoder(
@@ -57,12 +57,12 @@ def parse_object(line: bytes) -> dict[str, Any] | str:
             return "is nested too deeply"
         row = _DECODER.decode(text)
         if b"\\u" in line:
-            written(row).encode()
+            to_json_text(row).encode()
     except UnicodeDecodeError:
         return "is not encoded in UTF-8"
     except UnicodeEncodeError:
         return "has half of a surrogate pair, which is not a character"
-    except Refused as refused:
+    except InvalidJson as refused:
         return str(refused)
     except ValueError as error:
         return f"is no JSON: {error}"

@@ -34,8 +34,8 @@ def main(folder: str, cache_dir: str) -> None:
 
 if __name__ == "__main__":
     # a file of a few hundred bytes is large here
-    _file_reader.PIECE_BYTES = 400
-    cut = _file_staging.cut
-    _file_staging.cut = lambda *arguments: cut(*arguments, size=400)
+    _file_reader.SPLIT_BYTES = 400
+    split_file = _file_staging.split_file
+    _file_staging.split_file = lambda *arguments: split_file(*arguments, size=400)
     _file_reader.BATCH_BYTES["avro"] = 1000
     main(*sys.argv[1:])

@@ -12,8 +12,8 @@ import pyarrow as pa
 from streamling.config import AppConfig
 from streamling.connectors.file.source import FileSource, FileSourceOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.operators import Position, SourceBatch, SparkRead
+from streamling.plugins.placeholders import NoopMetrics
 
 NAME = "orders"
 
@@ -55,7 +55,7 @@ def make_source(
         options=FileSourceOptions.model_validate(fields),
         config=config,
         state=state or StoredState(),
-        metrics=NoMetrics(),
+        metrics=NoopMetrics(),
     )
     return FileSource(context)
 

@@ -117,7 +117,7 @@ def test_a_file_that_vanishes_is_left_out_and_read_when_it_returns(
 ) -> None:
     monkeypatch.setattr("streamling.connectors.file.source.BATCH_FILES", 1)
     if cut:
-        monkeypatch.setattr("streamling.connectors.file.reader.PIECE_BYTES", 1)
+        monkeypatch.setattr("streamling.connectors.file.reader.SPLIT_BYTES", 1)
     folder, state = tmp_path / "in", StoredState()
     folder.mkdir()
     for number in range(4):
@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_name(
     damaged(path, how)
     with pytest.raises(Exception) as caught:
         run.rows()
-    error = caught.value if isinstance(caught.value, StreamlingError) else source.explain(caught.value)
+    error = caught.value if isinstance(caught.value, StreamlingError) else source.translate_error(caught.value)
     assert error is not None
     assert f"{name}'" in str(error)
     assert error.remedy

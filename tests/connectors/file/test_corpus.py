@@ -42,7 +42,7 @@ def outcome(spark: Any, folder: Path, format: str, case: dict[str, Any]) -> list
     except StreamlingError as error:
         return error
     except Exception as error:
-        return source.explain(error) or StreamlingError.wrap(error, "not explained")
+        return source.translate_error(error) or StreamlingError.wrap(error, "not explained")
     finally:
         source.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.connectors.file.executors import divided
+from streamling.connectors.file.executors import partition_files
 from streamling.connectors.file.storage import File
 
 
@@ -23,5 +23,5 @@ def files(*sizes: int) -> list[File]:
     ],
 )
 def test_every_task_gets_about_as_much_and_files_keep_their_order(sizes, shares, expected):
-    found = divided(files(*sizes), shares)
+    found = partition_files(files(*sizes), shares)
     assert [[int(file.key) for file in share] for share in found] == expected

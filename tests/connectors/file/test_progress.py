@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from streamling.connectors.file.progress import PAGE_FILES, Ledger, Ranges
+from streamling.connectors.file.progress import PAGE_FILES, ProcessedFiles, ProcessedRanges
 from streamling.connectors.file.storage import File
 from streamling.plugins.operators import Position
 
@@ -25,32 +25,32 @@ def paths(files: list[File]) -> list[str]:
 
 def test_ranges_join_when_nothing_listed_lies_between() -> None:
     listing = [file(f"/d/{name}") for name in "abcdef"]
-    ranges = Ranges(REF, {})
+    ranges = ProcessedRanges(REF, {})
     ranges.pending(listing)
     assert ranges.add([listing[0], listing[2]])[PROGRESS] == {
         "completed": [{"first": "d/a", "last": "d/a"}, {"first": "d/c", "last": "d/c"}]
     }
     assert ranges.add([listing[1]])[PROGRESS] == {"completed": [{"first": "d/a", "last": "d/c"}]}
-    assert paths(Ranges(REF, ranges.position).pending(listing)) == ["/d/d", "/d/e", "/d/f"]
+    assert paths(ProcessedRanges(REF, ranges.position).pending(listing)) == ["/d/d", "/d/e", "/d/f"]
 
 
 def test_a_path_inside_a_completed_range_is_never_read() -> None:
     stored = {PROGRESS: {"completed": [{"first": "/d/a", "last": "/d/c"}]}}
-    assert paths(Ranges(REF, stored).pending([file("/d/a"), file("/d/b"), file("/d/d")])) == ["/d/d"]
+    assert paths(ProcessedRanges(REF, stored).pending([file("/d/a"), file("/d/b"), file("/d/d")])) == ["/d/d"]
 
 
 def test_ranges_of_another_folder_are_not_joined_with_those_of_this_one() -> None:
     stored = {PROGRESS: {"completed": [{"first": "old/a", "last": "old/b"}]}}
-    ranges = Ranges(REF, stored)
+    ranges = ProcessedRanges(REF, stored)
     listing = [file("/new/m"), file("/new/n")]
     position = ranges.add(ranges.pending(listing))
     completed = [{"first": "new/m", "last": "new/n"}, {"first": "old/a", "last": "old/b"}]
     assert position == {PROGRESS: {"completed": completed}}
-    assert paths(Ranges(REF, position).pending([*listing, file("/new/o")])) == ["/new/o"]
+    assert paths(ProcessedRanges(REF, position).pending([*listing, file("/new/o")])) == ["/new/o"]
 
 
 def test_the_ledger_finds_new_older_changed_and_grown_files() -> None:
-    ledger = Ledger(REF, {})
+    ledger = ProcessedFiles(REF, {})
     ledger.add([file("/a", 100), file("/b", 100)])
     listing = [
         file("/a", 100),
@@ -63,7 +63,7 @@ def test_the_ledger_finds_new_older_changed_and_grown_files() -> None:
 
 
 def test_the_watermark_of_the_original_is_kept_up() -> None:
-    ledger = Ledger(REF, {})
+    ledger = ProcessedFiles(REF, {})
     ledger.add([file("/a", 100), file("/b", 100), file("/c", 50)])
     assert ledger.position[WATERMARK] == {
         "last_modified_ms": 100,
@@ -85,29 +85,31 @@ def test_what_the_original_had_read_counts_as_done_at_the_first_start() -> None:
         file("/d/ahead", 300),
         file("/d/new", 200),
     ]
-    position = Ledger(REF, stored).adopt(listing)
-    assert paths(Ledger(REF, position).pending(listing)) == ["/d/late", "/d/new"]
+    position = ProcessedFiles(REF, stored).import_watermark(listing)
+    assert paths(ProcessedFiles(REF, position).pending(listing)) == ["/d/late", "/d/new"]
     # From here on an older time stamp hides nothing.
-    assert Ledger(REF, position).adopt([*listing, file("/d/older", 1)]) == position
-    assert paths(Ledger(REF, position).pending([file("/d/older", 1)])) == ["/d/older"]
+    assert ProcessedFiles(REF, position).import_watermark([*listing, file("/d/older", 1)]) == position
+    assert paths(ProcessedFiles(REF, position).pending([file("/d/older", 1)])) == ["/d/older"]
 
 
 def test_many_files_of_the_original_are_all_taken_over() -> None:
     listing = [file(f"/{i:05}", i) for i in range(5 * PAGE_FILES)]
     stored = {WATERMARK: {"last_modified_ms": 10**6, "boundary_paths": [], "committed_ahead": []}}
-    assert Ledger(REF, Ledger(REF, stored).adopt(listing)).pending(listing) == []
+    assert ProcessedFiles(REF, ProcessedFiles(REF, stored).import_watermark(listing)).pending(listing) == []
 
 
 def test_an_empty_folder_at_the_first_start_ends_the_watermark_too() -> None:
-    position = Ledger(REF, {WATERMARK: {"last_modified_ms": 100, "boundary_paths": [], "committed_ahead": []}}).adopt(
-        []
-    )
+    position = ProcessedFiles(
+        REF, {WATERMARK: {"last_modified_ms": 100, "boundary_paths": [], "committed_ahead": []}}
+    ).import_watermark([])
     stored = json.loads(json.dumps(position))
-    assert paths(Ledger(REF, Ledger(REF, stored).adopt([file("/old", 1)])).pending([file("/old", 1)])) == ["/old"]
+    assert paths(
+        ProcessedFiles(REF, ProcessedFiles(REF, stored).import_watermark([file("/old", 1)])).pending([file("/old", 1)])
+    ) == ["/old"]
 
 
 def test_a_step_changes_one_page_and_leaves_earlier_positions_alone() -> None:
-    ledger = Ledger(REF, {})
+    ledger = ProcessedFiles(REF, {})
     listing = [file(f"/{i:05}", i) for i in range(3 * PAGE_FILES)]
     ledger.pending(listing)
     before = ledger.add(listing)
@@ -120,7 +122,7 @@ def test_a_step_changes_one_page_and_leaves_earlier_positions_alone() -> None:
 
 
 def test_what_is_stored_for_one_step_stays_small_when_all_files_are_of_one_instant() -> None:
-    ledger = Ledger(REF, {})
+    ledger = ProcessedFiles(REF, {})
     listing = [file(f"/{i:05}", 1) for i in range(5 * PAGE_FILES)]
     ledger.pending(listing)
     before = ledger.add(listing[:-1])
@@ -130,13 +132,13 @@ def test_what_is_stored_for_one_step_stays_small_when_all_files_are_of_one_insta
 
 
 def test_pages_of_files_that_are_gone_are_given_up() -> None:
-    ledger, stored = Ledger(REF, {}), {}
+    ledger, stored = ProcessedFiles(REF, {}), {}
     for day in range(20):
         today = [file(f"/{day}/{i:03}", day) for i in range(PAGE_FILES)]
         assert ledger.pending(today) == today  # yesterday's have been deleted
         stored = apply(stored, ledger.add(today))
     assert len([key for key in stored if ":seen:" in key]) <= 4
-    assert Ledger(REF, stored).pending(today) == []
+    assert ProcessedFiles(REF, stored).pending(today) == []
 
 
 def apply(stored: Position, position: Position) -> dict[str, object]:
@@ -153,7 +155,7 @@ def test_whatever_arrives_and_whenever_it_restarts_no_file_is_skipped_and_none_r
     folder: dict[str, File] = {}
     stored: Position = {}
     position: Position = {}
-    ledger = Ledger(REF, position)
+    ledger = ProcessedFiles(REF, position)
     read: set[File] = set()
     read_and_stored: set[File] = set()
     clock = 1000
@@ -177,10 +179,10 @@ def test_whatever_arrives_and_whenever_it_restarts_no_file_is_skipped_and_none_r
             read_and_stored = set(read)
         else:  # crash
             position = stored
-            ledger = Ledger(REF, position)
+            ledger = ProcessedFiles(REF, position)
             read = set(read_and_stored)
     ledger.add(ledger.pending(sorted(folder.values(), key=lambda f: f.path)))
     assert ledger.pending(sorted(folder.values(), key=lambda f: f.path)) == []
     rest = {f for f in folder.values() if f.size} - read
-    final = Ledger(REF, position).pending(sorted(folder.values(), key=lambda f: f.path))
+    final = ProcessedFiles(REF, position).pending(sorted(folder.values(), key=lambda f: f.path))
     assert set(final) == rest, f"seed {seed}"

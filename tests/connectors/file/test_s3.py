@@ -136,7 +136,7 @@ def test_bad_rows_found_by_executors_are_placed(
     put(bucket, f"in/b.{format}", bad)
     with pytest.raises(Exception) as caught:
         run.rows()
-    explained = str(run.source.explain(caught.value))
+    explained = str(run.source.translate_error(caught.value))
     assert expected in explained
     assert f"lake/in/b.{format}" in explained
 

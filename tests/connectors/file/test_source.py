@@ -254,7 +254,7 @@ def run_failure(spark: Any, source: FileSource) -> StreamlingError:
         Run(spark, source).rows()
     if isinstance(caught.value, StreamlingError):
         return caught.value
-    explained = source.explain(caught.value)
+    explained = source.translate_error(caught.value)
     assert explained is not None
     assert not explained.internal
     return explained
@@ -347,7 +347,7 @@ def test_a_failure_that_is_not_about_the_files_is_left_to_others(spark: Any, tmp
     batch = source.read({})
     with pytest.raises(Exception) as caught:
         batch.rows.frame(spark).selectExpr("1 / id").toArrow()
-    assert source.explain(caught.value) is None
+    assert source.translate_error(caught.value) is None
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
@@ -356,7 +356,7 @@ def test_a_file_deleted_before_a_bounded_source_reads_it(tmp_path: Path, format:
     pq.write_table(pa.table({"id": [1]}), path) if format == "parquet" else write(path, "id\n1\n")
     source = make_source(tmp_path, format=format)
     source.schema()
-    source._go_to({})
+    source._seek({})
     source._at = position = {}
     path.unlink()
     assert f"a.{format}' was deleted before it was read" in str(failure(lambda: source.read(position)))
@@ -369,7 +369,7 @@ def test_a_file_deleted_while_spark_reads_for_a_bounded_source(spark: Any, tmp_p
     (tmp_path / "a.parquet").unlink()
     with pytest.raises(Exception) as caught:
         frame.toArrow()
-    assert "a.parquet' was deleted before it was read" in str(source.explain(caught.value))
+    assert "a.parquet' was deleted before it was read" in str(source.translate_error(caught.value))
 
 
 @pytest.mark.parametrize(

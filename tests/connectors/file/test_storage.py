@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from streamling.config import AppConfig
-from streamling.connectors.file.storage import LocalStorage, is_hidden, is_wanted
+from streamling.connectors.file.storage import LocalStorage, is_data_file, is_hidden
 from streamling.errors import StreamlingError
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
@@ -46,7 +46,7 @@ def touch(*paths: Path) -> None:
     ],
 )
 def test_a_format_has_its_endings(name: str, format: str, wanted: bool) -> None:
-    assert is_wanted(name, format) is wanted
+    assert is_data_file(name, format) is wanted
 
 
 @pytest.mark.parametrize("name", [".x.csv", "_SUCCESS", "a.csv.tmp", "a.csv.crc", "_temporary", "a.csv~"])
@@ -147,4 +147,4 @@ def test_a_file_that_may_not_be_read_is_named(forbidden: Path) -> None:
     pipeline = parse_pipeline(json.dumps(nodes), registry=Registry.builtin())
     run = PipelineRun(pipeline, config=AppConfig(), registry=Registry.builtin(), state=MemoryState())
     with pytest.raises(StreamlingError, match=r"file source 'rows': .*secret\.csv' cannot be read \(allow this user"):
-        run.describe()
+        run.resolve_sources()

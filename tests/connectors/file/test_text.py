@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamling.connectors.file.formats import text
+from streamling.connectors.file.formats import text_types as text
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_columns_of_several_files_are_put_together() -> None:
         pa.field("d", text.STRING),
     ]
     assert text.common_type(text.INT, text.DATE) == text.STRING
-    assert text.settled(pa.list_(text.NULL)) == pa.list_(text.STRING)
+    assert text.replace_null_types(pa.list_(text.NULL)) == pa.list_(text.STRING)

@@ -183,7 +183,7 @@ def test_nanoseconds_are_cut_downwards_in_every_place(spark: Any, tmp_path: Path
 
 
 def test_large_files_are_cut_with_the_same_values(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamling.connectors.file.reader.PIECE_BYTES", 100)
+    monkeypatch.setattr("streamling.connectors.file.reader.SPLIT_BYTES", 100)
     for name, int96 in (("a", False), ("b", True)):
         shaped = {
             f"{name} {shape}": column(*TYPES[name], shape)
@@ -218,7 +218,7 @@ def test_values_that_nothing_can_hold_are_named(spark: Any, tmp_path: Path, valu
         return
     with pytest.raises(Exception) as caught:
         Run(spark, source).rows()
-    error = caught.value if isinstance(caught.value, StreamlingError) else source.explain(caught.value)
+    error = caught.value if isinstance(caught.value, StreamlingError) else source.translate_error(caught.value)
     assert "a.parquet'" in str(error)
     assert "column 'my column'" in str(error)
     assert expected in str(error)

@@ -112,9 +112,9 @@ def test_parquet_decimals_keep_all_their_digits(
     rest = table.slice(half).drop_columns(["short"]).select([*reversed(table.drop_columns(["short"]).column_names)])
     pq.write_table(rest, tmp_path / f"b{odd}.parquet", use_dictionary=False)
     if way == "in pieces":
-        monkeypatch.setattr(_file_reader, "PIECE_BYTES", 100)
-        cut = _file_staging.cut
-        monkeypatch.setattr(_file_staging, "cut", lambda *arguments: cut(*arguments, size=100))
+        monkeypatch.setattr(_file_reader, "SPLIT_BYTES", 100)
+        split_file = _file_staging.split_file
+        monkeypatch.setattr(_file_staging, "cut", lambda *arguments: split_file(*arguments, size=100))
     expected = table.to_pylist()
     for row in expected[half:]:
         row["short"] = None
@@ -247,9 +247,9 @@ def test_avro_decimals_keep_all_their_digits(
         tmp_path / f"b{odd}.avro", record(*fewer, ("extra", "string")), [{**r, "extra": "x"} for r in rows[ROWS:]]
     )
     if way == "in pieces":
-        monkeypatch.setattr(_file_reader, "PIECE_BYTES", 3000)
-        cut = _file_staging.cut
-        monkeypatch.setattr(_file_staging, "cut", lambda *arguments: cut(*arguments, size=3000))
+        monkeypatch.setattr(_file_reader, "SPLIT_BYTES", 3000)
+        split_file = _file_staging.split_file
+        monkeypatch.setattr(_file_staging, "cut", lambda *arguments: split_file(*arguments, size=3000))
     expected = [{**row, "m": list(row["m"].items()), "extra": None} for row in rows]
     for row in expected[ROWS:]:
         row.update(w=None, extra="x")
@@ -270,7 +270,7 @@ def test_a_number_that_is_none_of_its_type_names_file_and_column(
     source = make_source(tmp_path, format="avro", config=CLUSTER if odd else AppConfig())
     with pytest.raises(Exception) as caught:
         Run(spark, source).rows()
-    explained = source.explain(caught.value)
+    explained = source.translate_error(caught.value)
     assert str(explained).endswith(f"b{odd}.avro': column 'u': -5 does not fit into u256")
     source.close()
 

@@ -32,7 +32,7 @@ def _name(case: dict[str, Any]) -> str:
 @pytest.mark.parametrize("case", CASES, ids=_name)
 def test_answer(client, case):
     with raw_server(case["sends"], closes=case.get("closes", False)) as server:
-        target = Target(server.url, headers={}, seconds=case.get("seconds", 20), most_bytes=1000)
+        target = Target(server.url, headers={}, seconds=case.get("seconds", 20), max_bytes=1000)
         call = client.run(client.post(target, b"[]"))
         if "error" not in case:
             times, text, rest = case.get("body_of", (0, "", case.get("body")))
@@ -53,7 +53,7 @@ def test_a_body_in_a_million_chunks_costs_no_more_memory_than_in_one(client):
         "0\r\n\r\n",
     ]
     with raw_server(parts) as server:
-        target = Target(server.url, headers={}, seconds=60, most_bytes=size)
+        target = Target(server.url, headers={}, seconds=60, max_bytes=size)
         tracemalloc.start()
         try:
             answer = client.run(client.post(target, b"[]")).result(60)

@@ -19,8 +19,8 @@ from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.output.redaction import add_secrets
 from streamling.runtime.run import PipelineRun
 from streamling.testing import Bench, TransformContract
-from streamling.testing.bench import NoSpark, eventually, wait_for_end
 from streamling.testing.contract import sample_rows
+from streamling.testing.harness import NoSpark, eventually, wait_for_end
 from streamling.types.spark import LOGICAL
 from streamling.types.wide.layout import WideInteger, from_integers, layout_of
 from tests.fuzz.encodings import ENCODINGS
@@ -67,7 +67,7 @@ class TestContract(TransformContract):
     def expected(self) -> list[Mapping[str, Any]]:
         return [{**row, "name": f"updated-{row['name']}"} for row in self.input().to_pylist()]
 
-    def outside(self) -> object:
+    def external_state(self) -> object:
         return len(self.server.requests)
 
 

@@ -24,8 +24,8 @@ from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from streamling.testing import Bench
-from streamling.testing.bench import NoSpark, eventually, wait_for_end
 from streamling.testing.contract import sample_rows
+from streamling.testing.harness import NoSpark, eventually, wait_for_end
 from tests.harness.endpoint import Reply, Request, echo, endpoint
 from tests.paths import ROOT
 

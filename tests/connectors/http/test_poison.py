@@ -18,7 +18,7 @@ from streamling.pipeline.options import SourceOptions
 from streamling.plugins.operators import END, Source, SourceBatch
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
-from streamling.testing.bench import NoSpark
+from streamling.testing.harness import NoSpark
 from tests.harness.endpoint import Reply, Request, echo, endpoint
 from tests.harness.pipelines import Bench
 from tests.paths import TESTS

@@ -16,8 +16,8 @@ import pytest
 from streamling.connectors.http.webhook import WebhookSink
 from streamling.errors import StreamlingError
 from streamling.testing import Bench, SinkContract
-from streamling.testing.bench import eventually, wait_for_end
 from streamling.testing.contract import sample_rows
+from streamling.testing.harness import eventually, wait_for_end
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 
 
@@ -205,7 +205,7 @@ def test_two_sinks_fail_together_when_one_does(tmp_path):
     from streamling.pipeline.parse import parse_pipeline
     from streamling.runtime.run import PipelineRun
     from streamling.state.memory import MemoryState
-    from streamling.testing.bench import NoSpark
+    from streamling.testing.harness import NoSpark
 
     with endpoint() as good, endpoint(lambda request: Reply(404)) as bad:
         made = bench(good)

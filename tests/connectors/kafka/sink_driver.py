@@ -19,7 +19,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing.nodes import GivenSource
+from streamling.testing.nodes import BatchListSource
 from tests.harness.pipelines import Bench, finish
 
 _numbers = itertools.count(1)
@@ -43,7 +43,7 @@ class KafkaSinkBench(Bench):
     def registry(self) -> Registry:
         registry = super().registry()
         given = {"batches": self.batches, "asked": lambda number: self.between(number)}
-        registry.register(NodeKind.SOURCE, "given", type("Given", (GivenSource,), given))
+        registry.register(NodeKind.SOURCE, "given", type("Given", (BatchListSource,), given))
         return registry
 
     @staticmethod

@@ -31,12 +31,12 @@ def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry, caplog) -> No
         logging.getLogger("test"),
     )
     reporter = LagReporter(admin, offsets, gauges, 0.05, log, lambda: None)  # type: ignore[arg-type]
-    assert reporter.behind is None
-    reporter.reading({0: 0, 1: 0})
+    assert reporter.total_lag is None
+    reporter.track({0: 0, 1: 0})
     eventually(lambda: (METRIC, 5, {"partition": "1"}) in gauges.seen)
-    assert reporter.behind == 5
+    assert reporter.total_lag == 5
     reporter.stored({1: 3})
-    assert reporter.behind == 2
+    assert reporter.total_lag == 2
     eventually(lambda: (METRIC, 2, {"partition": "1"}) in gauges.seen)
     assert (METRIC, 0, {"partition": "0"}) in gauges.seen
     assert f"5 messages of topic '{topic.name}' are not stored yet" in caplog.text

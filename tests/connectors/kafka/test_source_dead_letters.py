@@ -15,7 +15,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, framed, record
 from tests.connectors.postgres.driver import Driver
-from tests.harness.pipelines import LedgerSink
+from tests.harness.pipelines import RecordingSink
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -167,7 +167,7 @@ def _read(bench: KafkaBench, topic: Topic, count: int, **options: Any) -> tuple[
     return bench.collected(run, count), run
 
 
-class Stubborn(LedgerSink):
+class Stubborn(RecordingSink):
     """Cannot flush rows."""
 
     def flush(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from streamling.dev.topics import create_topic, delete_records, delete_topic
 from streamling.errors import StreamlingError
-from streamling.state.backend import OlderPositionError
+from streamling.state.backend import StalePositionError
 from streamling.state.memory import MemoryState
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, rows_in
 from tests.harness.pipelines import eventually, finish
@@ -111,6 +111,6 @@ def test_a_checkpoint_does_not_set_a_position_back(bench: KafkaBench) -> None:
     eventually(lambda: rows_in(run) == 1 and bench.state.get(key))
     bench.state.put(key, {**bench.state.get(key), "offset": 39})
     topic.write(ORDERS, {"id": 2})
-    with pytest.raises(OlderPositionError, match=r"\(offset 39\) is ahead of this process \(offset 2\)"):
+    with pytest.raises(StalePositionError, match=r"\(offset 39\) is ahead of this process \(offset 2\)"):
         finish(run)
     assert bench.state.get(key)["offset"] == 39

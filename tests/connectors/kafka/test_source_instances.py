@@ -90,7 +90,7 @@ class Fleet(KafkaBench):
 def partitions(run: PipelineRun) -> set[int]:
     """The partitions an instance reads."""
     group = run._sources["rows"]._group  # type: ignore[attr-defined]
-    return set() if group is None or group._membership.held() is None else set(group.partitions or ())
+    return set() if group is None or group._membership.assignment() is None else set(group.partitions or ())
 
 
 @pytest.fixture

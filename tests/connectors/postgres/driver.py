@@ -14,7 +14,7 @@ from psycopg import sql
 from streamling.config import AppConfig
 from streamling.connectors.postgres.sink import PostgresSink, PostgresSinkOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics, NoState
+from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 
 #: a row as a test writes it: operation, then values
 Row = tuple[Any, ...]
@@ -47,8 +47,8 @@ class Driver:
                 name=name,
                 options=PostgresSinkOptions.model_validate(fields),
                 config=AppConfig(postgres_sink=self.settings, postgres_sink_connections=connections or {}),
-                state=NoState("none here"),
-                metrics=NoMetrics(),
+                state=UnavailableState("none here"),
+                metrics=NoopMetrics(),
                 primary_key=tuple(key),
                 input_schema=schema,
                 **more,

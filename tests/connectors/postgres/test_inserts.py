@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.connectors.postgres.inserts import Hope
+from streamling.connectors.postgres.inserts import InsertBackoff
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from tests.connectors.postgres.driver import Driver, Row, batch
@@ -70,16 +70,16 @@ def test_an_index_dropped_under_a_running_sink_is_a_permanent_error(pg: Driver) 
 
 
 def test_the_longer_inserts_meet_rows_that_exist_the_rarer_they_are_tried() -> None:
-    hope = Hope()
+    hope = InsertBackoff()
     pauses = []
     for _ in range(9):
-        hope.disappointed()
+        hope.failed()
         pauses.append(0)
-        while not hope.tries():
+        while not hope.should_try():
             pauses[-1] += 1
 
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 64, 64]
 
-    hope.fulfilled()
-    hope.disappointed()
-    assert [hope.tries(), hope.tries()] == [False, True]
+    hope.succeeded()
+    hope.failed()
+    assert [hope.should_try(), hope.should_try()] == [False, True]

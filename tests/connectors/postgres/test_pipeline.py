@@ -22,8 +22,8 @@ from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from streamling.testing import SinkContract
-from streamling.testing.bench import NoSpark, wait_for_end
-from streamling.testing.nodes import GivenSource
+from streamling.testing.harness import NoSpark, wait_for_end
+from streamling.testing.nodes import BatchListSource
 from tests.connectors.postgres.driver import Driver, batch
 
 pytestmark = pytest.mark.services
@@ -80,7 +80,7 @@ def run(pg: Driver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[s
     """From given batches into sinks, to the end."""
     registry = Registry.builtin()
     given = {"batches": batches, "asked": lambda number: None}
-    registry.register(NodeKind.SOURCE, "test.given", type("Given", (GivenSource,), given))
+    registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
     settings = AppConfig(checkpoint_interval_sec=0.05, postgres_sink=pg.settings, **config)
     nodes = {
         "sources": {"given": {"type": "test.given", "primary_key": "id"}},

@@ -12,7 +12,7 @@ from streamling.connectors.postgres.config import PostgresState as PostgresSetti
 from streamling.connectors.postgres.state import PostgresState
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
-from streamling.state.backend import TakenOverError
+from streamling.state.backend import FencedError
 from tests.connectors.postgres.tls import tls_front
 
 pytestmark = pytest.mark.services
@@ -210,7 +210,7 @@ def test_an_instance_that_was_stuck_cannot_put_back_an_old_position(settings: Po
         assert next_owner.claim(["p0"]) == {"p0": 5}
         next_owner.put_many({"p0": 9})
 
-        with pytest.raises(TakenOverError) as refused:
+        with pytest.raises(FencedError) as refused:
             stuck.put_many({"p0": 6, "p1": 6})
         assert refused.value.keys == {"p0"}
         assert [next_owner.get("p0"), next_owner.get("p1")] == [9, 5]
@@ -251,7 +251,7 @@ def test_instances_that_claim_and_write_at_the_same_time_never_lose_a_position(s
                 try:
                     state.put_many({key: entries.get(key, 0) + 1 for key in keys})
                     done += 1
-                except TakenOverError:
+                except FencedError:
                     continue
         written.append(done)
 

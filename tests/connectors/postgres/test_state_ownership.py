@@ -118,10 +118,10 @@ def test_a_pipeline_that_reads_files_runs_once_and_one_that_reads_kafka_as_often
         return parse_pipeline(json.dumps({"sources": sources, "sinks": sinks}), registry=Registry.builtin())
 
     shared = pipeline(a=kafka)
-    with app.state(shared), app.state(shared), pytest.raises(StreamlingError, match="is in use by"), app.owned_state():
+    with app.state(shared), app.state(shared), pytest.raises(StreamlingError, match="is in use by"), app.locked_state():
         pass  # as `state reset` does
     for both in (pipeline(a=file), pipeline(a=kafka, b=file)):
         with app.state(both), pytest.raises(StreamlingError, match="is in use by"), app.state(both):
             pass
-    with app.owned_state():
+    with app.locked_state():
         pass

@@ -16,7 +16,7 @@ from streamling.errors import StreamlingError
 from streamling.sql.compiler import compile_sql
 from streamling.sql.plan import Column
 from streamling.transforms.sql.transform import check_sql
-from streamling.types.spark import carrier, logical_type, to_arrow_schema, to_spark_schema
+from streamling.types.spark import logical_type, physical_type, to_arrow_schema, to_spark_schema
 from streamling.types.wide.layout import I256, U256, WideDecimal, contains_wide, layout_of
 from tests.transforms.sql.test_transform import transform
 from tests.types.wide.wide_numbers import edges, held, some
@@ -59,8 +59,8 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     def column(name: str, type_: pa.DataType) -> pa.Array:
         values = [row[name] for row in rows]
         if contains_wide(type_):
-            return pa.array([_held(value, type_) for value in values], carrier(type_))
-        return pa.array(values, type_).cast(carrier(type_))
+            return pa.array([_held(value, type_) for value in values], physical_type(type_))
+        return pa.array(values, type_).cast(physical_type(type_))
 
     return pa.table({field.name: column(field.name, field.type) for field in SCHEMA})
 
@@ -250,12 +250,12 @@ def test_what_has_no_result_is_told_in_the_users_terms(spark: Any, frame: Any, s
     out = node.apply(spark, {"src": frame})
     with pytest.raises(Exception) as failure:
         out.toArrow()
-    explained = node.explain(failure.value)
+    explained = node.translate_error(failure.value)
     assert isinstance(explained, StreamlingError)
     assert message in str(explained)
     assert not explained.internal
     assert "Traceback" not in str(explained)
-    assert transform("SELECT id, u * 3 AS other FROM src").explain(failure.value) is None
+    assert transform("SELECT id, u * 3 AS other FROM src").translate_error(failure.value) is None
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class GivenOptions(SourceOptions):
     pass
 
 
-class GivenSource(Source[GivenOptions]):
+class BatchListSource(Source[GivenOptions]):
     """Reads the batches of the test, one after the other."""
 
     Options = GivenOptions
@@ -49,7 +49,7 @@ class GivenSource(Source[GivenOptions]):
 
 def registry_of(given: Mapping[str, Batches]) -> Registry:
     registry = Registry.builtin()
-    registry.register(NodeKind.SOURCE, "given", type("Given", (GivenSource,), {"given": given}))
+    registry.register(NodeKind.SOURCE, "given", type("Given", (BatchListSource,), {"given": given}))
     return registry
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from streamling.transforms.dynamic_table.appends import Appends
+from streamling.transforms.dynamic_table.appends import PendingAppends
 
 
 def test_a_batch_under_way_is_known_to_its_own_thread_only():
-    appends = Appends()
+    appends = PendingAppends()
     appends.begin({"a": 3}, after=0)
     assert appends.first_rows(["a", "b"]) == [3, None]
     assert appends.pending(["a"]) == [False]
@@ -20,7 +20,7 @@ def test_a_batch_under_way_is_known_to_its_own_thread_only():
 
 
 def test_a_batch_that_failed_leaves_nothing_behind():
-    appends = Appends()
+    appends = PendingAppends()
     appends.begin({"a": 3}, after=0)
     appends.end(complete=False)
     assert appends.pending(["a"]) == [False]
@@ -28,7 +28,7 @@ def test_a_batch_that_failed_leaves_nothing_behind():
 
 
 def test_values_belong_to_the_epoch_after_the_marker_that_came_before_them():
-    appends = Appends()
+    appends = PendingAppends()
     for value, after in (("a", 0), ("b", 1), ("a", 1), ("c", 2)):
         appends.begin({value: 0}, after)
         appends.end(complete=True)

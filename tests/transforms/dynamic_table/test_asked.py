@@ -11,7 +11,7 @@ import pytest
 from streamling.config import AppConfig
 from streamling.connectors.memory import collected_rows
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics
+from streamling.plugins.placeholders import NoopMetrics
 from streamling.sql.plan import ROW
 from streamling.state.memory import MemoryState
 from streamling.transforms.dynamic_table.transform import DynamicTableTransform, DynamicTableTransformOptions
@@ -109,13 +109,13 @@ def table_of(fields: dict[str, Any], **settings: Any) -> DynamicTableTransform:
             options=DynamicTableTransformOptions.model_validate(options),
             config=AppConfig(dynamic_table_backend=settings),
             state=MemoryState(),
-            metrics=NoMetrics(),
+            metrics=NoopMetrics(),
         )
     )
 
 
 def emit(table: DynamicTableTransform, values: list[str], epoch: int) -> None:
-    table.emitting(pa.table({"v": values, ROW: list(range(len(values)))}), epoch)
+    table.before_emit(pa.table({"v": values, ROW: list(range(len(values)))}), epoch)
 
 
 def elsewhere(work: Any) -> None:
@@ -128,23 +128,23 @@ def elsewhere(work: Any) -> None:
 def found(spark, table: DynamicTableTransform) -> set[str]:
     from pyspark.sql import functions as f
 
-    look_up = table.look_up(spark)
-    assert look_up is not None
+    lookup_expression = table.lookup_expression(spark)
+    assert lookup_expression is not None
     frame = spark.createDataFrame([(letter,) for letter in "abcdef"], "v string")
-    return {row.v for row in frame.where(look_up(f.col("v"))).collect()}
+    return {row.v for row in frame.where(lookup_expression(f.col("v"))).collect()}
 
 
 def test_values_of_other_flows_are_told_when_their_batch_is_through_and_never_forgotten(spark):
     table = table_of({})
     elsewhere(lambda: emit(table, ["a"], 0))
     assert found(spark, table) == set()
-    table.emitted(complete=True)
+    table.after_emit(complete=True)
     assert found(spark, table) == {"a"}
     elsewhere(lambda: emit(table, ["b"], 0))
-    table.emitted(complete=False)
+    table.after_emit(complete=False)
     table.finalized(1)
     elsewhere(lambda: emit(table, ["a", "c"], 1))
-    table.emitted(complete=True)
+    table.after_emit(complete=True)
     table.finalized(2)
     assert found(spark, table) == {"a", "c"}
 
@@ -152,8 +152,8 @@ def test_values_of_other_flows_are_told_when_their_batch_is_through_and_never_fo
 def test_rows_that_fill_the_table_they_ask_are_not_looked_up_by_spark(spark):
     table = table_of({})
     emit(table, ["a"], 0)
-    assert table.look_up(spark) is None
-    table.emitted(complete=True)
+    assert table.lookup_expression(spark) is None
+    table.after_emit(complete=True)
     emit(table, [], 0)
     assert found(spark, table) == {"a"}
 
@@ -168,4 +168,4 @@ def test_a_cached_table_is_told_with_what_others_write_and_one_without_cache_is_
     schema.execute("INSERT INTO {t} VALUES ('d')")
     assert found(spark, table) == {"a", "b", "d"}
     table.close()
-    assert table_of({"backend_type": "Postgres"}, postgres=schema.settings).look_up(spark) is None
+    assert table_of({"backend_type": "Postgres"}, postgres=schema.settings).lookup_expression(spark) is None

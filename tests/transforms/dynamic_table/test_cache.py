@@ -20,7 +20,7 @@ class Shelf:
         self.entries: dict[str, int] = {}
         self.asked: list[str] = []
 
-    def known(self, values: Collection[str]) -> set[str]:
+    def find_existing(self, values: Collection[str]) -> set[str]:
         raise AssertionError("a cache answers by itself")
 
     def add(self, values: Collection[str]) -> None:
@@ -58,32 +58,32 @@ def test_it_loads_once_and_looks_for_news_once_per_window():
     shelf, clock = Shelf(), Hands()
     shelf.add(["a"])
     cache = CachedStore(shelf, debounce=1.0, log=LOG, now=clock)
-    assert cache.known(["a", "b"]) == {"a"}
+    assert cache.find_existing(["a", "b"]) == {"a"}
     shelf.add(["b"])
     clock.now = 0.9
-    assert cache.known(["a", "b"]) == {"a"}
+    assert cache.find_existing(["a", "b"]) == {"a"}
     clock.now = 1.0
-    assert cache.known(["a", "b"]) == {"a", "b"}
+    assert cache.find_existing(["a", "b"]) == {"a", "b"}
     clock.now = 2.5
-    assert cache.known(["b"]) == {"b"}
+    assert cache.find_existing(["b"]) == {"b"}
     assert shelf.asked == ["load", "newest", "since 0", "newest"]
 
 
 def test_without_a_window_every_batch_looks():
     shelf, clock = Shelf(), Hands()
     cache = CachedStore(shelf, debounce=0, log=LOG, now=clock)
-    assert cache.known(["a"]) == set()
+    assert cache.find_existing(["a"]) == set()
     shelf.add(["a"])
-    assert cache.known(["a"]) == {"a"}
+    assert cache.find_existing(["a"]) == {"a"}
     assert shelf.asked == ["load", "newest", "since None"]
 
 
 def test_own_appends_are_seen_at_once_and_reach_the_store():
     shelf = Shelf()
     cache = CachedStore(shelf, debounce=60, log=LOG, now=Hands())
-    assert cache.known(["a"]) == set()
+    assert cache.find_existing(["a"]) == set()
     cache.add(["a"])
-    assert cache.known(["a"]) == {"a"}
+    assert cache.find_existing(["a"]) == {"a"}
     assert list(shelf.entries) == ["a"]
 
 
@@ -91,7 +91,7 @@ def test_what_others_delete_stays():
     shelf, clock = Shelf(), Hands()
     shelf.add(["a"])
     cache = CachedStore(shelf, debounce=1, log=LOG, now=clock)
-    cache.known(["a"])
+    cache.find_existing(["a"])
     shelf.entries.clear()
     clock.now = 5
-    assert cache.known(["a"]) == {"a"}
+    assert cache.find_existing(["a"]) == {"a"}

@@ -12,7 +12,7 @@ import pytest
 from streamling.config import AppConfig
 from streamling.connectors.memory import collected_rows
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics
+from streamling.plugins.placeholders import NoopMetrics
 from streamling.sql.plan import ROW
 from streamling.state.memory import MemoryState
 from streamling.transforms.dynamic_table.transform import DynamicTableTransform, DynamicTableTransformOptions
@@ -157,7 +157,7 @@ class Process:
 
     def _batch(self, table: DynamicTableTransform, at: int, values: Sequence[str], epoch: int) -> None:
         numbers = pa.array(range(len(values)), pa.int64())
-        table.emitting(pa.table({"v": pa.array(values), ROW: numbers}), epoch)
+        table.before_emit(pa.table({"v": pa.array(values), ROW: numbers}), epoch)
         try:
             self._maybe_crash()
             known = table.contains(pa.array(values), numbers).to_pylist()
@@ -165,10 +165,10 @@ class Process:
                 raise OSError("the source has to begin anew: the batch comes again")
             self._taken += [at + place for place, is_known in enumerate(known) if not is_known]
         except OSError:
-            table.emitted(complete=False)
+            table.after_emit(complete=False)
             self._batch(table, at, values, epoch)
         else:
-            table.emitted(complete=True)
+            table.after_emit(complete=True)
 
     def _checkpoint(self, table: DynamicTableTransform, epoch: int, at: int) -> None:
         entries = table.marker(epoch)
@@ -195,7 +195,7 @@ class Process:
                 options=DynamicTableTransformOptions.model_validate(fields),
                 config=AppConfig(dynamic_table_backend={"postgres": self._settings, "max_batch_size": 2}),
                 state=self._state,
-                metrics=NoMetrics(),
+                metrics=NoopMetrics(),
             )
         )
 

@@ -20,11 +20,11 @@ from streamling.connectors.postgres.state import PostgresState
 from streamling.dataflow.table_gate import awaited_tables
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.options import Downstream, SourceOptions, TransformOptions
+from streamling.pipeline.options import SourceOptions, TransformOptions, UpstreamOptions
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics
 from streamling.plugins.operators import END, Source, SourceBatch, Transform, Wait
+from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
@@ -69,7 +69,7 @@ class Given(Source[SourceOptions]):
         return SourceBatch(rows, {self.context.name: at + 1})
 
 
-class PassingOptions(Downstream, TransformOptions):
+class PassingOptions(UpstreamOptions, TransformOptions):
     pass
 
 
@@ -209,7 +209,7 @@ def test_a_file_source_has_caught_up_when_the_first_listing_is_read(tmp_path):
     for number in range(3):
         (tmp_path / f"{number}.csv").write_text("id,v\n1,a\n")
     options = FileSourceOptions.model_validate({"type": "file", "path": str(tmp_path), "format": "csv"})
-    source = FileSource(NodeContext("f", options, AppConfig(), MemoryState(), NoMetrics()))
+    source = FileSource(NodeContext("f", options, AppConfig(), MemoryState(), NoopMetrics()))
     position = source.restore()
     assert not source.caught_up()
     step = source.read(position)

@@ -15,13 +15,13 @@ from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics, NoState
+from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from streamling.testing import Bench as OperatorBench
 from streamling.testing import TransformContract
-from streamling.testing.bench import NAME, NoSpark
+from streamling.testing.harness import NAME, NoSpark
 from streamling.transforms.script.config import WasmScript
 from streamling.transforms.script.transform import ScriptTransform
 from tests.harness.pipelines import Bench, finish
@@ -168,8 +168,8 @@ def test_limits_come_from_the_configuration(engine):
         NAME,
         ScriptTransform.Options.model_validate(fields),
         AppConfig(wasm_script=WasmScript(timeout_sec=0.3, engine=engine)),
-        NoState(""),
-        NoMetrics(),
+        UnavailableState(""),
+        NoopMetrics(),
         input_schema=batch.schema,
     )
     transform = ScriptTransform(context)

@@ -10,7 +10,7 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type_name
-from streamling.types.spark import LOGICAL, carrier
+from streamling.types.spark import LOGICAL, physical_type
 from streamling.types.wide.layout import I256, U256, WideDecimal, from_integers, layout_of, to_integers
 from tests.types.wide.wide_numbers import edges, some
 
@@ -83,7 +83,7 @@ def test_numbers_inside_others_come_back_as_they_went_in(scripts, wide):
     print(f"seed {SEED}")
     rows = _held_rows(wide, random.Random(SEED))
     fields = [
-        pa.field(name, carrier(type_), metadata={LOGICAL: arrow_type_name(type_)})
+        pa.field(name, physical_type(type_), metadata={LOGICAL: arrow_type_name(type_)})
         for name, type_ in _around(wide).items()
     ]
     batch = pa.RecordBatch.from_pylist(rows, pa.schema(fields))
@@ -104,7 +104,7 @@ def test_numbers_inside_others_that_have_not_been_in_spark(scripts, wide):
         if pa.types.is_decimal(wide):
             columns.append(pa.array([_decimals(value, wide) for value in held], type_))
         else:
-            columns.append(pa.array(held, carrier(type_)).cast(type_))
+            columns.append(pa.array(held, physical_type(type_)).cast(type_))
     batch = pa.record_batch(columns, names=list("lsmd"))
     found = scripts.batch("({l, s, m, d}) => ({l, s, m, d})", batch)
     assert found.schema == batch.schema
@@ -129,7 +129,7 @@ def _decimals(value: Any, wide: pa.DataType) -> Any:
 def _list_batch(wide: pa.DataType, numbers: list[int]) -> pa.RecordBatch:
     type_, layout = pa.list_(wide), layout_of(wide)
     assert layout is not None
-    field = pa.field("l", carrier(type_), metadata={LOGICAL: arrow_type_name(type_)})
+    field = pa.field("l", physical_type(type_), metadata={LOGICAL: arrow_type_name(type_)})
     return pa.RecordBatch.from_pylist([{"l": [layout.encode(n) for n in numbers]}], pa.schema([field]))
 
 

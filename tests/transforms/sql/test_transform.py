@@ -13,14 +13,14 @@ from pydantic import ValidationError
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics, NoState
-from streamling.sql.problems import SqlRefused
+from streamling.plugins.placeholders import NoopMetrics, UnavailableState
+from streamling.sql.problems import InvalidSql
 from streamling.transforms.sql.transform import SqlTransform, SqlTransformOptions, is_known
 
 
 def transform(sql: str, name: str = "big") -> SqlTransform:
     options = SqlTransformOptions(type="sql", sql=sql, primary_key="id")
-    return SqlTransform(NodeContext(name, options, AppConfig(), NoState("none"), NoMetrics()))
+    return SqlTransform(NodeContext(name, options, AppConfig(), UnavailableState("none"), NoopMetrics()))
 
 
 def upstreams(sql: str) -> list[str]:
@@ -51,7 +51,7 @@ def test_upstreams_are_the_tables_as_written(sql: str, names: list[str]) -> None
 
 
 def test_upstreams_of_unreadable_sql_are_an_error_that_carries_the_place() -> None:
-    with pytest.raises(SqlRefused) as refused:
+    with pytest.raises(InvalidSql) as refused:
         upstreams("SELECT *\nFROM a WHERE")
     assert (refused.value.problems[0].line, refused.value.problems[0].column) == (2, 8)
     assert not refused.value.internal
@@ -166,15 +166,15 @@ def test_a_failing_row_is_explained_by_the_node_whose_sql_failed(spark: Any, ord
     frame = second.apply(spark, {"first": first.apply(spark, {"orders": orders})})
     with pytest.raises(Exception) as failed:  # whatever Spark raises
         frame.collect()
-    explained = first.explain(failed.value)
+    explained = first.translate_error(failed.value)
     assert explained is not None
     assert "division by zero" in str(explained)
-    assert second.explain(failed.value) is None
+    assert second.translate_error(failed.value) is None
 
 
 @pytest.mark.spark
 def test_nothing_is_explained_that_is_not_about_sql() -> None:
-    assert transform("SELECT id FROM orders").explain(OSError("disk full")) is None
+    assert transform("SELECT id FROM orders").translate_error(OSError("disk full")) is None
 
 
 @pytest.mark.spark

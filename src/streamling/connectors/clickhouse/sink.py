@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Literal
 from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from streamling.document.scalars import BadValueError, PrimaryKey
-from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 
 
 def _both_spellings(schema: dict[str, Any]) -> None:
     schema["properties"]["schema_overrides"] = {**schema["properties"]["schema_override"], "deprecated": True}
 
 
-class ClickHouseSinkOptions(Parallel, Rebatched, SinkOptions):
+class ClickHouseSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
     """Rows in a ClickHouse table; 100 000 per request or once a second by default."""
 
     model_config = ConfigDict(json_schema_extra=_both_spellings)

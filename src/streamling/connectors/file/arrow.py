@@ -14,8 +14,8 @@ from typing import IO
 import pyarrow as pa
 
 from streamling.connectors.file.formats.sample import Sample
-from streamling.connectors.file.schema import FORMATS, HIVE_NULL, FileSchema, grown
-from streamling.connectors.file.storage import READ_ERRORS, File, Storage, decompressed, unreadable
+from streamling.connectors.file.schema import FORMATS, HIVE_NULL, FileSchema, evolve_schema
+from streamling.connectors.file.storage import READ_ERRORS, File, Storage, decompressed, unreadable_file_error
 from streamling.connectors.file.values import conform
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import OP_COLUMN
@@ -42,10 +42,10 @@ def load(storage: Storage, file: File) -> Content:
     except FileNotFoundError:
         raise
     except READ_ERRORS as error:
-        raise unreadable(file, error) from error
+        raise unreadable_file_error(file, error) from error
 
 
-class TextTables:
+class TextFileReader:
     """Makes tables of CSV or JSON contents; the schema grows with columns that come up in them."""
 
     def __init__(self, format: str, schema: FileSchema, threads: int) -> None:
@@ -59,7 +59,7 @@ class TextTables:
         results = self._read_all(contents)
         new = [content for content, (_, has_new) in zip(contents, results, strict=True) if has_new]
         if new:
-            self.schema = grown(self.schema, [(one.origin, self._sample(one)) for one in new], self._format)
+            self.schema = evolve_schema(self.schema, [(one.origin, self._sample(one)) for one in new], self._format)
             results = self._read_all(contents)
         return [table for table, _ in results]
 
@@ -81,16 +81,16 @@ class TextTables:
         try:
             table, has_new = FORMATS[self._format].read_table(content.data, self.schema.types)
         except (pa.ArrowException, ValueError) as error:
-            raise self._misfit(content, error) from None
+            raise self._mismatch_error(content, error) from None
         if OP_COLUMN in table.column_names and table.column(OP_COLUMN).null_count:
             raise StreamlingError.user(
                 f"column '{OP_COLUMN}' has no value in some row of '{path}'", remedy="write i, u or d in every row"
             )
         return with_partitions(table, content.origin, self.schema), has_new
 
-    def _misfit(self, content: Content, error: Exception) -> StreamlingError:
+    def _mismatch_error(self, content: Content, error: Exception) -> StreamlingError:
         stream = io.BytesIO(content.data)
-        found = FORMATS[self._format].find_misfit(stream, "", self.schema.types, content.lines_before())
+        found = FORMATS[self._format].find_schema_mismatch(stream, "", self.schema.types, content.lines_before())
         problem = found or str(error).partition("\n")[0]
         return StreamlingError.user(f"'{content.origin.path}': {problem}", remedy=_REMEDY)
 
@@ -127,7 +127,7 @@ def parquet_tables(stream: IO[bytes], file: File, schema: FileSchema, rows: int)
                 columns = [_parquet_column(batch, field, file.path) for field in schema.data]
                 yield with_partitions(pa.Table.from_arrays(columns, schema=schema.data), file, schema)
     except READ_ERRORS as error:
-        raise unreadable(file, error) from error
+        raise unreadable_file_error(file, error) from error
 
 
 def _parquet_column(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:

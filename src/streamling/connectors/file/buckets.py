@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, cast
 
-from streamling.connectors.file.storage import ENDINGS_WANTED, File, is_hidden, is_wanted, partitions_of
+from streamling.connectors.file.storage import EXPECTED_EXTENSIONS, File, is_data_file, is_hidden, partitions_of
 from streamling.errors import StreamlingError
 
 _VARIABLES = (
@@ -44,10 +44,10 @@ class BucketStorage:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_client": None}
 
-    def nothing_found(self) -> StreamlingError:
+    def no_files_error(self) -> StreamlingError:
         return StreamlingError.user(
             f"there is no {self._format} file in '{self._scheme}://{self._path}'",
-            remedy=f"check the path; {ENDINGS_WANTED[self._format]}",
+            remedy=f"check the path; {EXPECTED_EXTENSIONS[self._format]}",
         )
 
     def list_files(self) -> list[File]:
@@ -80,7 +80,7 @@ class BucketStorage:
             return True
         # A pattern may also name folders: what lies in them must have the right ending.
         in_folder = not self._has_pattern or _is_below(path.split("/"), self._path.split("/"))
-        return in_folder and is_wanted(below[-1], self._format)
+        return in_folder and is_data_file(below[-1], self._format)
 
     def _file(self, info: Any) -> File:
         return File(

@@ -13,17 +13,17 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.connectors.file.arrow import Content, TextTables, parquet_tables, partition_values
-from streamling.connectors.file.failures import executor_failure
+from streamling.connectors.file.arrow import Content, TextFileReader, parquet_tables, partition_values
+from streamling.connectors.file.errors import executor_error
 from streamling.connectors.file.frames import output_column, quoted_column
-from streamling.connectors.file.pieces import cut
 from streamling.connectors.file.schema import FileSchema
-from streamling.connectors.file.storage import READ_ERRORS, File, Storage, unreadable
+from streamling.connectors.file.splits import split_file
+from streamling.connectors.file.storage import READ_ERRORS, File, Storage, unreadable_file_error
 from streamling.connectors.file.values import for_spark
-from streamling.connectors.file.wide import avro_contents, told_misfit
+from streamling.connectors.file.wide import avro_contents, invalid_number_text
 from streamling.errors import StreamlingError
 from streamling.spark.arrow_map import map_in_arrow
-from streamling.types.spark import carrier, held_value, to_spark_schema
+from streamling.types.spark import physical_type, physical_value, to_spark_schema
 from streamling.types.wide.layout import Layout, without_point
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _BATCH_ROWS = 10_000
 
 
 @dataclass(frozen=True)
-class ExecutorReading:
+class ExecutorFileReader:
     """How executors read the files of a source."""
 
     storage: Storage
@@ -46,7 +46,7 @@ class ExecutorReading:
         tasks = min(self.parallelism or spark.sparkContext.defaultParallelism, len(files))
         # one row for each task: a shuffle of few paths would give some tasks several and others none
         numbers = spark.range(0, tasks, 1, tasks)
-        raw = map_in_arrow(numbers, self._reading(divided(files, tasks)), to_spark_schema(self.schema.columns))
+        raw = map_in_arrow(numbers, self._reading(partition_files(files, tasks)), to_spark_schema(self.schema.columns))
         return raw.select(*self._columns())
 
     def _reading(
@@ -67,7 +67,9 @@ class ExecutorReading:
             for table in self._tables(file):
                 yield from for_spark(table).to_batches(_BATCH_ROWS)
         except (StreamlingError, OverflowError, UnicodeDecodeError, *READ_ERRORS) as error:
-            raise executor_failure(error if isinstance(error, StreamlingError) else unreadable(file, error)) from error
+            raise executor_error(
+                error if isinstance(error, StreamlingError) else unreadable_file_error(file, error)
+            ) from error
 
     def _tables(self, file: File) -> Iterator[pa.Table]:
         if self.format in ("csv", "json"):
@@ -80,10 +82,10 @@ class ExecutorReading:
                 yield from _avro_tables(stream, file, self.schema)
 
     def _text_tables(self, file: File) -> Iterator[pa.Table]:
-        reading = TextTables(self.format, self.schema, threads=1)
+        reading = TextFileReader(self.format, self.schema, threads=1)
         lines = 0
         with self.storage.open(file.path) as stream:
-            for data, _ in cut(stream, file.path, self.format, 0):
+            for data, _ in split_file(stream, file.path, self.format, 0):
                 if not data.strip():
                     continue
                 table, has_new = reading.read_one(Content(data, file, partial(int, lines)))
@@ -98,7 +100,7 @@ class ExecutorReading:
         return [output_column(field, quoted_column(field.name)) for field in to_spark_schema(self.schema.columns)]
 
 
-def divided(files: Sequence[File], shares: int) -> list[list[File]]:
+def partition_files(files: Sequence[File], shares: int) -> list[list[File]]:
     """Files in as many shares of about the same size, each in the order given."""
     sizes = [0] * shares
     owners: dict[File, int] = {}
@@ -109,21 +111,21 @@ def divided(files: Sequence[File], shares: int) -> list[list[File]]:
     return [[file for file in files if owners[file] == share] for share in range(shares)]
 
 
-def _held(value: Any, wide: pa.DataType, path: str, column: str) -> Any:
+def _physical(value: Any, wide: pa.DataType, path: str, column: str) -> Any:
     try:
-        return held_value(value, wide, _held_number)
+        return physical_value(value, wide, _physical_number)
     except OverflowError as error:
-        raise ValueError(told_misfit(path, column, error)) from None
+        raise ValueError(invalid_number_text(path, column, error)) from None
 
 
-def _held_number(number: Decimal | bytes, layout: Layout) -> bytes:
+def _physical_number(number: Decimal | bytes, layout: Layout) -> bytes:
     """Of a number of Arrow's or of the bytes that Avro writes."""
     exact = int.from_bytes(number, "big", signed=True) if isinstance(number, bytes) else without_point(number, layout)
     return layout.encode(exact)
 
 
 def _avro_tables(stream: IO[bytes], file: File, schema: FileSchema) -> Iterator[pa.Table]:
-    held = pa.schema([field.with_type(carrier(field.type)) for field in schema.columns])
+    held = pa.schema([field.with_type(physical_type(field.type)) for field in schema.columns])
     for batch in _avro_batches(stream, file.path, pa.schema(list(held)[: len(schema.data)]), schema.wide):
         yield _with_constants(pa.Table.from_batches([batch]), file, schema)
 
@@ -148,7 +150,7 @@ def _avro_batches(
         row: Any
         for row in fastavro.reader(content):
             for name, kind in wide.items():
-                row[name] = _held(row.get(name), kind, path, name)
+                row[name] = _physical(row.get(name), kind, path, name)
             rows.append(row)
             if len(rows) == _BATCH_ROWS:
                 yield pa.RecordBatch.from_pylist(rows, schema)

@@ -27,7 +27,7 @@ NO_OPERATION = f"column '{OP_COLUMN}' has no value in some row"
 
 
 @dataclass(frozen=True)
-class Group:
+class FileGroup:
     """Files whose columns are stored in the same way."""
 
     paths: Sequence[str]
@@ -50,7 +50,7 @@ def converted_frame(
 
 
 @dataclass(frozen=True)
-class Reading:
+class SparkFileReader:
     """How Spark itself reads the Parquet or Avro files of a source."""
 
     format: str
@@ -64,7 +64,7 @@ class Reading:
     #: whether files may vanish while they are read
     ignore_missing: bool = False
 
-    def frame(self, spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
+    def frame(self, spark: SparkSession, groups: Sequence[FileGroup]) -> DataFrame:
         """All rows of the files; file after file when ``parallelism`` is 1."""
         ordered = self.parallelism == 1 and sum(len(group.paths) for group in groups) > 1
         frames = [self._group(spark, group, ordered) for group in groups]
@@ -75,7 +75,7 @@ class Reading:
             return self._in_order(frame)
         return frame if self.parallelism is None else frame.coalesce(self.parallelism)
 
-    def _group(self, spark: SparkSession, group: Group, ordered: bool) -> DataFrame:
+    def _group(self, spark: SparkSession, group: FileGroup, ordered: bool) -> DataFrame:
         reader = spark.read.schema(self._read_schema(group)).options(**group.options)
         if self.ignore_missing:
             reader = reader.option("ignoreMissingFiles", "true")
@@ -92,15 +92,15 @@ class Reading:
         order = (_MTIME, _PATH, _ROW) if self.by_age else (_PATH, _ROW)
         return numbered.sortWithinPartitions(*order).drop(_MTIME, _PATH, _ROW)
 
-    def _read_schema(self, group: Group) -> StructType:
+    def _read_schema(self, group: FileGroup) -> StructType:
         types = self.schema.types
         fields = [pa.field(name, pa.int64() if name in group.nanoseconds else types[name]) for name in group.columns]
         return to_spark_schema(pa.schema([*fields, *self.schema.partitions]))
 
-    def _columns(self, group: Group) -> list[Column]:
+    def _columns(self, group: FileGroup) -> list[Column]:
         return [output_column(field, self._read(field.name, group)) for field in to_spark_schema(self.schema.columns)]
 
-    def _read(self, name: str, group: Group) -> Column | None:
+    def _read(self, name: str, group: FileGroup) -> Column | None:
         """What is read for a column of the source; None when the files do not have it."""
         if name in self.schema.partitions.names:
             return quoted_column(name)

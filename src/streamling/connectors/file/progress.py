@@ -34,7 +34,7 @@ class Tracker(Protocol):
         """Count ``files`` as not done; returns the position without them."""
 
 
-class Ranges:
+class ProcessedRanges:
     """Bounded mode: everything between the first and the last path of a range is done."""
 
     def __init__(self, ref: str, position: Position) -> None:
@@ -95,11 +95,11 @@ def _none_between(last: str, first: str, listing: list[str]) -> bool:
     return following >= len(listing) or listing[following] >= first
 
 
-class Ledger:
+class ProcessedFiles:
     """Continuous mode: every file read, by path, with its modification time and size.
 
     Stored in pages of `PAGE_FILES` under ``{ref}:seen:<n>``; a later page overrules an earlier one. The
-    original's ``{ref}:watermark`` is kept up beside it; it decides only in `adopt`, when there is no page yet.
+    original's ``{ref}:watermark`` is kept up beside it; it is read only by `import_watermark`, when there is no page.
     """
 
     def __init__(self, ref: str, position: Position) -> None:
@@ -113,16 +113,16 @@ class Ledger:
         }
         self._dropped = [key for key in position if key.startswith(self._page_prefix) and position[key] is None]
         self._last_page = max(self._pages, default=-1)
-        self._marks: dict[str, list[int]] = {}
+        self._versions: dict[str, list[int]] = {}
         for number in sorted(self._pages):
-            self._marks |= self._pages[number]
+            self._versions |= self._pages[number]
         self._watermark: Mapping[str, Any] | None = position.get(self._watermark_key)
         self._listed: set[str] = set()
 
     def pending(self, listing: Sequence[File]) -> list[File]:
         self._listed = {file.key for file in listing}
         # A file of size 0 is about to be written: it counts once it has something in it.
-        new = [file for file in listing if file.size and self._marks.get(file.key) != _mark(file)]
+        new = [file for file in listing if file.size and self._versions.get(file.key) != _version_of(file)]
         new.sort(key=lambda file: (file.mtime_ms, file.path))
         return new
 
@@ -138,7 +138,7 @@ class Ledger:
             if not keys.isdisjoint(page):
                 self._pages[number] = {key: mark for key, mark in page.items() if key not in keys}
         for key in keys:
-            self._marks.pop(key, None)
+            self._versions.pop(key, None)
         return self._moved()
 
     def _moved(self) -> Position:
@@ -149,7 +149,7 @@ class Ledger:
         }
         return self.position
 
-    def adopt(self, listing: Sequence[File]) -> Position:
+    def import_watermark(self, listing: Sequence[File]) -> Position:
         """The position after counting as done what the original had read, which stored a time, not the files."""
         if self._pages or self._watermark is None:
             return self.position
@@ -163,7 +163,7 @@ class Ledger:
         return self.add([file for file in listing if file.mtime_ms < instant or file.key in named])
 
     def _append(self, files: Sequence[File]) -> None:
-        marks = {file.key: _mark(file) for file in files}
+        marks = {file.key: _version_of(file) for file in files}
         # Pages are part of positions already handed out: they are replaced, never changed.
         page = self._pages.get(self._last_page, {}) | marks
         if self._last_page < 0 or len(page) > PAGE_FILES:
@@ -171,7 +171,7 @@ class Ledger:
             self._last_page += 1
             page = self._pages.get(self._last_page, {}) | marks
         self._pages[self._last_page] = page
-        self._marks |= marks
+        self._versions |= marks
 
     def _compact_if_worth_it(self) -> None:
         # Looking at every entry for every page would take minutes for 100 000 files.
@@ -183,13 +183,13 @@ class Ledger:
         with the folder and not with its history."""
         for number in sorted(self._pages):
             page = self._pages[number]
-            live = {key: mark for key, mark in page.items() if key in self._listed and self._marks.get(key) == mark}
+            live = {key: mark for key, mark in page.items() if key in self._listed and self._versions.get(key) == mark}
             if len(live) > len(page) // 2:
                 continue
             del self._pages[number]
             self._dropped.append(f"{self._page_prefix}{number}")
             for key in page.keys() - live.keys() - self._listed:
-                self._marks.pop(key, None)
+                self._versions.pop(key, None)
             if live:
                 self._pages[self._last_page + 1] = self._pages.get(self._last_page + 1, {}) | live
 
@@ -205,7 +205,7 @@ class Ledger:
         self._watermark = {"last_modified_ms": newest, "boundary_paths": kept, "committed_ahead": []}
 
 
-def _mark(file: File) -> list[int]:
+def _version_of(file: File) -> list[int]:
     return [file.mtime_ns, file.size]
 
 

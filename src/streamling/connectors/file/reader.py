@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from streamling.connectors.file.arrow import Content, TextTables, load, parquet_tables
-from streamling.connectors.file.executors import ExecutorReading
-from streamling.connectors.file.failures import FileFailures
-from streamling.connectors.file.formats.parquet import Storing
-from streamling.connectors.file.frames import Reading, converted_frame
-from streamling.connectors.file.headers import Look, Looks, groups
-from streamling.connectors.file.pieces import PIECE_BYTES, lines_before
-from streamling.connectors.file.schema import FileSchema, check_partitions, grown
-from streamling.connectors.file.staging import Staged, Staging, gone
+from streamling.connectors.file.arrow import Content, TextFileReader, load, parquet_tables
+from streamling.connectors.file.errors import FileErrorTranslator
+from streamling.connectors.file.executors import ExecutorFileReader
+from streamling.connectors.file.formats.parquet import Conversion
+from streamling.connectors.file.frames import SparkFileReader, converted_frame
+from streamling.connectors.file.headers import FileHeader, HeaderReader, groups
+from streamling.connectors.file.schema import FileSchema, check_partitions, evolve_schema
+from streamling.connectors.file.splits import SPLIT_BYTES, lines_before
+from streamling.connectors.file.staging import StagedFile, StagingFolder, missing_file_error
 from streamling.connectors.file.storage import File, Storage, is_hidden
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import SparkRead
@@ -54,7 +54,7 @@ class FileReader:
         format: str,
         parallelism: int | None,
         by_age: bool,
-        staging: Staging | None,
+        staging: StagingFolder | None,
         log: logging.Logger,
         *,
         collected: bool = True,
@@ -74,11 +74,11 @@ class FileReader:
         self.batch_bytes = BATCH_BYTES[format] if is_here else _UNCOLLECTED_BYTES
         self._cores = parallelism or os.cpu_count() or 1
         #: files of the batch under way
-        self._current: Sequence[Staged] = ()
+        self._current: Sequence[StagedFile] = ()
 
-    def is_cut(self, file: File) -> bool:
+    def is_split(self, file: File) -> bool:
         """Whether a file is read in pieces: when it is large."""
-        return self._staging is not None and self._cuts and weight(file) > 2 * PIECE_BYTES
+        return self._staging is not None and self._cuts and weight(file) > 2 * SPLIT_BYTES
 
     def whole(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
         """Rows of files that are not cut, and those of the files that are gone."""
@@ -92,10 +92,10 @@ class FileReader:
             return self._on_cluster(filled)
         self._staging.clear()
         if self._format in _TEXT:
-            contents = self._pool(lambda file: _unless_gone(lambda: load(self._storage, file)), filled)
+            contents = self._pool(lambda file: _none_if_missing(lambda: load(self._storage, file)), filled)
             missing = self._missing(filled, contents)
             return self._text_rows([content for content in contents if content]), missing
-        staged: Sequence[Staged | None] = self._in_place(filled)
+        staged: Sequence[StagedFile | None] = self._in_place(filled)
         if not (self._storage.is_local and all(map(_is_readable, filled))):
             staged = self._staging.stage(filled)
         return self._declared_rows(filled, staged)
@@ -108,16 +108,16 @@ class FileReader:
         self._current = ()
         self._staging.clear()
         try:
-            pieces, end = self._staging.cut_pieces(file, offset, self.batch_bytes)
+            pieces, end = self._staging.next_splits(file, offset, self.batch_bytes)
         except FileNotFoundError:
             self._missing([file], [None])
             return None
         if self._format not in _TEXT:
-            staged = self._staging.stage_pieces(file, pieces)
+            staged = self._staging.stage_splits(file, pieces)
             return self._declared_rows([file] * len(staged), staged)[0], end
         return self._text_rows([self._piece(data, file, start) for data, start in pieces]), end
 
-    def vanished(self) -> list[File]:
+    def missing_files(self) -> list[File]:
         """Files of the last batch that Spark may not have found any more."""
         if not self._storage.is_local or not self._by_age or self._format in _TEXT:
             return []
@@ -131,7 +131,7 @@ class FileReader:
 
     def _text_rows(self, contents: Sequence[Content]) -> pa.Table | SparkRead:
         assert self._staging is not None
-        tables = TextTables(self._format, self._schema, self._cores)
+        tables = TextFileReader(self._format, self._schema, self._cores)
         found = [table for table in tables.read(contents) if table.num_rows]
         self._take(tables.schema, [content.origin for content in contents])
         if not found:
@@ -163,48 +163,52 @@ class FileReader:
     # ── Parquet and Avro ────────────────────────────────────────────────────────────────────────────────────
 
     def _declared_rows(
-        self, files: Sequence[File], staged: Sequence[Staged | None]
+        self, files: Sequence[File], staged: Sequence[StagedFile | None]
     ) -> tuple[pa.Table | SparkRead, list[File]]:
-        looks, missing = self._look(files, staged)
-        if not looks:
+        headers, missing = self._read_headers(files, staged)
+        if not headers:
             return self._schema.columns.empty_table(), missing
-        self._current = [look.staged for look in looks]
+        self._current = [look.staged for look in headers]
         schema = self._schema
-        if self._staging is not None and any(look.needs(Storing.ARROW, schema) for look in looks):
-            return self._converted(self._written_by_arrow(looks)), missing
-        return SparkRead(lambda spark: self._found_frame(spark, looks, schema)), missing
+        if self._staging is not None and any(look.needs(Conversion.ARROW, schema) for look in headers):
+            return self._converted(self._written_by_arrow(headers)), missing
+        return SparkRead(lambda spark: self._found_frame(spark, headers, schema)), missing
 
-    def _look(self, files: Sequence[File], staged: Sequence[Staged | None]) -> tuple[list[Look], list[File]]:
+    def _read_headers(
+        self, files: Sequence[File], staged: Sequence[StagedFile | None]
+    ) -> tuple[list[FileHeader], list[File]]:
         """The headers of the files, checked against the schema, which takes up new columns."""
-        looking = Looks(self._storage, self._format, frozenset(self._schema.types))
-        looks = self._pool(lambda one: None if one is None else _unless_gone(lambda: looking.look(one)), staged)
-        missing = self._missing(files, looks)
-        found = [look for look in looks if look]
+        looking = HeaderReader(self._storage, self._format, frozenset(self._schema.types))
+        headers = self._pool(lambda one: None if one is None else _none_if_missing(lambda: looking.look(one)), staged)
+        missing = self._missing(files, headers)
+        found = [look for look in headers if look]
         samples = [(look.staged.origin, look.sample) for look in found]
-        self._take(grown(self._schema, samples, self._format), [look.staged.origin for look in found])
+        self._take(evolve_schema(self._schema, samples, self._format), [look.staged.origin for look in found])
         for look in found if self._format not in _TEXT else ():
             look.check(self._schema)
         return found, missing
 
-    def _written_by_arrow(self, looks: Sequence[Look]) -> list[str | None]:
+    def _written_by_arrow(self, headers: Sequence[FileHeader]) -> list[str | None]:
         assert self._staging is not None
         if self._parallelism == 1:
-            return [self._staging.write(table for look in looks for table in self._tables(look))]
-        return [self._staging.write(self._tables(look)) for look in looks]
+            return [self._staging.write(table for look in headers for table in self._tables(look))]
+        return [self._staging.write(self._tables(look)) for look in headers]
 
-    def _tables(self, look: Look) -> Iterable[pa.Table]:
+    def _tables(self, look: FileHeader) -> Iterable[pa.Table]:
         with open(look.staged.path, "rb") as stream:
             yield from parquet_tables(stream, look.staged.origin, self._schema, _CONVERTED_ROWS)
 
-    def _found_frame(self, spark: SparkSession, looks: Sequence[Look], schema: FileSchema) -> DataFrame:
-        is_staged = looks[0].staged.path != looks[0].staged.origin.path
+    def _found_frame(self, spark: SparkSession, headers: Sequence[FileHeader], schema: FileSchema) -> DataFrame:
+        is_staged = headers[0].staged.path != headers[0].staged.origin.path
         root = self._staging.root if is_staged and self._staging else self._storage.root
-        reading = Reading(self._format, schema, root, self._parallelism, self._by_age, ignore_missing=self._by_age)
+        reading = SparkFileReader(
+            self._format, schema, root, self._parallelism, self._by_age, ignore_missing=self._by_age
+        )
         try:
-            return reading.frame(spark, groups(looks, schema, self._format))
+            return reading.frame(spark, groups(headers, schema, self._format))
         except Exception as error:
-            left = [look for look in looks if os.path.exists(look.staged.origin.path)]
-            if not self._by_age or "PATH_NOT_FOUND" not in str(error) or len(left) == len(looks):
+            left = [look for look in headers if os.path.exists(look.staged.origin.path)]
+            if not self._by_age or "PATH_NOT_FOUND" not in str(error) or len(left) == len(headers):
                 raise
             if left:
                 return self._found_frame(spark, left, schema)
@@ -217,20 +221,20 @@ class FileReader:
     def _on_cluster(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
         """Executors see the files, not this process's folder. They read them with Arrow where Spark cannot."""
         in_place = self._in_place(files)
-        looks, missing = ([], []) if self._format == "json" else self._look(files, in_place)
+        headers, missing = ([], []) if self._format == "json" else self._read_headers(files, in_place)
         self._current = in_place
         schema = self._schema
         by_spark = self._format not in _TEXT and self._storage.is_local and all(map(_is_readable, files))
-        if by_spark and not any(look.needs(Storing.ARROW, schema) for look in looks):
-            return SparkRead(lambda spark: self._found_frame(spark, looks, schema)), missing
+        if by_spark and not any(look.needs(Conversion.ARROW, schema) for look in headers):
+            return SparkRead(lambda spark: self._found_frame(spark, headers, schema)), missing
         there = [file for file in files if file not in missing]
-        reading = ExecutorReading(self._storage, self._format, schema, self._parallelism)
+        reading = ExecutorFileReader(self._storage, self._format, schema, self._parallelism)
         return SparkRead(lambda spark: reading.frame(spark, there)), missing
 
     # ── what all share ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _in_place(self, files: Sequence[File]) -> list[Staged]:
-        return [Staged(file.path, file) for file in files]
+    def _in_place(self, files: Sequence[File]) -> list[StagedFile]:
+        return [StagedFile(file.path, file) for file in files]
 
     def _take(self, schema: FileSchema, files: Sequence[File]) -> None:
         """Read with ``schema`` from now on; say so when it has more than before."""
@@ -249,7 +253,7 @@ class FileReader:
         missing = [file for file, one in zip(files, found, strict=True) if one is None]
         for file in missing:
             if not self._by_age:
-                raise gone(file)
+                raise missing_file_error(file)
             self._log.warning("'%s' was deleted or renamed before it was read and is left out", file.path)
         return missing
 
@@ -260,16 +264,16 @@ class FileReader:
         with ThreadPoolExecutor(16) as pool:
             return list(pool.map(call, items))
 
-    def explain(self, error: Exception) -> StreamlingError | None:
+    def translate_error(self, error: Exception) -> StreamlingError | None:
         """Spark's failure with file, line and column; None when it is not about the files."""
-        return FileFailures(self._storage, self._format, self._schema, self._current).explain(str(error))
+        return FileErrorTranslator(self._storage, self._format, self._schema, self._current).translate_error(str(error))
 
     def close(self) -> None:
         if self._staging is not None:
             self._staging.close()
 
 
-def _unless_gone(read: Callable[[], object]) -> object | None:
+def _none_if_missing(read: Callable[[], object]) -> object | None:
     try:
         return read()
     except FileNotFoundError:

@@ -14,9 +14,9 @@ from streamling.connectors.file.formats import avro as _file_avro
 from streamling.connectors.file.formats import csv as _file_csv
 from streamling.connectors.file.formats import json as _file_json
 from streamling.connectors.file.formats import parquet as _file_parquet
-from streamling.connectors.file.formats import text
+from streamling.connectors.file.formats import text_types as text
 from streamling.connectors.file.formats.sample import Sample
-from streamling.connectors.file.storage import READ_ERRORS, File, Storage, unreadable
+from streamling.connectors.file.storage import READ_ERRORS, File, Storage, unreadable_file_error
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import OP_COLUMN
 from streamling.types.names import readable
@@ -62,12 +62,12 @@ class FileSchema:
 
 def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
     """Look into up to `SAMPLE_FILES` of ``files``, which are not empty, and put their columns together."""
-    chosen = spread(files, SAMPLE_FILES)
+    chosen = sample_files(files, SAMPLE_FILES)
     share = _share(chosen, SAMPLE_BYTES.get(format, 0))
     samples = [(file, sample) for file in chosen if (sample := _sample(storage, file, format, share))]
     if not samples:
         raise StreamlingError.user("none of the files has columns", remedy="put a header or a row into one of them")
-    fields = _together(samples, format)
+    fields = _merge_fields(samples, format)
     if any(field.name == OP_COLUMN for field in fields):
         _check_operation(fields, samples)
     data = pa.schema([_non_null(field) if field.name == OP_COLUMN else field for field in fields])
@@ -76,11 +76,11 @@ def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
     return FileSchema(data, partitions)
 
 
-def grown(schema: FileSchema, samples: Sequence[tuple[File, Sample]], format: str) -> FileSchema:
+def evolve_schema(schema: FileSchema, samples: Sequence[tuple[File, Sample]], format: str) -> FileSchema:
     """``schema`` with the columns, and the fields of structs, that later files have beside."""
     known = schema.types
-    found = pa.schema(_together([(file, _without_known(sample, known)) for file, sample in samples], format))
-    fields = {name: _grown(kind, [sample for _, sample in samples], name) for name, kind in known.items()}
+    found = pa.schema(_merge_fields([(file, _without_known(sample, known)) for file, sample in samples], format))
+    fields = {name: _evolve_type(kind, [sample for _, sample in samples], name) for name, kind in known.items()}
     fields |= {field.name: field.type for field in found}
     if OP_COLUMN in found.names:
         raise StreamlingError.user(
@@ -99,7 +99,7 @@ def _without_known(sample: Sample, known: Mapping[str, pa.DataType]) -> Sample:
     return Sample([field for field in sample.fields if field.name not in known and not text.is_void(field.type)])
 
 
-def _grown(kind: pa.DataType, samples: Sequence[Sample], name: str) -> pa.DataType:
+def _evolve_type(kind: pa.DataType, samples: Sequence[Sample], name: str) -> pa.DataType:
     for sample in samples:
         for field in sample.fields:
             if field.name == name:
@@ -115,7 +115,7 @@ def with_new_fields(known: pa.DataType, found: pa.DataType) -> pa.DataType:
             if field.name in parts:
                 parts[field.name] = with_new_fields(parts[field.name], field.type)
             elif not text.is_void(field.type):
-                parts[field.name] = text.settled(field.type)
+                parts[field.name] = text.replace_null_types(field.type)
         return pa.struct(list(parts.items()))
     if pa.types.is_list(known) and pa.types.is_list(found):
         return pa.list_(with_new_fields(known.value_type, found.value_type))
@@ -162,7 +162,7 @@ def _partition_field(name: str, values: set[str]) -> pa.Field:
     return pa.field(name, pa.int64() if numbers else pa.string(), nullable=HIVE_NULL in values)
 
 
-def spread(files: Sequence[File], count: int) -> list[File]:
+def sample_files(files: Sequence[File], count: int) -> list[File]:
     """``count`` files spread evenly over the listing, first and last included, and the newest."""
     if len(files) <= count:
         return list(files)
@@ -188,13 +188,13 @@ def _sample(storage: Storage, file: File, format: str, limit: int) -> Sample | N
     except FileNotFoundError:
         return None  # gone since it was listed
     except READ_ERRORS as error:
-        raise unreadable(file, error) from error
+        raise unreadable_file_error(file, error) from error
 
 
-def _together(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]:
+def _merge_fields(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]:
     if format in ("csv", "json"):
         fields = text.common_fields([sample.fields for _, sample in samples])
-        return [field.with_type(text.settled(field.type)) for field in fields]
+        return [field.with_type(text.replace_null_types(field.type)) for field in fields]
     types: dict[str, pa.DataType] = {}
     for file, sample in samples:
         for field in sample.fields:
@@ -211,7 +211,7 @@ def _together(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]
                     remedy="write the column in one type",
                 )
             types[field.name] = common
-    return [pa.field(name, text.settled(kind)) for name, kind in types.items()]
+    return [pa.field(name, text.replace_null_types(kind)) for name, kind in types.items()]
 
 
 def _int96_columns(samples: list[tuple[File, Sample]]) -> frozenset[str]:

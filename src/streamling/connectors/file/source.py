@@ -12,14 +12,14 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from streamling.connectors.file.buckets import BucketStorage
-from streamling.connectors.file.progress import Ledger, Ranges, Tracker
+from streamling.connectors.file.progress import ProcessedFiles, ProcessedRanges, Tracker
 from streamling.connectors.file.reader import BATCH_FILES, FileReader, weight
 from streamling.connectors.file.schema import FileSchema, infer
-from streamling.connectors.file.staging import Staging
-from streamling.connectors.file.storage import READ_ERRORS, File, LocalStorage, Storage, unreadable
+from streamling.connectors.file.staging import StagingFolder
+from streamling.connectors.file.storage import READ_ERRORS, File, LocalStorage, Storage, unreadable_file_error
 from streamling.document.scalars import Duration, redact_url
 from streamling.errors import StreamlingError
-from streamling.pipeline.options import Options, Parallel, SourceOptions
+from streamling.pipeline.options import Options, ParallelOptions, SourceOptions
 from streamling.plugins.connections import Connection
 from streamling.plugins.operators import END, OP_COLUMN, End, Position, Progress, Source, SourceBatch, Wait
 from streamling.spark.master import is_local
@@ -49,7 +49,7 @@ def _format_name(value: object) -> object:
     return "json" if value in ("ndjson", "jsonl") else value
 
 
-class FileSourceOptions(Parallel, SourceOptions):
+class FileSourceOptions(ParallelOptions, SourceOptions):
     """Reads csv, json, parquet or avro files, once or as they arrive."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"path"})
@@ -78,7 +78,7 @@ class FileSource(Source[FileSourceOptions]):
         super().__init__(context)
         self.bounded = isinstance(self.options.mode, Bounded)
         self._storage = _storage(self.options)
-        self._tracker: Tracker = Ranges(context.name, {})
+        self._tracker: Tracker = ProcessedRanges(context.name, {})
         self._queue: deque[File] = deque()
         self._total = 0
         self._listings = 0
@@ -101,8 +101,8 @@ class FileSource(Source[FileSourceOptions]):
     def schema(self) -> pa.Schema:
         return self._schema.columns
 
-    def explain(self, error: Exception) -> StreamlingError | None:
-        return self._reader.explain(error)
+    def translate_error(self, error: Exception) -> StreamlingError | None:
+        return self._reader.translate_error(error)
 
     def close(self) -> None:
         if "_reader" in vars(self):  # nothing has been read otherwise
@@ -115,7 +115,7 @@ class FileSource(Source[FileSourceOptions]):
     @cached_property
     def _reader(self) -> FileReader:
         local = is_local(self.context.config.spark.master)
-        staging = Staging(self._storage, self.options.format) if local else None
+        staging = StagingFolder(self._storage, self.options.format) if local else None
         # Changes have an order: the last operation on a key wins. Plain rows can be read in any.
         in_order = not self.bounded or OP_COLUMN in self._schema.columns.names
         parallelism = self.options.parallelism or (1 if in_order else None)
@@ -142,17 +142,17 @@ class FileSource(Source[FileSourceOptions]):
         mine = (f"{name}:bounded_progress",) if self.bounded else (f"{name}:watermark", f"{name}:seen:")
         stored = self.context.state.get_prefix(f"{name}:")
         position = {key: value for key, value in stored.items() if key.startswith((*mine, self._partial_key))}
-        return position if self.bounded else Ledger(name, position).adopt(self._storage.list_files())
+        return position if self.bounded else ProcessedFiles(name, position).import_watermark(self._storage.list_files())
 
     def state_keys(self) -> tuple[str, ...]:
         name = self.context.name
         files = (f"{name}:bounded_progress",) if self.bounded else (f"{name}:watermark", f"{name}:seen:*")
         return (*files, self._partial_key)
 
-    def _go_to(self, position: Position) -> None:
+    def _seek(self, position: Position) -> None:
         """Find out what is to be read after ``position``, unless it is where the last call left off."""
         if self._at is not position:
-            self._tracker = (Ranges if self.bounded else Ledger)(self.context.name, position)
+            self._tracker = (ProcessedRanges if self.bounded else ProcessedFiles)(self.context.name, position)
             self._queue.clear()
             self._at = position
             self._list()
@@ -169,17 +169,17 @@ class FileSource(Source[FileSourceOptions]):
 
     def read(self, position: Position) -> SourceBatch | Wait | End:
         try:
-            self._go_to(position)
+            self._seek(position)
         except StreamlingError as error:
             if self.bounded or not error.retriable:
                 raise
             self.context.log.warning("%s; trying again", error)
-        if vanished := self._reader.vanished() if self._at is position else ():
-            self._at = self._tracker.forget(vanished)
+        if missing_files := self._reader.missing_files() if self._at is position else ():
+            self._at = self._tracker.forget(missing_files)
             return SourceBatch(self._schema.columns.empty_table(), self._at)
         if not self._queue:
             return Wait(self.options.mode.poll_interval) if isinstance(self.options.mode, Continuous) else END
-        batch = self._next_pieces(position) if self._reader.is_cut(self._queue[0]) else self._next_files(position)
+        batch = self._next_splits(position) if self._reader.is_split(self._queue[0]) else self._next_files(position)
         self._at = batch.position
         return batch
 
@@ -195,14 +195,14 @@ class FileSource(Source[FileSourceOptions]):
         files = [self._queue.popleft()]
         room = self._reader.batch_bytes - weight(files[0])
         while self._queue and len(files) < BATCH_FILES and weight(self._queue[0]) <= room:
-            if self._reader.is_cut(self._queue[0]):
+            if self._reader.is_split(self._queue[0]):
                 break
             files.append(self._queue.popleft())
             room -= weight(files[-1])
         rows, gone = self._reader.whole(files)
         return SourceBatch(rows, self._done([file for file in files if file not in gone], position))
 
-    def _next_pieces(self, position: Position) -> SourceBatch:
+    def _next_splits(self, position: Position) -> SourceBatch:
         file = self._queue[0]
         mark = {"path": file.key, "mtime_ns": file.mtime_ns, "size": file.size}
         partial = position.get(self._partial_key) or {}
@@ -226,7 +226,7 @@ def _files(storage: Storage) -> list[File]:
     """The files that have something in them; at least one."""
     files = [file for file in storage.list_files() if file.size]
     if not files:
-        raise storage.nothing_found().about("path")
+        raise storage.no_files_error().about("path")
     return files
 
 
@@ -237,7 +237,7 @@ def _check_files(options: FileSourceOptions) -> str:
         with storage.open(files[0].path) as stream:
             stream.read(1)
     except READ_ERRORS as error:
-        raise unreadable(files[0], error) from error
+        raise unreadable_file_error(files[0], error) from error
     return "1 file" if len(files) == 1 else f"{len(files)} files"
 
 

@@ -17,18 +17,18 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 
 #: endings by format; csv and json may be compressed
-ENDINGS = {
+EXTENSIONS = {
     "csv": (".csv",),
     "json": (".json", ".jsonl", ".ndjson"),
     "parquet": (".parquet",),
     "avro": (".avro",),
 }
 #: what files have to be called
-ENDINGS_WANTED = {
+EXPECTED_EXTENSIONS = {
     format: f"names have to end in {', '.join(endings)}, and may go on with .gz or .zst"
     if format in ("csv", "json")
     else f"names have to end in {endings[0]}"
-    for format, endings in ENDINGS.items()
+    for format, endings in EXTENSIONS.items()
 }
 COMPRESSED = (".gz", ".zst")
 #: what reading a file may raise, a damaged compression included
@@ -72,11 +72,11 @@ class Storage(Protocol):
     def open(self, path: str) -> IO[bytes]:
         """A stream of the file's bytes as they are stored."""
 
-    def nothing_found(self) -> StreamlingError:
+    def no_files_error(self) -> StreamlingError:
         """That there is no file with content, and what is there instead."""
 
 
-def unreadable(file: File, error: BaseException) -> StreamlingError:
+def unreadable_file_error(file: File, error: BaseException) -> StreamlingError:
     """A file that is there and cannot be read."""
     if "AWS Error" in str(error) or "NETWORK_CONNECTION" in str(error):
         return StreamlingError.transient(f"'{file.path}' cannot be fetched", cause=error)
@@ -88,12 +88,12 @@ def unreadable(file: File, error: BaseException) -> StreamlingError:
     )
 
 
-def is_wanted(name: str, format: str) -> bool:
+def is_data_file(name: str, format: str) -> bool:
     """Whether a file of this name holds data of ``format``."""
     name = name.lower()
     for ending in COMPRESSED if format in ("csv", "json") else ():
         name = name.removesuffix(ending)
-    return name.endswith(ENDINGS[format])
+    return name.endswith(EXTENSIONS[format])
 
 
 def is_hidden(name: str) -> bool:
@@ -160,11 +160,11 @@ class LocalStorage:
     def open(self, path: str) -> IO[bytes]:
         return open(path, "rb")
 
-    def nothing_found(self) -> StreamlingError:
+    def no_files_error(self) -> StreamlingError:
         folder, existing = self.root, os.path.isdir(self.root)
         if self._is_pattern:
             found = f"no {self._format} file matches '{self._path}'"
-        elif not existing and is_wanted(os.path.basename(self._path), self._format):
+        elif not existing and is_data_file(os.path.basename(self._path), self._format):
             folder, found = os.path.dirname(self._path), f"there is no file '{self._path}'"
             existing = os.path.isdir(folder)
         else:
@@ -177,7 +177,7 @@ class LocalStorage:
             )
         if any(not file.size for file in self.list_files()):
             return StreamlingError.user(f"{found} with content", remedy="the types of the columns come from the rows")
-        return StreamlingError.user(f"{found} ({named} exists)", remedy=ENDINGS_WANTED[self._format])
+        return StreamlingError.user(f"{found} ({named} exists)", remedy=EXPECTED_EXTENSIONS[self._format])
 
     def _fixed_part(self) -> str:
         parts = self._path.split("/")
@@ -209,7 +209,7 @@ class LocalStorage:
                 try:
                     if entry.is_dir():
                         yield from self._walk(entry.path, above | {inode})
-                    elif is_wanted(entry.name, self._format):
+                    elif is_data_file(entry.name, self._format):
                         yield self._file(entry.path, entry.stat())
                 except FileNotFoundError:  # gone meanwhile, or a link that leads nowhere
                     continue

@@ -11,9 +11,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from streamling.connectors.file.formats import text
+from streamling.connectors.file.formats import text_types as text
 from streamling.types import kernels
-from streamling.types.spark import to_carriers
+from streamling.types.spark import to_physical
 from streamling.types.wide.layout import contains_wide, is_wide
 
 #: the dates that Python and most databases know
@@ -139,4 +139,4 @@ def _part(values: pa.Array, type_: pa.DataType, leaf: Callable[[pa.Array, pa.Dat
 def for_spark(table: pa.Table) -> pa.Table:
     """The table in types that Spark reads from a Parquet file."""
     plain = [pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in table.schema]
-    return to_carriers(table.cast(pa.schema(plain)) if not any(map(contains_wide, table.schema.types)) else table)
+    return to_physical(table.cast(pa.schema(plain)) if not any(map(contains_wide, table.schema.types)) else table)

@@ -23,7 +23,9 @@ from streamling.types.wide.spark_sql import from_twos_complements
 #: what stops the plan at a number that is none of its type: its bytes, the type, the bytes of the column's name
 _BYTES: Final = re.compile(r"no place for 0x([0-9A-F]+) as (\w+|decimal\(\d+, \d+\)) in 0x([0-9A-F]+)")
 #: what stops a worker there
-_TOLD: Final = re.compile(r"ValueError: '.+': (column '.+': -?[\d.]+ does not fit into (?:\w+|decimal\(\d+, \d+\)))")
+_INVALID_NUMBER: Final = re.compile(
+    r"ValueError: '.+': (column '.+': -?[\d.]+ does not fit into (?:\w+|decimal\(\d+, \d+\)))"
+)
 
 _PART_BYTES: Final = 8 << 20
 
@@ -39,12 +41,12 @@ def value_sql(place: str, column: str, type_: pa.DataType) -> str:
     return from_twos_complements(place, type_, misfit)
 
 
-def told_misfit(path: str, column: str, error: OverflowError) -> str:
-    """What `find_misfit` finds again in the failure of a worker."""
+def invalid_number_text(path: str, column: str, error: OverflowError) -> str:
+    """What `find_invalid_number` finds again in the failure of a worker."""
     return f"'{path}': column '{column}': {error}"
 
 
-def find_misfit(failure: str) -> str | None:
+def find_invalid_number(failure: str) -> str | None:
     """Which number in which column is none of its type, when that is what a text of Spark's is about."""
     if match := _BYTES.search(failure):
         column, type_ = bytes.fromhex(match[3]).decode(), arrow_type(match[2])
@@ -52,7 +54,7 @@ def find_misfit(failure: str) -> str | None:
         if layout is not None:
             number = int.from_bytes(bytes.fromhex(match[1]), "big", signed=True)
             return f"column '{column}': {layout.text(number)} does not fit into {layout.name}"
-    match = _TOLD.search(failure)
+    match = _INVALID_NUMBER.search(failure)
     return match[1] if match else None
 
 

@@ -18,15 +18,15 @@ from streamling.connectors.http.senders import Senders
 from streamling.document.scalars import REDACTED
 from streamling.errors import StreamlingError, Unreachable
 from streamling.http.client import HttpClient, Target
-from streamling.http.connection import Answer
+from streamling.http.connection import Response
 from streamling.output.redaction import excerpt
 from streamling.plugins.context import NodeContext
-from streamling.retry import LONGEST_PAUSE_AT_START, Trouble, gives_up, pause_after
+from streamling.retry import MAX_STARTUP_BACKOFF, RetryLog, backoff_delay, should_give_up
 
 #: answers that may be others later; so may all of 500 and above
-_PASSING: Final = frozenset({408, 429})
+_RETRIABLE_STATUSES: Final = frozenset({408, 429})
 #: answers that are about what was sent, and not about the address or who asks
-_OF_ROWS: Final = frozenset({400, 409, 413, 422})
+_ROW_ERROR_STATUSES: Final = frozenset({400, 409, 413, 422})
 #: seconds between two looks at whether the pipeline is to stop
 _POLL: Final = 0.2
 _LONGEST_RETRY_AFTER: Final = 60.0
@@ -42,20 +42,18 @@ def secrets_in(url: str) -> set[str]:
     return {text for text in (user, password, basic, *(value for _, value in parse_qsl(parts.query))) if text}
 
 
-class Refusal(StreamlingError):
+class ErrorResponse(StreamlingError):
     """The endpoint answered, and the answer is an error."""
 
     retry_after: float = 0.0
     #: whether it is about the rows that were sent
-    of_rows: bool = False
+    caused_by_rows: bool = False
 
 
 class Endpoint:
     """Made when the node opens, closed with it. `start` and `close` are called on the node's thread."""
 
-    def __init__(
-        self, context: NodeContext[Any], *, skip_refusals: bool = False, return_refusals: bool = False
-    ) -> None:
+    def __init__(self, context: NodeContext[Any], *, skip_errors: bool = False, return_errors: bool = False) -> None:
         options: HttpCall = context.options
         settings = context.config.part(HttpConfig).external_http_handler
         headers = {name: value.get_secret_value() for name, value in options.headers.items()}
@@ -71,54 +69,54 @@ class Endpoint:
             options.url,
             headers=headers,
             seconds=settings.operator_timeout_sec,
-            most_bytes=settings.max_response_bytes,
+            max_bytes=settings.max_response_bytes,
         )
-        self._skip_refusals = skip_refusals
-        self._return_refusals = return_refusals
-        self._skipped_rows, self._last_refusal = 0, ""
+        self._skip_errors = skip_errors
+        self._return_errors = return_errors
+        self._skipped_rows, self._last_error = 0, ""
         self._context = context
-        self._trouble = Trouble(context.log, context.report_retry)
+        self._retry_log = RetryLog(context.log, context.report_retry)
         deny_private = context.config.part(HttpConfig).network.deny_private
         self._client = context.shared.take(HttpClient, lambda: HttpClient(deny_private=deny_private))
-        self._senders = Senders(self._client, settings.buffer_size, self._answered)
+        self._senders = Senders(self._client, settings.buffer_size, self._send_with_retry)
 
-    def calls_at_once(self, requests: int = 1) -> int:
+    def max_calls(self, requests: int = 1) -> int:
         """How many calls of `start` with so many ``requests`` each may be unanswered: enough for those under way and
         as many again, so that the client need not wait for the node's thread."""
         return max(4, 2 * self._senders.most // requests)
 
-    def start(self, bodies: Sequence[Body]) -> Future[list[bytes | Refusal | None]]:
+    def start(self, bodies: Sequence[Body]) -> Future[list[bytes | ErrorResponse | None]]:
         """Send ``bodies`` until they are answered: the texts of the answers, None for an error that is skipped; where
         refusals are to be returned, those of rows."""
         return self._senders.start(bodies)
 
-    def tell_skipped(self) -> None:
+    def log_skipped(self) -> None:
         """Log what was skipped since the last time; when no call is under way."""
         if self._skipped_rows:
             self._context.log.warning(
                 "skipped %d rows that were answered with an error (skip_on_error); the last one: %s",
                 self._skipped_rows,
-                self._last_refusal,
+                self._last_error,
             )
             self._skipped_rows = 0
 
     def close(self) -> None:
         self._senders.close()
-        self._context.shared.give_back(HttpClient)
+        self._context.shared.release(HttpClient)
 
     # ── on the client's thread ───────────────────────────────────────────────────────────────────────────────
 
-    async def _answered(self, body: Body) -> bytes | Refusal | None:
+    async def _send_with_retry(self, body: Body) -> bytes | ErrorResponse | None:
         started, attempt = time.monotonic(), 0
         while True:
             try:
-                answer = await self._once(body)
-            except Refusal as refusal:
-                if self._skip_refusals:
+                answer = await self._send_once(body)
+            except ErrorResponse as refusal:
+                if self._skip_errors:
                     self._skipped_rows += body.stop - body.start
-                    self._last_refusal = str(refusal)
+                    self._last_error = str(refusal)
                     return None
-                if self._return_refusals and refusal.of_rows:
+                if self._return_errors and refusal.caused_by_rows:
                     return refusal
                 attempt += 1
                 await self._pause(refusal, attempt, started, refusal.retry_after)
@@ -127,10 +125,10 @@ class Endpoint:
                 await self._pause(error, attempt, started)
             else:
                 if attempt:
-                    self._trouble.over(attempt, time.monotonic() - started)
+                    self._retry_log.recovered(attempt, time.monotonic() - started)
                 return answer
 
-    async def _once(self, body: Body) -> bytes:
+    async def _send_once(self, body: Body) -> bytes:
         metrics, began = self._context.metrics, time.monotonic()
         status = "none"
         try:
@@ -147,12 +145,12 @@ class Endpoint:
         metrics.latency("http_request_latency", time.monotonic() - began)
         return answer.body
 
-    def _check(self, answer: Answer) -> None:
+    def _check(self, answer: Response) -> None:
         if 200 <= answer.status < 300:
             return
-        passing = answer.status in _PASSING or answer.status >= 500
+        passing = answer.status in _RETRIABLE_STATUSES or answer.status >= 500
         said = f": {text}" if (text := self._excerpt(answer.body)) else ""
-        refusal = Refusal(
+        refusal = ErrorResponse(
             f"{self._target.shown} was answered with {answer.status} {answer.reason}{said}",
             internal=passing,
             retriable=passing,
@@ -161,7 +159,7 @@ class Endpoint:
             else "check url, headers and what the endpoint expects; rows come again after a restart",
         )
         refusal.retry_after = min(answer.retry_after, _LONGEST_RETRY_AFTER)
-        refusal.of_rows = answer.status in _OF_ROWS
+        refusal.caused_by_rows = answer.status in _ROW_ERROR_STATUSES
         raise refusal
 
     def _excerpt(self, body: bytes) -> str:
@@ -174,18 +172,18 @@ class Endpoint:
     async def _pause(self, error: StreamlingError, attempt: int, started: float, at_least: float = 0.0) -> None:
         """Wait before the next attempt, or raise ``error`` when there is none."""
         stopping = self._context.stopping
-        if gives_up(error, attempt, stopping):
+        if should_give_up(error, attempt, stopping):
             raise error
-        pause = pause_after(attempt, random.random())
+        pause = backoff_delay(attempt, random.random())
         if isinstance(error, Unreachable):
-            pause = min(pause, LONGEST_PAUSE_AT_START)
+            pause = min(pause, MAX_STARTUP_BACKOFF)
             if time.monotonic() - started + pause > self._context.config.startup_timeout_sec:
                 raise error
         if stopping.is_set():
             await asyncio.sleep(pause)
             return
         pause = max(pause, at_least)
-        self._trouble.failed(error, attempt, pause)
+        self._retry_log.failed(error, attempt, pause)
         end = time.monotonic() + pause
         while (left := end - time.monotonic()) > 0 and not stopping.is_set():
             await asyncio.sleep(min(left, _POLL))

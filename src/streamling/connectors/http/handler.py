@@ -15,27 +15,35 @@ from streamling.connectors.http.config import HttpConfig
 from streamling.connectors.http.options import HttpCall, resolve_secret
 from streamling.document.scalars import PrimaryKey, redact_url
 from streamling.errors import BadRow, StreamlingError
-from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
+from streamling.pipeline.options import (
+    BatchOptions,
+    DeadLetterOptions,
+    ParallelOptions,
+    TransformOptions,
+    UpstreamOptions,
+)
 from streamling.pipeline.typenames import TypeName, parse_type
 from streamling.plugins.connections import Connection
-from streamling.plugins.operators import OP_COLUMN, Calls, Transform
-from streamling.plugins.rejects import sift
+from streamling.plugins.operators import OP_COLUMN, AsyncCalls, Transform
+from streamling.plugins.rejects import reject_failing_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamling.connectors.http.endpoint import Refusal
+    from streamling.connectors.http.endpoint import ErrorResponse
     from streamling.connectors.http.payload import Body
     from streamling.plugins.context import NodeContext
 
     #: a request and what came back: the text of the answer, or that its rows are refused
-    Answered = tuple[Body, bytes | Refusal | None]
+    Response = tuple[Body, bytes | ErrorResponse | None]
 
 
 _LEFT_OUT = "the endpoint answers with columns that are not part of the output (declare them in 'schema_override')"
 
 
-class HandlerTransformOptions(HttpCall, Parallel, Rebatched, Rejecting, Downstream, TransformOptions):
+class HandlerTransformOptions(
+    HttpCall, ParallelOptions, BatchOptions, DeadLetterOptions, UpstreamOptions, TransformOptions
+):
     """Enrichment over HTTP."""
 
     primary_key: PrimaryKey = Field(description="Key columns of the answer, comma-separated.")
@@ -96,14 +104,14 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
 
         self._schema = self.output_schema()
         self._payload = Payload.of(self.options, self.context.config.part(HttpConfig).external_http_handler)
-        self._endpoint = Endpoint(self.context, return_refusals=self.context.rejects is not None)
+        self._endpoint = Endpoint(self.context, return_errors=self.context.rejects is not None)
 
-    def process(self, batch: pa.RecordBatch) -> Calls[list[bytes | Refusal | None]]:
+    def process(self, batch: pa.RecordBatch) -> AsyncCalls[list[bytes | ErrorResponse | None]]:
         sent: list[Body] = []
-        return Calls(
+        return AsyncCalls(
             self._starts(batch, sent),
-            lambda answers: self._answered(batch, list(zip(sent, chain.from_iterable(answers), strict=True))),
-            at_once=self._endpoint.calls_at_once(self._payload.group_size(batch)),
+            lambda answers: self._result(batch, list(zip(sent, chain.from_iterable(answers), strict=True))),
+            max_in_flight=self._endpoint.max_calls(self._payload.group_size(batch)),
         )
 
     def close(self) -> None:
@@ -111,44 +119,46 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
 
     def _starts(
         self, batch: pa.RecordBatch, sent: list[Body]
-    ) -> Iterator[Callable[[], Future[list[bytes | Refusal | None]]]]:
-        from streamling.connectors.http.payload import described
+    ) -> Iterator[Callable[[], Future[list[bytes | ErrorResponse | None]]]]:
+        from streamling.connectors.http.payload import with_declared_types
 
-        for bodies in self._payload.groups(described(batch, self.context.input_schema)):
+        for bodies in self._payload.groups(with_declared_types(batch, self.context.input_schema)):
             sent += bodies
             yield partial(self._endpoint.start, bodies)
 
-    def _answered(self, batch: pa.RecordBatch, answered: Sequence[Answered]) -> pa.RecordBatch:
+    def _result(self, batch: pa.RecordBatch, answered: Sequence[Response]) -> pa.RecordBatch:
         try:
             return self._rows(batch, answered)
         except BadRow:
             if self.context.rejects is None:
                 raise
-        parts = [part for body, text in answered for part in self._sifted(batch, body, text)]
+        parts = [part for body, text in answered for part in self._split_rejected(batch, body, text)]
         return pa.concat_batches([self._rows(batch, ()), *parts])
 
-    def _rows(self, batch: pa.RecordBatch, answered: Sequence[Answered]) -> pa.RecordBatch:
-        from streamling.connectors.http.answers import Answers
+    def _rows(self, batch: pa.RecordBatch, answered: Sequence[Response]) -> pa.RecordBatch:
         from streamling.connectors.http.payload import operations
+        from streamling.connectors.http.responses import ResponseRows
 
         kinds = operations(batch)
-        answers = Answers(
+        answers = ResponseRows(
             self._schema,
             version=self.options.payload_version,
             key=self.context.primary_key,
-            most_values=self.context.config.part(HttpConfig).external_http_handler.max_response_values,
+            max_values=self.context.config.part(HttpConfig).external_http_handler.max_response_values,
         )
         for body, text in answered:
             if isinstance(text, StreamlingError):
                 raise BadRow.user(text.message, remedy=text.remedy)
             answers.add(text or b"", kinds[body.start : body.stop])
         removed = self.options.schema_override
-        self.context.report_left_out(_LEFT_OUT, (name for name in answers.left_out if name not in removed))
+        self.context.report_dropped_columns(_LEFT_OUT, (name for name in answers.left_out if name not in removed))
         return answers.batch()
 
     # ── where there is a dead-letter sink ───────────────────────────────────────────────────────────────────
 
-    def _sifted(self, batch: pa.RecordBatch, body: Body, text: bytes | Refusal | None) -> list[pa.RecordBatch]:
+    def _split_rejected(
+        self, batch: pa.RecordBatch, body: Body, text: bytes | ErrorResponse | None
+    ) -> list[pa.RecordBatch]:
         """The rows of one answer. Where it is bad, the rows that were sent are sent again in parts until it is known
         which of them are to blame."""
         rows = batch.slice(body.start, body.stop - body.start)
@@ -159,10 +169,10 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
                 self.context.reject(rows, bad.reason)
                 return []
         made: list[pa.RecordBatch] = []
-        sift(lambda part: made.append(self._rows(part, self._asked(part))), rows, self.context.reject)
+        reject_failing_rows(lambda part: made.append(self._rows(part, self._resend(part))), rows, self.context.reject)
         return made
 
-    def _asked(self, rows: pa.RecordBatch) -> list[Answered]:
+    def _resend(self, rows: pa.RecordBatch) -> list[Response]:
         sent: list[Body] = []
         calls = [start() for start in self._starts(rows, sent)]
         return list(zip(sent, chain.from_iterable(call.result() for call in calls), strict=True))

@@ -45,8 +45,8 @@ class Payload:
 
     version: int
     one_row: bool
-    most_rows: int
-    most_bytes: int
+    max_rows: int
+    max_bytes: int
 
     @classmethod
     def of(cls, options: HttpCall, settings: HttpHandler) -> Payload:
@@ -65,7 +65,7 @@ class Payload:
             return
         start, texts, size = 0, list[bytes](), 0
         for number, text in enumerate(self._checked(batch)):
-            if texts and (len(texts) == self.most_rows or size + len(text) > self.most_bytes):
+            if texts and (len(texts) == self.max_rows or size + len(text) > self.max_bytes):
                 yield Body(_array(texts), start, number)
                 start, texts, size = number, [], 0
             texts.append(text)
@@ -85,9 +85,9 @@ class Payload:
 
     def _checked(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         for text in self._rows(batch):
-            if len(text) > self.most_bytes:
+            if len(text) > self.max_bytes:
                 raise StreamlingError.user(
-                    f"a row is {len(text)} bytes as JSON, and a request may have {self.most_bytes}: {text[:100]!r}…",
+                    f"a row is {len(text)} bytes as JSON, and a request may have {self.max_bytes}: {text[:100]!r}…",
                     remedy="select fewer columns, or raise external_http_handler.max_request_bytes",
                 )
             yield text
@@ -109,7 +109,7 @@ def _array(texts: Sequence[bytes]) -> bytes:
     return b"[" + _BETWEEN.join(texts) + b"]\n"
 
 
-def described(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
+def with_declared_types(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
     """``batch`` with what is known about its columns: Spark hands over wide integers as bytes without a word."""
     if batch.schema.names != declared.names or batch.schema.types != declared.types:
         return batch  # a source may gain columns while it runs

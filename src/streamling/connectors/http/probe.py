@@ -10,7 +10,7 @@ from typing import Final
 from streamling.document.scalars import redact_url
 from streamling.errors import StreamlingError, Unreachable
 from streamling.http.addresses import is_private
-from streamling.http.request import BadAddress, Origin, origin_of
+from streamling.http.request import InvalidUrlError, Origin, origin_of
 from streamling.plugins.connections import Connection
 
 _CONNECT_SECONDS: Final = 5.0
@@ -24,7 +24,7 @@ def http_connection(url: str, *, deny_private: bool) -> Connection:
 def _check(url: str, deny_private: bool) -> str | None:
     try:
         origin = origin_of(url)
-    except BadAddress:
+    except InvalidUrlError:
         raise StreamlingError.user(
             f"{redact_url(url)} is not an address that can be called", remedy="correct `url`"
         ) from None

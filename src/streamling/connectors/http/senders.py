@@ -11,38 +11,38 @@ from typing import Generic, TypeVar, cast
 from streamling.http.client import HttpClient
 
 WorkT = TypeVar("WorkT")
-AnswerT = TypeVar("AnswerT")
+ResponseT = TypeVar("ResponseT")
 
 
-class _Job(Generic[AnswerT]):
+class _Job(Generic[ResponseT]):
     """Requests that were started together; their answers come together, too."""
 
     def __init__(self, count: int) -> None:
-        self.answers: list[AnswerT | None] = [None] * count
+        self.answers: list[ResponseT | None] = [None] * count
         self.left = count
-        self.done: Future[list[AnswerT]] = Future()
+        self.done: Future[list[ResponseT]] = Future()
 
 
-class Senders(Generic[WorkT, AnswerT]):
+class Senders(Generic[WorkT, ResponseT]):
     """Up to ``most`` tasks on the client's thread that take work from a queue.
 
     A task and a future per request, each started from the node's thread, took twice the processor time: every start
     and every end was a switch of threads.
     """
 
-    def __init__(self, client: HttpClient, most: int, do: Callable[[WorkT], Awaitable[AnswerT]]) -> None:
+    def __init__(self, client: HttpClient, most: int, do: Callable[[WorkT], Awaitable[ResponseT]]) -> None:
         self.most = most
         self._client = client
         self._do = do
-        self._queue: deque[tuple[_Job[AnswerT], int, WorkT]] = deque()
+        self._queue: deque[tuple[_Job[ResponseT], int, WorkT]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         #: tasks that will look at the queue again
         self._working = 0
         self._told = False
 
-    def start(self, works: Sequence[WorkT]) -> Future[list[AnswerT]]:
+    def start(self, works: Sequence[WorkT]) -> Future[list[ResponseT]]:
         """Done when all of ``works`` are answered, or one has failed."""
-        job = _Job[AnswerT](len(works))
+        job = _Job[ResponseT](len(works))
         self._queue.extend((job, number, work) for number, work in enumerate(works))
         if not self._told:
             self._told = True
@@ -75,7 +75,7 @@ class Senders(Generic[WorkT, AnswerT]):
             else:
                 job.left -= 1
                 if not job.left:
-                    job.done.set_result(cast(list[AnswerT], job.answers))
+                    job.done.set_result(cast(list[ResponseT], job.answers))
         self._working -= 1
 
     def _cancel(self) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field
 from streamling.connectors.http.config import HttpConfig
 from streamling.connectors.http.options import HttpCall, resolve_secret
 from streamling.document.scalars import redact_url
-from streamling.pipeline.options import Parallel, Rebatched, SinkOptions
+from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import Connection
 from streamling.plugins.in_flight import InFlight
 from streamling.plugins.operators import Sink
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
 
 
-class WebhookSinkOptions(HttpCall, Parallel, Rebatched, SinkOptions):
+class WebhookSinkOptions(HttpCall, ParallelOptions, BatchOptions, SinkOptions):
     """Rows as JSON to an HTTP endpoint."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"url"})
@@ -63,16 +63,16 @@ class WebhookSink(Sink[WebhookSinkOptions]):
         self._payload = Payload.of(self.options, self.context.config.part(HttpConfig).external_http_handler)
         self._in_flight = InFlight()
         self._latest = _LatestPerKey()
-        self._endpoint = Endpoint(self.context, skip_refusals=self.options.skip_on_error)
+        self._endpoint = Endpoint(self.context, skip_errors=self.options.skip_on_error)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        from streamling.connectors.http.payload import described
+        from streamling.connectors.http.payload import with_declared_types
 
         keys = self._keys(batch)
-        for body in self._payload.bodies(described(batch, self.context.input_schema)):
+        for body in self._payload.bodies(with_declared_types(batch, self.context.input_schema)):
             share = keys[body.start : body.stop]
             self._latest.wait_for(share)
-            self._in_flight.make_room(self._endpoint.calls_at_once())
+            self._in_flight.wait_for_slot(self._endpoint.max_calls())
             call = self._endpoint.start([body])
             self._in_flight.add(call)
             self._latest.remember(share, call)
@@ -80,7 +80,7 @@ class WebhookSink(Sink[WebhookSinkOptions]):
     def flush(self) -> None:
         self._in_flight.wait()
         self._latest = _LatestPerKey()
-        self._endpoint.tell_skipped()
+        self._endpoint.log_skipped()
 
     def close(self) -> None:
         self._endpoint.close()

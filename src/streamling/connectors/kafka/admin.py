@@ -55,7 +55,7 @@ class Committed:
     #: of the next message
     offset: int
     #: what whoever committed it wrote beside it
-    note: str
+    metadata: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class KafkaAdmin:
         for name, value in {**settings, "default.api.timeout.ms": str(_SECONDS * 1000)}.items():
             properties.put(name, value)
         properties.put("request.timeout.ms", str(_SECONDS * 1000))
-        self._admin: Any = self.told("", lambda: self._clients.admin.AdminClient.create(properties))
+        self._admin: Any = self.translate_errors("", lambda: self._clients.admin.AdminClient.create(properties))
 
     @property
     def _clients(self) -> Any:
@@ -90,13 +90,13 @@ class KafkaAdmin:
         names = self._jvm.java.util.Collections.singletonList(topic)
 
         def ask() -> TopicInfo:
-            described = self._got(self._admin.describeTopics(names).allTopicNames()).get(topic)
+            described = self._result_of(self._admin.describeTopics(names).allTopicNames()).get(topic)
             id = str(described.topicId().toString())
             return TopicInfo(
                 None if id == _NO_ID else id, sorted(entry.partition() for entry in described.partitions())
             )
 
-        return self.told(topic, ask)
+        return self.translate_errors(topic, ask)
 
     def find(self, topic: str) -> TopicInfo | None:
         """The same; None when there is no such topic."""
@@ -121,7 +121,7 @@ class KafkaAdmin:
         new = self._clients.admin.NewTopic(topic, optional.of(partitions), optional.empty()).configs(properties)
         topics = self._jvm.java.util.Collections.singletonList(new)
         try:
-            self.told(topic, lambda: self._got(self._admin.createTopics(topics).all()))
+            self.translate_errors(topic, lambda: self._result_of(self._admin.createTopics(topics).all()))
         except _TopicExistsError:
             return  # another sink was faster
 
@@ -143,18 +143,22 @@ class KafkaAdmin:
         missing = [partition for partition in wanted if found[partition] < 0]
         return found | self.latest(topic, missing, committed=committed)
 
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int], note: str = "") -> None:
-        """Store ``offsets`` (of the next message) for a consumer group, each with a ``note``."""
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str = "") -> None:
+        """Store ``offsets`` (of the next message) for a consumer group, each with a ``metadata``."""
         places = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
-            places.put(self._place(topic, partition), self._clients.consumer.OffsetAndMetadata(offset, note))
-        self.told(topic, lambda: self._got(self._admin.alterConsumerGroupOffsets(group, places).all()))
+            places.put(
+                self._topic_partition(topic, partition), self._clients.consumer.OffsetAndMetadata(offset, metadata)
+            )
+        self.translate_errors(
+            topic, lambda: self._result_of(self._admin.alterConsumerGroupOffsets(group, places).all())
+        )
 
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
         """What a consumer group has stored for ``topic``; nothing when there is no such group."""
 
         def ask() -> dict[int, Committed]:
-            found = self._got(self._admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata())
+            found = self._result_of(self._admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata())
             return {
                 entry.getKey().partition(): Committed(entry.getValue().offset(), str(entry.getValue().metadata()))
                 for entry in found.entrySet()
@@ -162,20 +166,22 @@ class KafkaAdmin:
             }
 
         try:
-            return self.told(topic, ask)
+            return self.translate_errors(topic, ask)
         except _UnknownGroupError:
             return {}
 
-    def uncommit(self, group: str, topic: str) -> bool:
+    def delete_committed(self, group: str, topic: str) -> bool:
         """Delete what a consumer group has stored for ``topic``; False when that is nothing."""
         partitions = self.committed(group, topic)
         if not partitions:
             return False
         places = self._jvm.java.util.HashSet()
         for partition in partitions:
-            places.add(self._place(topic, partition))
+            places.add(self._topic_partition(topic, partition))
         try:
-            self.told(topic, lambda: self._got(self._admin.deleteConsumerGroupOffsets(group, places).all()))
+            self.translate_errors(
+                topic, lambda: self._result_of(self._admin.deleteConsumerGroupOffsets(group, places).all())
+            )
         except _UnknownGroupError:
             return False
         return True
@@ -185,7 +191,7 @@ class KafkaAdmin:
         names = self._jvm.java.util.Collections.singletonList(group)
 
         def ask() -> list[Member]:
-            described = self._got(self._admin.describeConsumerGroups(names).all()).get(group)
+            described = self._result_of(self._admin.describeConsumerGroups(names).all()).get(group)
             return [
                 Member(
                     member.clientId(),
@@ -195,14 +201,14 @@ class KafkaAdmin:
                 for member in described.members()
             ]
 
-        return self.told(topic, ask)
+        return self.translate_errors(topic, ask)
 
     def close(self) -> None:
         """Disconnect without waiting."""
         self._admin.close(self._jvm.java.time.Duration.ZERO)
 
     def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, *, committed: bool = False) -> dict[int, int]:
-        places = {partition: self._place(topic, partition) for partition in partitions}
+        places = {partition: self._topic_partition(topic, partition) for partition in partitions}
         if not places:
             return {}
         wanted = self._jvm.java.util.HashMap()
@@ -214,27 +220,27 @@ class KafkaAdmin:
         options = self._clients.admin.ListOffsetsOptions(level)
 
         def ask() -> dict[int, int]:
-            found = self._got(self._admin.listOffsets(wanted, options).all())
+            found = self._result_of(self._admin.listOffsets(wanted, options).all())
             return {partition: found.get(place).offset() for partition, place in places.items()}
 
-        return self.told(topic, ask)
+        return self.translate_errors(topic, ask)
 
-    def _place(self, topic: str, partition: int) -> Any:
+    def _topic_partition(self, topic: str, partition: int) -> Any:
         return self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
 
-    def _got(self, future: Any) -> Any:
+    def _result_of(self, future: Any) -> Any:
         return future.get(_SECONDS + 1, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
 
-    def told(self, topic: str, ask: Callable[[], T]) -> T:
+    def translate_errors(self, topic: str, ask: Callable[[], T]) -> T:
         """What ``ask`` returns; what the Java client raises in there as a `StreamlingError` about ``topic``."""
         from py4j.protocol import Py4JJavaError
 
         try:
             return ask()
         except Py4JJavaError as error:
-            raise self._explained(_root(error.java_exception), topic) from None
+            raise self._translate_error(_root(error.java_exception), topic) from None
 
-    def _explained(self, cause: Any, topic: str) -> StreamlingError:
+    def _translate_error(self, cause: Any, topic: str) -> StreamlingError:
         name, said = cause.getClass().getSimpleName(), str(cause.getMessage())
         if name == _UNKNOWN_TOPIC:
             return _UnknownTopicError.user(

@@ -10,12 +10,12 @@ from streamling.errors import StreamlingError
 from streamling.sql.compiler import compile_sql
 from streamling.sql.kernels.registration import register
 from streamling.sql.plan import Column, Filter, Project, Read
-from streamling.sql.problems import SqlRefused
+from streamling.sql.problems import InvalidSql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from streamling.sql.places import Analyse
+    from streamling.sql.source_text import Analyse
 
 _NAME = "source"
 
@@ -29,7 +29,7 @@ def compiled_filter(condition: str | None, schema: pa.Schema, analyse: Analyse |
     try:
         # the line break ends a comment at the end of the condition
         compiled = compile_sql(f"SELECT * FROM {_NAME} WHERE ({condition}\n)", {_NAME: columns}, analyse=analyse)
-    except SqlRefused as refused:
+    except InvalidSql as refused:
         raise _refused(refused.problems[0].message, refused.problems[0].remedy) from None
     if compiled.problems:
         raise _refused(compiled.problems[0].message, compiled.problems[0].remedy)

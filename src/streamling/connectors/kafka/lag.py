@@ -38,13 +38,13 @@ class LagReporter:
         #: the offsets to compare with, of the partitions that are ours
         self._stored: Mapping[int, int] = {}
         #: the partitions of the last report
-        self._told: Set[int] = frozenset()
+        self._reported: Set[int] = frozenset()
         #: the end of each partition, as of the last report
         self._ends: Mapping[int, int] | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lag of {offsets.topic}", daemon=True)
 
-    def reading(self, offsets: Mapping[int, int]) -> None:
+    def track(self, offsets: Mapping[int, int]) -> None:
         """Tell about these partitions, which are read from ``offsets`` on, and no others."""
         self._stored = dict(offsets)
         if self._thread.ident is None:
@@ -55,7 +55,7 @@ class LagReporter:
         self._stored = {partition: offsets.get(partition, offset) for partition, offset in self._stored.items()}
 
     @property
-    def behind(self) -> int | None:
+    def total_lag(self) -> int | None:
         """Messages that were there at the last report and are not stored yet; None before the first one."""
         stored, ends = self._stored, self._ends
         return (
@@ -72,9 +72,9 @@ class LagReporter:
         lags = {partition: max(0, end - stored[partition]) for partition, end in ends.items()}
         for partition, lag in lags.items():
             self._metrics.gauge(METRIC, lag, {"partition": str(partition)})
-        for partition in self._told - lags.keys():  # another instance tells those now
-            self._metrics.forget(METRIC, {"partition": str(partition)})
-        self._told = lags.keys()
+        for partition in self._reported - lags.keys():  # another instance tells those now
+            self._metrics.remove(METRIC, {"partition": str(partition)})
+        self._reported = lags.keys()
         self._ends = ends
 
     def _run(self) -> None:
@@ -86,12 +86,12 @@ class LagReporter:
                     self._on_recreated()
                 else:
                     self.report()
-                    self._tell(is_first=wait != self._interval)
+                    self._log_lag(is_first=wait != self._interval)
             except StreamlingError as error:
                 self._log.debug("the lag is not known: %s", error)
             wait = self._interval
 
-    def _tell(self, is_first: bool) -> None:
+    def _log_lag(self, is_first: bool) -> None:
         """Whoever looks at the log sees whether the source keeps up."""
-        if self.behind and not is_first:
-            self._log.info("%s messages of topic '%s' are not stored yet", f"{self.behind:,}", self._topic)
+        if self.total_lag and not is_first:
+            self._log.info("%s messages of topic '%s' are not stored yet", f"{self.total_lag:,}", self._topic)

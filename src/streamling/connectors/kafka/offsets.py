@@ -14,12 +14,12 @@ from streamling.plugins.operators import Position
 
 _REMEDY = "clear the stored position with 'streamling state reset' to read what there is"
 #: brokers that have just started may not know their topics yet: how often to look for one, and how long between
-_LOOKS, _BETWEEN_LOOKS = 4, 0.5
+_ATTEMPTS, _ATTEMPT_INTERVAL = 4, 0.5
 #: begins the note beside a committed offset; the id of the topic follows
-_NOTE = "topic_id="
+_METADATA_PREFIX = "topic_id="
 
 #: asks what a consumer group has committed, by partition
-AskGroup = Callable[[], Mapping[int, Committed]]
+GroupOffsets = Callable[[], Mapping[int, Committed]]
 
 
 class Offsets:
@@ -76,25 +76,25 @@ class Offsets:
         """Offsets as Spark reads them."""
         return json.dumps({self.topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
 
-    def note(self) -> str:
+    def metadata(self) -> str:
         """What is written beside offsets that are committed to a group: of which topic they are."""
-        return f"{_NOTE}{self._topic_id}" if self._topic_id else ""
+        return f"{_METADATA_PREFIX}{self._topic_id}" if self._topic_id else ""
 
-    def ends(self, admin: KafkaAdmin, ask_group: AskGroup) -> Position:
+    def ends(self, admin: KafkaAdmin, group_offsets: GroupOffsets) -> Position:
         """Where a first start with `latest` begins: what was committed to the group, else the end of the topic."""
         topic = self._describe(admin)
         self._topic_id = topic.id
         first = admin.earliest(self.topic, topic.partitions)
         end = self.latest(admin, topic.partitions)
         last = admin.latest(self.topic, topic.partitions)
-        found = self._usable(ask_group, topic, topic.partitions, first, last)
+        found = self._usable(group_offsets, topic, topic.partitions, first, last)
         self.reasons |= dict.fromkeys(topic.partitions, "the end of the topic (starting_offsets: latest)")
         self.reasons |= dict.fromkeys(found, self._committed_reason)
         return self.position({**end, **found}, {})
 
     def _usable(
         self,
-        ask_group: AskGroup,
+        group_offsets: GroupOffsets,
         topic: TopicInfo,
         partitions: Collection[int],
         first: Mapping[int, int],
@@ -103,11 +103,11 @@ class Offsets:
         """Offsets that were committed to the group for the topic as it is now. Messages that are gone are an error here
         too."""
         found = {}
-        for partition, entry in ask_group().items():
+        for partition, entry in group_offsets().items():
             if partition not in partitions:
                 continue
-            id = entry.note.removeprefix(_NOTE)
-            is_other = entry.note.startswith(_NOTE) and topic.id is not None and id != topic.id
+            id = entry.metadata.removeprefix(_METADATA_PREFIX)
+            is_other = entry.metadata.startswith(_METADATA_PREFIX) and topic.id is not None and id != topic.id
             if is_other or entry.offset > end[partition]:
                 self._log.warning(
                     "offset %d, which was committed for partition %d of the topic '%s', belongs to a topic that has "
@@ -130,7 +130,7 @@ class Offsets:
         admin: KafkaAdmin,
         position: Position,
         starting: str,
-        ask_group: AskGroup,
+        group_offsets: GroupOffsets,
         only: Iterable[int] | None = None,
     ) -> dict[int, int]:
         """Where to start each partition, or ``only`` some: the stored offset, else what was committed to the group,
@@ -146,7 +146,7 @@ class Offsets:
         for partition in stored:
             self.reasons.setdefault(partition, "the stored position")
         new = [partition for partition in partitions if partition not in stored]
-        known = self._usable(ask_group, topic, new, first, end) if new else {}
+        known = self._usable(group_offsets, topic, new, first, end) if new else {}
         self.reasons |= dict.fromkeys(known, self._committed_reason)
         self._check_stable(admin, stored | known)
         new = [partition for partition in new if partition not in known]
@@ -163,10 +163,10 @@ class Offsets:
         return topic is not None and None not in (topic.id, self._topic_id) and topic.id != self._topic_id
 
     def _describe(self, admin: KafkaAdmin) -> TopicInfo:
-        for _ in range(_LOOKS):
+        for _ in range(_ATTEMPTS):
             if (topic := admin.find(self.topic)) is not None:
                 return topic
-            time.sleep(_BETWEEN_LOOKS)
+            time.sleep(_ATTEMPT_INTERVAL)
         return admin.describe(self.topic)
 
     def _check_topic(self, topic: TopicInfo, position: Position) -> None:

@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from streamling.connectors.kafka.config import Kafka
 from streamling.errors import StreamlingError, Unreachable
-from streamling.http.blocking import HttpReply, ask, reason_of
-from streamling.http.failures import TooLong
+from streamling.http.blocking import HttpResponse, reason_of, send_request
+from streamling.http.errors import ResponseTooLargeError
 from streamling.output.redaction import excerpt
 
 #: for a whole answer
@@ -26,7 +26,7 @@ _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _VERSIONS_AHEAD = 32
 _AT_A_TIME = 8
 #: answers that may be others later
-_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+_RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
 
 
@@ -134,15 +134,15 @@ class SchemaRegistry:
     def _ask(self, path: str, what: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         try:
-            reply = ask(
+            reply = send_request(
                 self._url + path,
                 headers=self._headers,
                 data=data,
                 seconds=self._timeout,
-                most_bytes=_MOST_BYTES,
+                max_bytes=_MOST_BYTES,
                 redirects=True,
             )
-        except TooLong:
+        except ResponseTooLargeError:
             raise StreamlingError.user(
                 f"the schema registry at {self._url} answered with more than {_MOST_BYTES} bytes when asked for {what}",
                 remedy="check the registry's address: no schema is that long",
@@ -167,7 +167,7 @@ class SchemaRegistry:
             return StreamlingError.transient(text)
         return Unreachable(text, remedy=f"start the registry, or correct {self._setting}")
 
-    def _refused(self, reply: HttpReply, what: str) -> StreamlingError:
+    def _refused(self, reply: HttpResponse, what: str) -> StreamlingError:
         if reply.status == 404:
             return NotRegistered.user(
                 f"the schema registry at {self._url} does not know {what}",
@@ -178,8 +178,8 @@ class SchemaRegistry:
                 f"the schema registry at {self._url} refused the credentials",
                 remedy="check schema_registry_username and schema_registry_password",
             )
-        text = f"the schema registry at {self._url} answered {reply.status} when asked for {what}: {_said(reply)}"
-        return StreamlingError.transient(text) if reply.status in _PASSING else StreamlingError.user(text)
+        text = f"the schema registry at {self._url} answered {reply.status} when asked for {what}: {_error_text(reply)}"
+        return StreamlingError.transient(text) if reply.status in _RETRIABLE else StreamlingError.user(text)
 
     def _unexpected(self, what: str) -> StreamlingError:
         return StreamlingError.user(
@@ -225,7 +225,7 @@ def _is_deep(schema: Any) -> bool:
     return True
 
 
-def _said(reply: HttpReply) -> str:
+def _error_text(reply: HttpResponse) -> str:
     text = reply.body[:2000].decode(errors="replace")
     try:
         return excerpt(str(json.loads(text)["message"]), 500)

@@ -12,6 +12,7 @@ from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.kafka.encode.avro import encoding
 from streamling.connectors.kafka.encode.avro_schema import value_schema
+from streamling.connectors.kafka.encode.errors import write_error
 from streamling.connectors.kafka.encode.json import json_value
 from streamling.connectors.kafka.encode.messages import (
     avro_value,
@@ -22,7 +23,6 @@ from streamling.connectors.kafka.encode.messages import (
     messages,
     with_operation,
 )
-from streamling.connectors.kafka.encode.trouble import writing_trouble
 from streamling.connectors.kafka.errors import error_text
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
 from streamling.connectors.kafka.reachable import check_reachable
@@ -31,7 +31,7 @@ from streamling.connectors.kafka.settings import client_settings
 from streamling.connectors.kafka.writer import MessageWriter
 from streamling.document.scalars import Duration, folded
 from streamling.errors import StreamlingError
-from streamling.pipeline.options import Parallel, SinkOptions
+from streamling.pipeline.options import ParallelOptions, SinkOptions
 from streamling.plugins.connections import Connection
 from streamling.plugins.operators import FrameSink
 from streamling.spark.counting import counted, read_count, report_counts, shuffled_rows
@@ -51,7 +51,7 @@ _LARGEST_REQUEST = 8 * 2**20
 _LINGER = 0.2
 
 
-class KafkaSinkOptions(Parallel, SinkOptions):
+class KafkaSinkOptions(ParallelOptions, SinkOptions):
     """Messages in a Kafka topic, keyed by the primary key, with the row kind in the header `dbz.op`."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
@@ -177,19 +177,19 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         try:
             execution = self._writer.write(rows)
         except Exception as error:
-            raise self._explained(error) from None
+            raise self._translate_error(error) from None
         report_counts(execution)
         return read_count(execution) if in_place else shuffled_rows(execution)
 
     @property
     def _is_in_place(self) -> bool:
         """Whether rows are written by the task that computes them, without a shuffle."""
-        return not self.options.deduplicate and self.options.streams == 1
+        return not self.options.deduplicate and self.options.instance_count == 1
 
     def _ordered(self, frame: DataFrame, key: str) -> DataFrame:
         if self.options.deduplicate:
-            return last_per_key(frame, key, self.options.streams)
-        return in_one_stream(frame) if self._is_in_place else by_key(frame, key, self.options.streams)
+            return last_per_key(frame, key, self.options.instance_count)
+        return in_one_stream(frame) if self._is_in_place else by_key(frame, key, self.options.instance_count)
 
     def _value(self, columns: pa.Schema) -> Column:
         if self._known is None or not self._known[0].equals(columns, check_metadata=True):
@@ -229,16 +229,16 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             "max.block.ms": "15000",
         }
 
-    def _explained(self, error: Exception) -> Exception:
+    def _translate_error(self, error: Exception) -> Exception:
         """The failure in the user's terms; as it is when the rows themselves could not be computed."""
-        trouble = writing_trouble(error_text(error), self._topic)
+        trouble = write_error(error_text(error), self._topic)
         if trouble is None:
             return error
         if trouble.retriable and self._admin is not None:
-            return self._gone() or trouble
+            return self._deleted_topic_error() or trouble
         return trouble
 
-    def _gone(self) -> StreamlingError | None:
+    def _deleted_topic_error(self) -> StreamlingError | None:
         """A topic that was deleted is never made again: what was in it would be missing."""
         assert self._admin is not None
         try:

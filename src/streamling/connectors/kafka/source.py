@@ -11,37 +11,37 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from streamling.connectors.kafka.admin import KafkaAdmin
+from streamling.connectors.kafka.batch_options import batch_options
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.kafka.decode.avro import AvroFormat
-from streamling.connectors.kafka.decode.failures import (
+from streamling.connectors.kafka.decode.errors import broker_error, first_undecodable, is_undecodable
+from streamling.connectors.kafka.decode.invalid_messages import (
     UNKNOWN_KEY_SCHEMA,
     UNKNOWN_SCHEMA,
-    Failure,
-    find_failure,
-    message_place,
+    InvalidMessage,
+    find_invalid_message,
+    message_location,
 )
 from streamling.connectors.kafka.decode.json import JsonFormat
-from streamling.connectors.kafka.decode.rows import METADATA, decoded_rows, sifted_rows
-from streamling.connectors.kafka.decode.trouble import broker_trouble, first_undecodable, is_undecodable
+from streamling.connectors.kafka.decode.rows import METADATA, decode_rows, decode_rows_with_rejects
 from streamling.connectors.kafka.errors import error_text
 from streamling.connectors.kafka.filter import compiled_filter, filtered
-from streamling.connectors.kafka.group.source import SECTION, SourceGroup, group_name, group_position
-from streamling.connectors.kafka.group.start import StartLog
+from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, group_name, group_position
+from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
 from streamling.connectors.kafka.offsets import Offsets
-from streamling.connectors.kafka.pace import pace
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
 from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings, spark_options
 from streamling.document.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.errors import StreamlingError
-from streamling.pipeline.options import Options, Parallel, Rejecting, SourceOptions
+from streamling.pipeline.options import DeadLetterOptions, Options, ParallelOptions, SourceOptions
 from streamling.pipeline.typenames import TypeName
-from streamling.plugins.connections import Connection, OutsidePosition
-from streamling.plugins.operators import Position, StreamAgain, StreamedSource, StreamFrom
-from streamling.plugins.rejects import REJECT
-from streamling.retry import retried_at_start
+from streamling.plugins.connections import Connection, ExternalPosition
+from streamling.plugins.operators import Position, PositionedStream, StreamedSource, StreamRestart
+from streamling.plugins.rejects import REJECT_COLUMN
+from streamling.retry import call_with_startup_retries
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class AvroDecoding(Options):
             )
 
 
-class KafkaSourceOptions(AvroDecoding, Parallel, Rejecting, SourceOptions):
+class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, SourceOptions):
     """Rows of a Kafka topic, Avro with a schema registry or JSON with a declared schema."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
@@ -170,7 +170,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     """Reads a topic with Spark's Kafka source and decodes it in Spark's plan."""
 
     Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
-    is_divided: ClassVar[bool] = True  # by the consumer group
+    can_scale_out: ClassVar[bool] = True  # by the consumer group
 
     def __init__(self, context: NodeContext[KafkaSourceOptions]) -> None:
         super().__init__(context)
@@ -187,7 +187,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._format = self._make_format()
         self._filter: str | None = None
         self._admin: KafkaAdmin | None = None
-        self._group: SourceGroup | None = None
+        self._group: GroupAssignment | None = None
         self._lag: LagReporter | None = None
         #: offsets that the running query began at
         self._started_at: Mapping[int, int] = {}
@@ -198,17 +198,17 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         #: where the topic ended at the start; known when somebody asks
         self._ends: dict[int, int] | None = None
         #: a schema id that a message has and that the registry has to be asked for
-        self._unknown: Failure | None = None
+        self._unknown: InvalidMessage | None = None
 
     def _make_format(self) -> AvroFormat | JsonFormat:
         name, options = self.context.name, self.options
         if options.schema_ is not None:
-            return JsonFormat(name, options.schema_, sifting=self._sifting)
+            return JsonFormat(name, options.schema_, rejecting=self._rejecting)
         registry = SchemaRegistry.of(self._config, SECTION)
-        return AvroFormat(name, self._topic, options, registry, sifting=self._sifting)
+        return AvroFormat(name, self._topic, options, registry, rejecting=self._rejecting)
 
     @property
-    def _sifting(self) -> bool:
+    def _rejecting(self) -> bool:
         """Whether messages that are no rows have a sink of their own."""
         return self.options.errors is not None
 
@@ -227,9 +227,9 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return (brokers, registry_connection(config, SECTION, f"{topic}-value"))
 
     @classmethod
-    def outside_positions(
+    def external_positions(
         cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[OutsidePosition]:
+    ) -> Sequence[ExternalPosition]:
         return (group_position(context, spark),)
 
     def labels(self) -> Mapping[str, str]:
@@ -239,7 +239,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def schema(self) -> pa.Schema:
         timeout = self.context.config.startup_timeout_sec
-        retried_at_start(self._format.load, timeout=timeout, log=self.context.log)
+        call_with_startup_retries(self._format.load, timeout=timeout, log=self.context.log)
         schema = self._schema()
         self._filter = compiled_filter(self.options.filter, schema)
         return schema
@@ -275,22 +275,22 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         if self._admin is not None:
             self._admin.close()
 
-    def _leave(self, group: SourceGroup) -> None:
+    def _leave(self, group: GroupAssignment) -> None:
         try:
             group.close()
         except StreamlingError as error:
             self.context.log.warning("the offsets were not committed to the group '%s': %s", group.name, error)
 
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame | StreamFrom | None:
+    def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:
         self._spark = spark
         if self._unknown is not None:
-            self._learn(self._unknown)
+            self._add_schema(self._unknown)
         if self._admin is None:
             self._admin = KafkaAdmin(spark, self._settings)
         if self._group is None:
-            self._group = SourceGroup(spark, self._admin, self._settings, self.context, self._offsets)
+            self._group = GroupAssignment(spark, self._admin, self._settings, self.context, self._offsets)
         group = self._group
-        mine = group.position(position or self._pinned(self._admin, group))
+        mine = group.position(position or self._initial_position(self._admin, group))
         if mine is None:
             self._report_lag(self._admin, {})
             return None
@@ -304,14 +304,14 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         if self.options.parallelism is not None:
             messages = messages.coalesce(self.options.parallelism)
         rows = self._rows(messages)
-        return StreamFrom(rows, self._position) if group.shares else rows
+        return PositionedStream(rows, self._position) if group.shares else rows
 
-    def _pinned(self, admin: KafkaAdmin, group: SourceGroup) -> Position:
+    def _initial_position(self, admin: KafkaAdmin, group: GroupAssignment) -> Position:
         """Where a first start with `latest` begins: else a restart before the first batch would begin later."""
         if self.options.starting_offsets != "latest":
             return {}
         if not self._offsets.of(self.context.state.get_prefix(self._offsets.prefix)):
-            self.context.state.put_new(self._offsets.ends(admin, group.committed))
+            self.context.state.put_if_absent(self._offsets.ends(admin, group.committed))
         return self.restore()
 
     def position_after(self, offset: str, previous: Position) -> Position:
@@ -324,7 +324,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return sum(max(0, end - start.get(partition, end)) for partition, end in self._offsets.of(after).items())
 
     def lag(self) -> int | None:
-        return None if self._lag is None else self._lag.behind
+        return None if self._lag is None else self._lag.total_lag
 
     def caught_up(self) -> bool:
         """The end offsets of the start have been reached, in those partitions that this instance reads."""
@@ -352,17 +352,17 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         except StreamlingError as error:
             self.context.log.warning("the offsets were not committed to the group '%s': %s", self._group.name, error)
 
-    def explain(self, error: Exception) -> StreamlingError | None:
+    def translate_error(self, error: Exception) -> StreamlingError | None:
         text = error_text(error)
-        failure = find_failure(text, self.context.name)
+        failure = find_invalid_message(text, self.context.name)
         if failure is not None and failure.kind in (UNKNOWN_SCHEMA, UNKNOWN_KEY_SCHEMA):
             self._unknown = failure
-            return StreamAgain(f"schema {failure.detail} is new in the topic '{self._topic}'")
+            return StreamRestart(f"schema {failure.detail} is new in the topic '{self._topic}'")
         if failure is not None:
             return failure.error(self._topic)
         if is_undecodable(text):
             return self._undecodable()
-        return broker_trouble(text, self._topic)
+        return broker_error(text, self._topic)
 
     def _report_lag(self, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
         self._started_at = offsets
@@ -371,16 +371,16 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             # a query that begins again compares the topic's id with that of the position
             again = partial(self.context.restart_stream, 0)
             self._lag = LagReporter(admin, self._offsets, self.context.metrics, interval, self.context.log, again)
-        self._lag.reading(offsets)
+        self._lag.track(offsets)
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _learn(self, unknown: Failure) -> None:
+    def _add_schema(self, unknown: InvalidMessage) -> None:
         before = self._format.schema()
         try:
-            self._format.learn(int(unknown.detail), of_key=unknown.kind == UNKNOWN_KEY_SCHEMA)
+            self._format.add_schema(int(unknown.detail), of_key=unknown.kind == UNKNOWN_KEY_SCHEMA)
         except StreamlingError as error:
-            place = message_place(self._topic, unknown.partition, unknown.offset)
+            place = message_location(self._topic, unknown.partition, unknown.offset)
             what = "has a key that was" if unknown.kind == UNKNOWN_KEY_SCHEMA else "was"
             raise error.context(f"{place} {what} written with schema {unknown.detail}") from None
         if self._format.schema() != before:
@@ -394,17 +394,17 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _reader_options(self, spark: SparkSession, offsets: Mapping[int, int]) -> dict[str, str]:
         return {
             **spark_options(self._settings),
-            **self._which(offsets),
+            **self._subscription_options(offsets),
             "startingOffsets": self._offsets.spark(offsets),
             "failOnDataLoss": "true",
             "kafka.isolation.level": self.options.isolation_level,
-            "includeHeaders": str(self._sifting or OP_COLUMN not in self._format.schema().names).lower(),
+            "includeHeaders": str(self._rejecting or OP_COLUMN not in self._format.schema().names).lower(),
             "kafkaConsumer.pollTimeoutMs": str(int(self._config.consumer_fetch_timeout_sec * 1000)),
             "groupIdPrefix": f"streamling-{self.context.name}",
-            **pace(self.context, spark.sparkContext.defaultParallelism),
+            **batch_options(self.context, spark.sparkContext.defaultParallelism),
         }
 
-    def _which(self, offsets: Mapping[int, int]) -> dict[str, str]:
+    def _subscription_options(self, offsets: Mapping[int, int]) -> dict[str, str]:
         """A topic that is read alone is read with all partitions it will ever have."""
         if self._group is None or self._group.partitions is None:
             return {"subscribe": self._topic}
@@ -412,13 +412,13 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def _rows(self, messages: DataFrame) -> DataFrame:
         primary_key = self.context.primary_key or self._format.primary_key()
-        if self._sifting:
-            rows = sifted_rows(messages, self._format, self._schema(), self._topic, primary_key)
+        if self._rejecting:
+            rows = decode_rows_with_rejects(messages, self._format, self._schema(), self._topic, primary_key)
         else:
-            rows = decoded_rows(messages, self._format, self._schema(), self.context.name, primary_key)
+            rows = decode_rows(messages, self._format, self._schema(), self.context.name, primary_key)
         if self._filter is None:
             return rows
-        unless = f"{REJECT} IS NOT NULL" if self._sifting else "FALSE"
+        unless = f"{REJECT_COLUMN} IS NOT NULL" if self._rejecting else "FALSE"
         return filtered(rows, self.options.filter, self._schema(), unless=unless)
 
     def _undecodable(self) -> StreamlingError:
@@ -426,8 +426,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         if self._spark is not None and isinstance(self._format, AvroFormat):
             offsets = self._offsets.of(self._position)
             options = {**self._reader_options(self._spark, offsets), "includeHeaders": "false"}
-            if found := first_undecodable(self._spark, options, self._format.is_decoded()):
+            if found := first_undecodable(self._spark, options, self._format.is_decodable()):
                 partition, offset, id = found
-                place = message_place(self._topic, partition, offset)
+                place = message_location(self._topic, partition, offset)
                 return StreamlingError.user(f"{place} {self._format.undecodable(id)}")
         return StreamlingError.user(f"a message of the topic '{self._topic}' cannot be decoded with its Avro schema")

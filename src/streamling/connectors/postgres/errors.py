@@ -1,46 +1,100 @@
-"""Which failures of a Postgres server go away by themselves."""
+"""Errors of a Postgres server in the user's terms."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-#: SQLSTATE classes of failures that go away by themselves: connection, transaction rollback, resources,
-#: operator intervention (shutdown, fail-over, time limits). 25006 is a write that met a server just demoted to a
-#: standby, 55P03 a lock that was not to be had.
-_TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
-_TRANSIENT_STATES: Final = frozenset({"25006", "55P03"})
-#: parts of what a server says that will let us in later
-_PASSING_REFUSALS: Final = (
-    "starting up",
-    "shutting down",
-    "not yet accepting",
-    "recovery",
-    "too many",
-    "connection slots",
-    "terminating",
-)
-#: parts of what libpq itself says when trying again will not help
-_REFUSALS: Final = ("does not support SSL", "certificate", "no password supplied", "authentication")
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection_errors import connection_error
+from streamling.connectors.postgres.table import TableName
+from streamling.connectors.postgres.transient_errors import first_line, is_transient
+from streamling.errors import BadRow, StreamlingError
+
+_PLACE_IN_COPY: Final = re.compile(r"COPY \S+, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
+_FUNCTION: Final = re.compile(r"PL/pgSQL function (.+?)\(\) line")
+_BAD_BYTES: Final = frozenset({"22021", "22P05"})
+#: class of errors whose detail speaks of one value; others may show whole rows
+_VALUE: Final = "22"
+#: classes of errors that are about a row and not about the table: what a value is, what constraints say
+_OF_ROWS: Final = (_VALUE, "23")
+#: COPY found other columns than it was told
+_MALFORMED: Final = "22P04"
+
+_REMEDIES: Final = {
+    "22003": "widen the column's type, or cast the values in a sql transform",
+    "23502": "fill the column in a sql transform, or drop NOT NULL from it",
+    "23503": "write the referenced rows first, or drop the constraint",
+    "42501": "GRANT the user of this sink what it needs on the schema and the table",
+    "42703": "restore the column, or restart the pipeline to have the table looked at again",
+    "42P01": "restart the pipeline to have the table created again",
+}
 
 
-def is_transient(error: BaseException) -> bool:
-    """True when the same work may succeed later, on a new connection."""
-    import psycopg
+class ErrorTranslator:
+    """Explains what went wrong with one table."""
 
-    state = getattr(error, "sqlstate", None)
-    if state:
-        return state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES
-    # libpq gives no SQLSTATE when a connection cannot be made or breaks
-    return isinstance(error, (psycopg.OperationalError, TimeoutError)) and not _is_refusal(str(error))
+    def __init__(self, table: TableName, server: Server) -> None:
+        self._table = table
+        self._server = server
+
+    def translate(self, error: Exception, rows: pa.Table | None = None, *, connected: bool = True) -> StreamlingError:
+        """``error`` as one of ours; ``rows`` are those that were being written, ``connected`` is whether the server has
+        ever answered."""
+        import psycopg
+
+        if isinstance(error, StreamlingError):
+            return error
+        if (refused := connection_error(error, self._server, connected=connected)) is not None:
+            return refused
+        if is_transient(error):
+            return StreamlingError.transient(f"table {self._table} at {self._server}: {first_line(error)}")
+        if not isinstance(error, psycopg.Error):
+            return StreamlingError(f"table {self._table} at {self._server} cannot be written", cause=error)
+        if error.sqlstate in _BAD_BYTES and rows is not None and (found := nul_character(rows)):
+            column, row = found
+            return BadRow.user(
+                f"table {self._table}: column '{column}' of row {row} of the batch holds a NUL character, which"
+                " Postgres cannot store",
+                remedy=f"remove it in a sql transform: translate({column}, chr(0), '')",
+            )
+        return self._permanent(error)
+
+    def _permanent(self, error: object) -> StreamlingError:
+        import psycopg
+
+        assert isinstance(error, psycopg.Error)
+        diagnosis = error.diag
+        column = diagnosis.column_name or _copied_column(diagnosis.context)
+        where = f"table {self._table} at {self._server}" + (f", column '{column}'" if column else "")
+        if function := _FUNCTION.search(diagnosis.context or ""):
+            where += f", trigger function {function[1]}"
+        text = diagnosis.message_primary or first_line(error)
+        if diagnosis.message_detail and (error.sqlstate or "").startswith(_VALUE):
+            text = f"{text}: {diagnosis.message_detail}"
+        state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
+        # without the driver's error as cause: its text may show whole rows
+        of_row = (error.sqlstate or "").startswith(_OF_ROWS) and error.sqlstate != _MALFORMED
+        kind = BadRow if of_row else StreamlingError
+        return kind.user(f"{where}: {text}{state}", remedy=_REMEDIES.get(error.sqlstate or ""))
 
 
-def first_line(error: BaseException) -> str:
-    """What the server or libpq says; further lines are hints for people at a terminal."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def nul_character(rows: pa.Table) -> tuple[str, int] | None:
+    """Column and number (from 1) of the first row with a NUL character in a text."""
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            continue
+        # a NUL is an escape in JSON text
+        for nul in ("\x00", "\\u0000"):
+            row = pc.index(pc.match_substring(column, nul), True).as_py()
+            if row >= 0:
+                return name, row + 1
+    return None
 
 
-def _is_refusal(message: str) -> bool:
-    """The server (or its certificate) was reached and said no, and will say so again."""
-    if "FATAL" in message:
-        return not any(phrase in message for phrase in _PASSING_REFUSALS)
-    return any(phrase in message for phrase in _REFUSALS)
+def _copied_column(context: str | None) -> str | None:
+    match = _PLACE_IN_COPY.search(context or "")
+    return match[1] if match else None

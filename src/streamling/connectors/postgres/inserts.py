@@ -12,13 +12,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamling.connectors.postgres.statements import Appending, names, statement
+from streamling.connectors.postgres.statements import CopyTransaction, names, statement
 
 #: most batches between two tries
 _LONGEST_PAUSE: Final = 64
 
 
-def said_to_be_new(batch: pa.RecordBatch, key: Sequence[str], operation: str) -> bool:
+def is_all_inserts(batch: pa.RecordBatch, key: Sequence[str], operation: str) -> bool:
     """Whether every row is an insert. Keys with nulls are nobody's: Postgres finds them all different."""
     if any(batch.column(name).null_count for name in key):
         return False
@@ -28,7 +28,7 @@ def said_to_be_new(batch: pa.RecordBatch, key: Sequence[str], operation: str) ->
 
 
 @dataclass(frozen=True)
-class Inserting(Appending):
+class InsertTransaction(CopyTransaction):
     """Rows go straight into the table, whose index tells when one is not new."""
 
     key: Sequence[str]
@@ -43,7 +43,7 @@ class Inserting(Appending):
         return super().begin + b"; " + statement(probe, table=self.table.identifier(), key=names(self.key))
 
 
-class Hope:
+class InsertBackoff:
     """Whether to try. After a try that failed 1, 2, 4 … batches are upserted, so that a source that calls every change
     an insert pays little."""
 
@@ -51,16 +51,16 @@ class Hope:
         self._left = 0
         self._pause = 1
 
-    def tries(self) -> bool:
+    def should_try(self) -> bool:
         """Asked once for each batch that could be tried."""
         if self._left:
             self._left -= 1
             return False
         return True
 
-    def fulfilled(self) -> None:
+    def succeeded(self) -> None:
         self._pause = 1
 
-    def disappointed(self) -> None:
+    def failed(self) -> None:
         self._left = self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Final
 
 from streamling.connectors.postgres.connection import Server, connect
-from streamling.connectors.postgres.diagnosis import connection_error
-from streamling.connectors.postgres.errors import first_line
+from streamling.connectors.postgres.connection_errors import connection_error
+from streamling.connectors.postgres.transient_errors import first_line
 from streamling.errors import StreamlingError
 from streamling.plugins.connections import Connection
 

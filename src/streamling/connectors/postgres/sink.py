@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from streamling.connectors.postgres.changes import Plan, first_wins, in_rounds, last_wins
 from streamling.connectors.postgres.connection import Server
-from streamling.connectors.postgres.errors import is_transient
-from streamling.connectors.postgres.incoming import Incoming
-from streamling.connectors.postgres.inserts import Hope, Inserting, said_to_be_new
+from streamling.connectors.postgres.input_columns import InputColumns
+from streamling.connectors.postgres.inserts import InsertBackoff, InsertTransaction, is_all_inserts
 from streamling.connectors.postgres.probe import postgres_connection
-from streamling.connectors.postgres.statements import STEP, Appending, Staged
-from streamling.connectors.postgres.table import Column, TableName, check_names, prepare_table
+from streamling.connectors.postgres.statements import STEP, CopyTransaction, UpsertTransaction
+from streamling.connectors.postgres.table import TableColumn, TableName, check_names, prepare_table
+from streamling.connectors.postgres.transient_errors import is_transient
+from streamling.connectors.postgres.write_plan import WritePlan, first_wins, in_rounds, last_wins
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.errors import StreamlingError
-from streamling.pipeline.options import Parallel, Rebatched, Rejecting, SinkOptions
+from streamling.pipeline.options import BatchOptions, DeadLetterOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import Connection
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Sink
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Comparison = Literal["=", ">", ">=", "<", "<=", "!=", "<>"]
 
 
-class PostgresSinkOptions(Parallel, Rebatched, Rejecting, SinkOptions):
+class PostgresSinkOptions(ParallelOptions, BatchOptions, DeadLetterOptions, SinkOptions):
     """Rows in a Postgres table, created when it does not exist."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
@@ -62,13 +62,13 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     def __init__(self, context: NodeContext[PostgresSinkOptions]) -> None:
         super().__init__(context)
         self._name = TableName(self.options.schema_, self.options.table)
-        self._incoming = Incoming(context.input_schema)
+        self._input = InputColumns(context.input_schema)
         self._key = context.primary_key
         self._check_fields()
         self._writer = Writer(context, self._name)
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, TableColumn] = {}
         self._skipped_deletes = 0
-        self._hope = Hope()
+        self._insert_backoff = InsertBackoff()
 
     @classmethod
     def connections(
@@ -84,15 +84,15 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     def open(self) -> None:
         try:
-            self._take_aim()
+            self._prepare_statements()
         except BaseException:
             self._writer.close()
             raise
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self._incoming.changes(batch.schema):
+        if self._input.update(batch.schema):
             self._check_fields()
-            self._take_aim()
+            self._prepare_statements()
         deleted = _deleted(batch)
         if self._key:
             if deleted is not None or not self._inserted(batch):
@@ -105,15 +105,15 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     # ── the columns ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take_aim(self) -> None:
+    def _prepare_statements(self) -> None:
         """Make the table fit the columns, and the statements fit the table."""
-        columns = self._writer.durably(self._prepare)
-        self._columns = {name: columns[name] for name in self._incoming.names}
+        columns = self._writer.with_retry(self._prepare)
+        self._columns = {name: columns[name] for name in self._input.names}
         timeout_ms = self._writer.statement_timeout_ms
-        self._appending = Appending(self._name, list(self._columns.values()), timeout_ms)
-        self._inserting = Inserting(self._name, list(self._columns.values()), timeout_ms, self._key)
+        self._copy = CopyTransaction(self._name, list(self._columns.values()), timeout_ms)
+        self._insert_transaction = InsertTransaction(self._name, list(self._columns.values()), timeout_ms, self._key)
         self._staged = {
-            with_steps: Staged(
+            with_steps: UpsertTransaction(
                 self._name,
                 list(self._columns.values()),
                 self._key,
@@ -129,25 +129,25 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     def _append(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
-            rows = self._printable(batch)
-            self._writer.durably(lambda: self._writer.transact(self._appending, rows), rows)
+            rows = self._to_copy_text(batch)
+            self._writer.with_retry(lambda: self._writer.transact(self._copy, rows), rows)
 
     def _inserted(self, batch: pa.RecordBatch) -> bool:
         """Whether the rows are in the table; they are not when one of them was there already."""
-        if not said_to_be_new(batch, self._key, OP_COLUMN) or not self._hope.tries():
+        if not is_all_inserts(batch, self._key, OP_COLUMN) or not self._insert_backoff.should_try():
             return False
-        rows = self._printable(batch)
-        if self._writer.durably(lambda: self._insert(rows), rows):
-            self._hope.fulfilled()
+        rows = self._to_copy_text(batch)
+        if self._writer.with_retry(lambda: self._insert(rows), rows):
+            self._insert_backoff.succeeded()
             return True
-        self._hope.disappointed()
+        self._insert_backoff.failed()
         return False
 
     def _insert(self, rows: pa.Table) -> bool:
         import psycopg
 
         try:
-            self._writer.transact(self._inserting, rows)
+            self._writer.transact(self._insert_transaction, rows)
             return True
         except psycopg.Error as error:
             if is_transient(error):
@@ -159,18 +159,18 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     def _merge(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> None:
         plan = self._plan(batch, deleted)
-        rows = self._printable(batch if plan.rows is None else batch.take(plan.rows))
+        rows = self._to_copy_text(batch if plan.rows is None else batch.take(plan.rows))
         if plan.steps_of_rows is not None:
             rows = rows.append_column(STEP, plan.steps_of_rows)
         transaction = self._staged[plan.steps_of_rows is not None]
-        self._writer.durably(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
+        self._writer.with_retry(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
 
-    def _prepare(self) -> dict[str, Column]:
+    def _prepare(self) -> dict[str, TableColumn]:
         with self._writer.answering() as connection:
             return prepare_table(
                 connection,
                 self._name,
-                self._incoming.fields,
+                self._input.fields,
                 self._key,
                 add_columns=self.options.evolve == "add_columns",
                 log=self.context.log,
@@ -178,15 +178,15 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _plan(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> Plan:
-        keys = self._incoming.keys(batch, self._key, self._columns)
+    def _plan(self, batch: pa.RecordBatch, deleted: pa.Array | None) -> WritePlan:
+        keys = self._input.keys(batch, self._key, self._columns)
         compares = bool(self.options.update_where) and self.options.on_conflict == "update"
         if compares or not self.options.deduplicate:
             return in_rounds(keys, deleted)
         return first_wins(keys, deleted) if self.options.on_conflict == "nothing" else last_wins(keys, deleted)
 
-    def _printable(self, batch: pa.RecordBatch) -> pa.Table:
-        return self._incoming.rows(batch, self._columns)
+    def _to_copy_text(self, batch: pa.RecordBatch) -> pa.Table:
+        return self._input.rows(batch, self._columns)
 
     def _without_deletes(self, batch: pa.RecordBatch, deleted: pa.Array) -> pa.RecordBatch:
         if not self._skipped_deletes:
@@ -196,7 +196,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         return kept
 
     def _check_fields(self) -> None:
-        names = self._incoming.names
+        names = self._input.names
         check_names(self._name, names)
         asked = {**dict.fromkeys(self._key, "primary_key"), **dict.fromkeys(self.options.update_where, "update_where")}
         for column, option in asked.items():

@@ -18,13 +18,13 @@ from uuid import uuid4
 
 from streamling.connectors.postgres import config
 from streamling.connectors.postgres.connection import Server, connect
-from streamling.connectors.postgres.diagnosis import connection_error
-from streamling.connectors.postgres.errors import first_line, is_transient
+from streamling.connectors.postgres.connection_errors import connection_error
 from streamling.connectors.postgres.state_ownership import PostgresOwnership
+from streamling.connectors.postgres.transient_errors import first_line, is_transient
 from streamling.errors import StreamlingError
 from streamling.state.backend import (
+    FencedError,
     StateBackend,
-    TakenOverError,
     check_not_older,
     checked_identifier,
     encoded,
@@ -72,7 +72,7 @@ class PostgresState(StateBackend):
 
     def exists(self) -> bool:
         """Whether there is a table."""
-        return self._run("be found", self._is_there)
+        return self._run("be found", self._table_exists)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -119,7 +119,7 @@ class PostgresState(StateBackend):
 
         self._run("be written", write)
 
-    def put_new(self, entries: Mapping[str, Any]) -> None:
+    def put_if_absent(self, entries: Mapping[str, Any]) -> None:
         texts, _ = encoded(entries)
         self._run("be written", lambda c: self._upsert(c, dict(sorted(texts.items())), "DO NOTHING"))
 
@@ -176,7 +176,7 @@ class PostgresState(StateBackend):
         wanted = [f"{key}{_OWNER}" for key in keys]
         ours = {row[0] for row in connection.execute(query, (self._namespace, wanted, self._instance)).fetchall()}
         if lost := [key for key in keys if f"{key}{_OWNER}" not in ours]:
-            raise TakenOverError(lost)
+            raise FencedError(lost)
 
     def _upsert(self, connection: psycopg.Connection, texts: Mapping[str, str], conflict: LiteralString) -> None:
         """Write JSON ``texts`` by key, in the order of the keys."""
@@ -238,7 +238,7 @@ class PostgresState(StateBackend):
             self._connection.close()
             self._connection = None
 
-    def _is_there(self, connection: psycopg.Connection) -> bool:
+    def _table_exists(self, connection: psycopg.Connection) -> bool:
         name = f"{self._schema}.{self._settings.state_table_name}"
         found = connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()
         return bool(found and found[0])
@@ -252,7 +252,7 @@ class PostgresState(StateBackend):
             "CREATE TABLE IF NOT EXISTS {table} (namespace TEXT, key TEXT, data JSONB NOT NULL, "
             "created_at TIMESTAMPTZ DEFAULT NOW(), PRIMARY KEY (namespace, key))"
         )
-        if self._is_there(connection):
+        if self._table_exists(connection):
             return  # a user who may use the table need not be allowed to create one
         for statement in (schema, table):
             try:

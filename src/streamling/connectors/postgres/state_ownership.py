@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from streamling.connectors.postgres.connection import Server, connect
-from streamling.connectors.postgres.diagnosis import connection_error
-from streamling.connectors.postgres.errors import first_line, is_transient
+from streamling.connectors.postgres.connection_errors import connection_error
+from streamling.connectors.postgres.transient_errors import first_line, is_transient
 from streamling.errors import StreamlingError
 
 if TYPE_CHECKING:
     import psycopg
 
 #: a process that was killed a moment ago is waited for, this many times so many seconds
-_LOOKS: Final = 5
-_BETWEEN_LOOKS: Final = 0.3
+_ATTEMPTS: Final = 5
+_ATTEMPT_INTERVAL: Final = 0.3
 #: what Postgres keeps of an application name
 _LONGEST_NAME: Final = 63
 #: The transaction may be idle for as long as it likes, and a machine that vanished without a word is noticed within a
@@ -69,11 +69,11 @@ class PostgresOwnership:
     def acquire(self) -> None:
         """Take the lock, or raise with the name of the process that has it."""
         holder: _Holder | None = None
-        for _ in range(_LOOKS):
+        for _ in range(_ATTEMPTS):
             holder = self._try()
             if holder is None:
                 return
-            time.sleep(_BETWEEN_LOOKS)
+            time.sleep(_ATTEMPT_INTERVAL)
         assert holder is not None
         if holder.application_name == self._name:  # our own connection, which the server has not given up yet
             raise StreamlingError.transient(f"the state of '{self._identity}' is locked by a connection that broke")
@@ -119,7 +119,7 @@ class PostgresOwnership:
                 connection.close()
                 raise
         except psycopg.Error as error:
-            raise self._explained(error) from None
+            raise self._translate_error(error) from None
         if holder is None:
             self._connection = connection
         else:
@@ -146,7 +146,7 @@ class PostgresOwnership:
         ).fetchone()
         return _Holder(str(row[0] or ""), str(row[1])) if row is not None else _Holder("", "?")
 
-    def _explained(self, error: psycopg.Error) -> StreamlingError:
+    def _translate_error(self, error: psycopg.Error) -> StreamlingError:
         refused = connection_error(error, self._server, connected=self._has_connected)
         if refused is not None:
             return refused.context("state backend")

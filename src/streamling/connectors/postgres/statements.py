@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from streamling.connectors.postgres.changes import Action
-from streamling.connectors.postgres.table import Column, TableName
+from streamling.connectors.postgres.table import TableColumn, TableName
+from streamling.connectors.postgres.write_plan import Action
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ class Transaction(Protocol):
 
 
 @dataclass(frozen=True)
-class Appending:
+class CopyTransaction:
     """Rows go straight into the table."""
 
     table: TableName
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     statement_timeout_ms: int
 
     @cached_property
@@ -59,14 +59,14 @@ class Appending:
 
 
 @dataclass(frozen=True)
-class Staging:
+class StagedTransaction:
     """Rows go into a temporary table, and step by step from there into the table itself."""
 
     #: the temporary table's own column, which the table does not have
     step: ClassVar[str] = STEP
 
     table: TableName
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     key: Sequence[str]
     statement_timeout_ms: int
     #: whether the rows come with the number of their step, as last column. Not for free: 7 % of the server's time
@@ -117,7 +117,7 @@ class Staging:
 
 
 @dataclass(frozen=True)
-class Staged(Staging):
+class UpsertTransaction(StagedTransaction):
     """Rows are upserted or deleted."""
 
     keep_existing: bool

@@ -59,7 +59,7 @@ class TableName:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column as the table has it."""
 
     name: str
@@ -88,7 +88,7 @@ def prepare_table(
     *,
     add_columns: bool | None,
     log: logging.Logger,
-) -> dict[str, Column]:
+) -> dict[str, TableColumn]:
     """Make sure that rows of ``fields`` fit; the table's columns by name. ``add_columns`` is None for a sink that
     never adds any."""
     found = columns_of(connection, name)
@@ -108,9 +108,9 @@ def prepare_table(
     return found
 
 
-def columns_of(connection: psycopg.Connection, name: TableName) -> dict[str, Column]:
+def columns_of(connection: psycopg.Connection, name: TableName) -> dict[str, TableColumn]:
     rows = connection.execute(_COLUMNS, (name.schema, name.table)).fetchall()
-    return {row[0]: Column(*row) for row in rows}
+    return {row[0]: TableColumn(*row) for row in rows}
 
 
 # ── making ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,7 +169,7 @@ def _missing(name: TableName, missing: Sequence[pa.Field], *, evolves: bool) -> 
     )
 
 
-def _check_type(name: TableName, field: pa.Field, column: Column) -> None:
+def _check_type(name: TableName, field: pa.Field, column: TableColumn) -> None:
     if not accepts(field, column.internal, column.category):
         expected = postgres_type(field) or "TEXT"
         raise StreamlingError.user(

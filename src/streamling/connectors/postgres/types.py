@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.types.spark import logical_type
-from streamling.types.wide.layout import I256, MOST_DIGITS, U256, WideDecimal, decimal_type
+from streamling.types.wide.layout import I256, MAX_DIGITS, U256, WideDecimal, decimal_type
 
 #: Arrow types without parameters
 _PLAIN: Final[dict[pa.DataType, str]] = {
@@ -124,7 +124,7 @@ def arrow_type_of(text: str) -> pa.DataType:
         return pa.string()
     if match := _NUMERIC.fullmatch(name):
         precision, scale = int(match[1]), int(match[2] or 0)
-        if 1 <= precision <= MOST_DIGITS:
+        if 1 <= precision <= MAX_DIGITS:
             return decimal_type(precision, scale)
     known = ", ".join(sorted(_BY_NAME))
     raise StreamlingError.user(f"the PostgreSQL type '{text}' is not supported", remedy=f"use one of {known}")

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from streamling.connectors.postgres.config import PostgresConfig
 from streamling.connectors.postgres.connection import Server
-from streamling.connectors.postgres.failures import Failures
+from streamling.connectors.postgres.copy_text import csv_chunks
+from streamling.connectors.postgres.errors import ErrorTranslator
 from streamling.connectors.postgres.session import Session
 from streamling.connectors.postgres.statements import Steps, Transaction
 from streamling.connectors.postgres.table import TableName
-from streamling.connectors.postgres.text import csv_pieces
 from streamling.plugins.context import NodeContext
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Writer:
             idle_timeout=settings.pool_idle_timeout_secs,
             lifetime=settings.pool_max_lifetime_secs,
         )
-        self._failures = Failures(table, server)
+        self._failures = ErrorTranslator(table, server)
 
     def answering(self) -> AbstractContextManager[psycopg.Connection]:
         """The connection, for one exchange with the server."""
@@ -50,23 +50,23 @@ class Writer:
         with self.answering() as connection:
             connection.execute(transaction.begin)
         with self.answering() as connection, connection.cursor() as cursor, cursor.copy(transaction.copy) as copy:
-            for piece in csv_pieces(rows):
+            for piece in csv_chunks(rows):
                 copy.write(piece)
         with self.answering() as connection:
             connection.execute(transaction.end(steps))
 
-    def once(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
+    def attempt(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
         """``work``; after a failure the next one has a new connection, and the error is one of ours."""
         try:
             self._session.renew()
             return work()
         except Exception as error:
             self._session.discard()
-            raise self._failures.explained(error, rows, connected=self._session.has_connected) from None
+            raise self._failures.translate(error, rows, connected=self._session.has_connected) from None
 
-    def durably(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
+    def with_retry(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
         """``work`` until it succeeds: what passes by itself is tried again on a new connection."""
-        return self._context.retry(lambda: self.once(work, rows))
+        return self._context.retry(lambda: self.attempt(work, rows))
 
     def close(self) -> None:
         self._session.close()

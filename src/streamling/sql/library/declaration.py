@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.catalog import KERNEL_PREFIX
-from streamling.sql.depth import MOST_CHARACTERS
+from streamling.sql.depth import MAX_CHARACTERS
 from streamling.sql.inference import type_of
 from streamling.sql.literals import widen
 from streamling.sql.printing import spark_sql
@@ -19,7 +19,7 @@ from streamling.sql.printing import spark_sql
 Args = list[exp.Expr]
 
 
-class NotPossible(Exception):
+class UnsupportedSql(Exception):
     """Raised by a rewrite whose arguments cannot be; the message and what to do instead."""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
@@ -52,7 +52,7 @@ class Kernel:
 
 #: a template over the arguments (``{0}``, ``{*}``), one template for each number of arguments from the smallest on,
 #: code that looks at the arguments, or a kernel
-Spelling = str | tuple[str, ...] | Rewrite | Kernel
+Implementation = str | tuple[str, ...] | Rewrite | Kernel
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Function:
     name: str
     #: the kinds of its arguments; ``?`` may be left out, ``*`` may be repeated, also not at all
     takes: str
-    spark: Spelling
+    spark: Implementation
     #: one sentence
     summary: str
     #: equations in SQL, each true; separated by line breaks
@@ -139,9 +139,9 @@ def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Exp
         parts.append(literal)
         if place is not None:
             parts.append(", ".join(spelled) if place == "*" else spelled[int(place)])
-    if sum(map(len, parts)) > MOST_CHARACTERS:
+    if sum(map(len, parts)) > MAX_CHARACTERS:
         remedy = "compute parts of it in a subquery, or in a sql transform before this one"
-        raise NotPossible("the expression is nested too deeply and becomes too long for Spark", remedy)
+        raise UnsupportedSql("the expression is nested too deeply and becomes too long for Spark", remedy)
     filled = exp.Var(this="".join(parts))
     if type_ is not None:
         filled.meta["arrow"] = type_

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.library.declaration import Args, Function, NotPossible, fill, literal_text
+from streamling.sql.library.declaration import Args, Function, UnsupportedSql, fill, literal_text
 
 _TEXT, _LONG, _TEXTS = pa.string(), pa.int64(), pa.list_(pa.string())
 _PARTS = ("HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO")
@@ -30,7 +30,7 @@ def _parse_url(args: Args) -> exp.Expr:
 
 def _elt(args: Args) -> exp.Expr:
     if len(args) < 2:
-        raise NotPossible("elt() has nothing to choose from", "write elt(number, first, second, …)")
+        raise UnsupportedSql("elt() has nothing to choose from", "write elt(number, first, second, …)")
     values = [fill("CAST({0} AS STRING)", [arg]) for arg in args[1:]]
     return fill("if({0} > 0, try_element_at({1}, {0}), NULL)", [args[0], fill("array({*})", values)])
 

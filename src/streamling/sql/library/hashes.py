@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.library.declaration import Args, Function, Kernel, NotPossible, fill, literal_text
+from streamling.sql.library.declaration import Args, Function, Kernel, UnsupportedSql, fill, literal_text
 
 _TEXT, _BYTES = pa.string(), pa.binary()
 _SHA = ("sha224", "sha256", "sha384", "sha512")
@@ -29,7 +29,7 @@ def _by_word(spellings: dict[str, str], what: str, type_: pa.DataType) -> Callab
         word = (literal_text(args[1]) or "").lower()
         if word in spellings:
             return fill(spellings[word], args[:1], type_)
-        raise NotPossible(f"there is no {what} {args[1].sql()} here", f"use one of {', '.join(sorted(spellings))}")
+        raise UnsupportedSql(f"there is no {what} {args[1].sql()} here", f"use one of {', '.join(sorted(spellings))}")
 
     return rewrite
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, Kernel, NotPossible, Rewrite, fill, literal_text
+from streamling.sql.library.declaration import Args, Function, Kernel, Rewrite, UnsupportedSql, fill, literal_text
 
 _TEXT, _BOOL = pa.string(), pa.bool_()
 _EMBED = Kernel("json_text.embedded", "string")
@@ -56,7 +56,7 @@ def _object(nulls: bool) -> Rewrite:
 
     def rewrite(args: Args) -> exp.Expr:
         if len(args) % 2:
-            raise NotPossible("json_object() takes keys and values in turn", "write json_object('key', value, …)")
+            raise UnsupportedSql("json_object() takes keys and values in turn", "write json_object('key', value, …)")
         pairs = [
             fill(
                 "concat(coalesce({0}, raise_error('a key of a JSON object is NULL')), ':', coalesce({1}, "
@@ -76,7 +76,9 @@ def _word(arg: exp.Expr, allowed: tuple[str, ...], what: str) -> exp.Expr:
     if isinstance(arg, exp.Null):
         word = "NULL"
     if word is None or word.upper() not in allowed:
-        raise NotPossible(f"{arg.sql()} is no {what} of a JSON function", f"use {', '.join(repr(w) for w in allowed)}")
+        raise UnsupportedSql(
+            f"{arg.sql()} is no {what} of a JSON function", f"use {', '.join(repr(w) for w in allowed)}"
+        )
     return exp.Literal.string(word.upper())
 
 
@@ -86,7 +88,7 @@ def _path(arg: exp.Expr) -> exp.Expr:
 
     written = literal_text(arg)
     if written is not None and steps(written) is None:
-        raise NotPossible(f"{arg.sql()} is no JSON path", "steps are .key, [n] and ['key'] behind a $")
+        raise UnsupportedSql(f"{arg.sql()} is no JSON path", "steps are .key, [n] and ['key'] behind a $")
     return arg
 
 
@@ -113,7 +115,7 @@ def _answered(found: exp.Expr, json: exp.Expr, empty: exp.Expr, error: exp.Expr)
 
 def _query(args: Args) -> exp.Expr:
     if len(args) not in (2, 6):
-        raise NotPossible("json_query() takes 2 or 6 arguments", "write json_query(json, path)")
+        raise UnsupportedSql("json_query() takes 2 or 6 arguments", "write json_query(json, path)")
     rest = args[2:] or [exp.Literal.string(word) for word in ("STRING", "WITHOUT ARRAY", "NULL", "NULL")]
     _word(rest[0], ("STRING", "ARRAY"), "type")
     found = fill(f"{_QUERY.spark_name}({{*}})", [args[0], _path(args[1]), _word(rest[1], _WRAPPERS, "wrapper")])
@@ -123,7 +125,7 @@ def _query(args: Args) -> exp.Expr:
 
 def _value(args: Args) -> exp.Expr:
     if len(args) not in (2, 7):
-        raise NotPossible("json_value() takes 2 or 7 arguments", "write json_value(json, path)")
+        raise UnsupportedSql("json_value() takes 2 or 7 arguments", "write json_value(json, path)")
     rest = args[2:] or [exp.Literal.string("STRING"), *[exp.Literal.string("NULL"), exp.null()] * 2]
     _word(rest[0], ("STRING", "VARCHAR", "CHAR"), "type")
     found = fill(f"{_VALUE.spark_name}({{*}})", [args[0], _path(args[1])])

@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.inference import common, type_of
-from streamling.sql.library.declaration import Args, Function, Spelling, TypeRule, element_of, fill
+from streamling.sql.library.declaration import Args, Function, Implementation, TypeRule, element_of, fill
 
 _BOOL, _LONG, _TEXT = pa.bool_(), pa.int64(), pa.string()
 _PLACED = "transform({0}, (__e, __i) -> if(__e <=> {1}, CAST(__i + 1 AS BIGINT), NULL))"
@@ -27,7 +27,7 @@ _HAS = "coalesce(array_contains({0}, {1}), if({0} IS NULL OR {1} IS NULL, NULL, 
 def array_function(
     name: str,
     takes: str,
-    spark: Spelling,
+    spark: Implementation,
     summary: str,
     examples: str,
     result: pa.DataType | TypeRule | None = None,

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from streamling.sql import typenames
 from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, call, fill, like, literal_text
+from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, call, fill, like, literal_text
 
 _TEXT = pa.string()
 
@@ -44,7 +44,7 @@ def _arrow_cast(function: str) -> Rewrite:
         name = literal_text(args[1])
         known = typenames.arrow_name(name) if name is not None else None
         if known is None:
-            raise NotPossible(f"{args[1].sql()} is no type of Arrow that is known here", "such as 'Int64' or 'Utf8'")
+            raise UnsupportedSql(f"{args[1].sql()} is no type of Arrow that is known here", "such as 'Int64' or 'Utf8'")
         return typenames.converted(args[0], *known, function)
 
     return rewrite
@@ -55,7 +55,7 @@ def _cast_like(function: str) -> Rewrite:
         type_ = type_of(args[1])
         spelled = typenames.spelled(type_) if type_ is not None else None
         if spelled is None:
-            raise NotPossible("the type of the second argument is not known here", f"write {function}(x AS type)")
+            raise UnsupportedSql("the type of the second argument is not known here", f"write {function}(x AS type)")
         return typenames.converted(args[0], spelled, type_, function)
 
     return rewrite
@@ -64,7 +64,7 @@ def _cast_like(function: str) -> Rewrite:
 def _typeof(args: Args) -> exp.Expr:
     type_ = type_of(args[0])
     if type_ is None:
-        raise NotPossible("the type is not known here", "write typeof(x) instead")
+        raise UnsupportedSql("the type is not known here", "write typeof(x) instead")
     return exp.Literal.string(typenames.arrow_spelling(type_))
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from streamling.sql import decimals
 from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, fill, like
+from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, fill, like
 
 _DOUBLE, _BOOL, _LONG = pa.float64(), pa.bool_(), pa.int64()
 
@@ -82,7 +82,7 @@ def _check_places(name: str, args: Args) -> None:
     places = [arg.this if isinstance(arg, exp.Neg) else arg for arg in args[1:]]
     if not all(isinstance(place, exp.Literal) for place in places):
         message = f"{name}() of a DECIMAL takes the number of decimal places as a literal: its type depends on it"
-        raise NotPossible(message, f"write {name}(x, 2), or cast x to DOUBLE")
+        raise UnsupportedSql(message, f"write {name}(x, 2), or cast x to DOUBLE")
 
 
 def _round(args: Args) -> exp.Expr:

@@ -11,8 +11,8 @@ from streamling.sql.library.declaration import (
     Args,
     Function,
     Kernel,
-    NotPossible,
     Rewrite,
+    UnsupportedSql,
     element_of,
     fill,
     like,
@@ -31,12 +31,12 @@ def _field(args: Args) -> str:
     """A field of the elements, as ``__e.name``."""
     name = literal_text(args[1])
     if name is None:
-        raise NotPossible("the field has to be written as text", "such as array_filter(list, 'kind', 'x')")
+        raise UnsupportedSql("the field has to be written as text", "such as array_filter(list, 'kind', 'x')")
     type_ = type_of(args[0])
     struct = type_.value_type if type_ is not None and pa.types.is_list(type_) else None
     if struct is not None and pa.types.is_struct(struct) and struct.get_field_index(name) < 0:
         listed = ", ".join(field.name for field in struct)
-        raise NotPossible(f"the elements have no field '{name}'", f"fields: {listed}")
+        raise UnsupportedSql(f"the elements have no field '{name}'", f"fields: {listed}")
     return "__e." + quoted(name).replace("{", "{{").replace("}", "}}")
 
 
@@ -47,7 +47,7 @@ def _filter(template: str) -> Rewrite:
 def _zip(args: Args) -> exp.Expr:
     """Lists of different lengths are a mistake in the data."""
     if len(args) > 4:
-        raise NotPossible("_gs_zip_arrays() takes 2 to 4 lists", "or use arrays_zip(list, …)")
+        raise UnsupportedSql("_gs_zip_arrays() takes 2 to 4 lists", "or use arrays_zip(list, …)")
     fields = ", ".join(
         f"'f{place}', " + ("__e" if not place else f"get({{{place}}}, __i)") for place in range(len(args))
     )

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from streamling.sql.library.declaration import Args, NotPossible, fill, literal_text
+from streamling.sql.library.declaration import Args, UnsupportedSql, fill, literal_text
 
 _CLASSES = {
     "alpha": "Alpha", "digit": "Digit", "alnum": "Alnum", "upper": "Upper", "lower": "Lower", "space": "Space",
@@ -28,7 +28,7 @@ def java(pattern: str, flags: str = "") -> str:
     for posix, name in _CLASSES.items():
         spelled = spelled.replace(f"[:{posix}:]", f"\\p{{{name}}}")
     if unknown := set(flags) - set(_FLAGS):
-        raise NotPossible(f"there is no flag '{min(unknown)}' for regular expressions", "flags are i, s, m, x and g")
+        raise UnsupportedSql(f"there is no flag '{min(unknown)}' for regular expressions", "flags are i, s, m, x and g")
     inline = "".join(_FLAGS[flag] for flag in flags)
     inline += "d" if any(mark in spelled for mark in ".^$") else ""
     inline += "U" if any(mark in spelled for mark in _ALPHABET) or "i" in flags else ""
@@ -60,7 +60,7 @@ def spelled(arg: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
     """A pattern argument for Java: literals are translated, others get the alphabet and the flags put before them."""
     chosen = literal_text(flags) if flags is not None else ""
     if chosen is None:
-        raise NotPossible("the flags of a regular expression have to be written as text", "such as 'i'")
+        raise UnsupportedSql("the flags of a regular expression have to be written as text", "such as 'i'")
     written = literal_text(arg)
     if written is not None:
         return exp.Literal.string(java(written, chosen))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, fill, literal_text
+from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, fill, literal_text
 from streamling.sql.library.patterns import groups, invalid, spelled
 
 _TEXT, _BOOL, _LONG, _TEXTS = pa.string(), pa.bool_(), pa.int64(), pa.list_(pa.string())
@@ -51,7 +51,7 @@ def _match(args: Args) -> exp.Expr:
     written = literal_text(args[1])
     count = groups(written) if written is not None else None
     if count is None:
-        raise NotPossible("the pattern has to be written as text", "or use regexp_extract(text, pattern, group)")
+        raise UnsupportedSql("the pattern has to be written as text", "or use regexp_extract(text, pattern, group)")
     pattern = spelled(args[1], *args[2:3])
     found = [f"regexp_extract({{0}}, {{1}}, {group})" for group in (range(1, count + 1) if count else [0])]
     return fill(f"if(rlike({{0}}, {{1}}), array({', '.join(found)}), NULL)", [args[0], pattern])
@@ -64,7 +64,7 @@ def _replace(args: Args) -> exp.Expr:
         return fill(f"regexp_replace({{0}}, {{1}}, {literal})", [args[0], pattern, args[2]])
     replacement = literal_text(args[2])
     if replacement is None:
-        raise NotPossible("the replacement has to be written as text when there are flags", "leave the flags out")
+        raise UnsupportedSql("the replacement has to be written as text when there are flags", "leave the flags out")
     everywhere = "g" in (literal_text(args[3]) or "")
     references = _References(literal_text(args[1]), 0 if everywhere else 1)
     with_groups = exp.Literal.string(("" if everywhere else "$1") + references.java(replacement))

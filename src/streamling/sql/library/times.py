@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
+from streamling.sql.casts_from_text import from_text
 from streamling.sql.dateformats import java_format
 from streamling.sql.inference import TIMESTAMP_UTC, type_of
-from streamling.sql.library.declaration import Args, Function, NotPossible, Rewrite, call, fill, literal_text
-from streamling.sql.text_casts import from_text
+from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, call, fill, literal_text
 from streamling.sql.time_casts import TIME_OF_DAY
 
 _NTZ, _DATE, _TIME, _LONG = pa.timestamp("us"), pa.date32(), pa.time64("us"), pa.int64()
@@ -55,11 +55,11 @@ def part_of_date(part: str, value: exp.Expr) -> exp.Expr:
     name = _SPELLINGS.get(part.lower(), part.lower())
     if name not in _PARTS and name not in _PLAIN_PARTS:
         known = ", ".join([*_PLAIN_PARTS, *_PARTS])
-        raise NotPossible(f"there is no part '{part}' of a date or time", f"parts are {known}")
+        raise UnsupportedSql(f"there is no part '{part}' of a date or time", f"parts are {known}")
     types = {"epoch": pa.float64(), "nanosecond": _LONG}
     if _is(value, pa.types.is_duration):
         if name not in _SPAN_PARTS:
-            raise NotPossible(
+            raise UnsupportedSql(
                 f"the time between two moments has no part '{part}'", f"parts are {', '.join(_SPAN_PARTS)}"
             )
         return fill(_SPAN_PARTS[name], [value], types.get(name, pa.int32()))
@@ -74,7 +74,7 @@ def part_of_date(part: str, value: exp.Expr) -> exp.Expr:
 def _date_part(args: Args) -> exp.Expr | None:
     part = literal_text(args[0])
     if part is None:
-        raise NotPossible("the part of the date has to be written as text", "such as date_part('year', x)")
+        raise UnsupportedSql("the part of the date has to be written as text", "such as date_part('year', x)")
     return part_of_date(part, args[1])
 
 
@@ -103,7 +103,7 @@ def _format(arg: exp.Expr) -> exp.Expr:
         return arg
     spelled = java_format(written)
     if spelled is None:
-        raise NotPossible(f"the format '{written}' has a code that is not known here", "such as '%Y-%m-%d %H:%M:%S'")
+        raise UnsupportedSql(f"the format '{written}' has a code that is not known here", "such as '%Y-%m-%d %H:%M:%S'")
     return exp.Literal.string(spelled)
 
 
@@ -185,9 +185,9 @@ def _date_bin(args: Args) -> exp.Expr:
     if span is None:
         return fill(_BIN[len(args) - 2], [args[0], moment, *args[2:]])
     if (span.months and (span.days or span.micros)) or span.months < 0 or span.days < 0 or span.micros < 0:
-        raise NotPossible("date_bin() takes months or shorter units, and not both", "such as INTERVAL '1 month'")
+        raise UnsupportedSql("date_bin() takes months or shorter units, and not both", "such as INTERVAL '1 month'")
     if span == type(span)():
-        raise NotPossible("the first argument of date_bin() has no length", "such as INTERVAL '15 minutes'")
+        raise UnsupportedSql("the first argument of date_bin() has no length", "such as INTERVAL '15 minutes'")
     if not span.months:
         return fill(_BIN[len(args) - 2], [args[0], moment, *args[2:]])
     plain = fill("CAST({0} AS TIMESTAMP_NTZ)", [moment])

@@ -13,7 +13,7 @@ from streamling.sql.library.wide import ADD, DIVIDE, FUNCTIONS, MULTIPLY, REMAIN
 from streamling.sql.literals import widen
 from streamling.sql.wide.calls import text_literal
 from streamling.sql.wide.operators import WideNumbers
-from streamling.sql.wide.values import Unfit, cast, constant, held, spelled, text_of
+from streamling.sql.wide.values import UnsupportedWideNumber, cast, constant, sql_of, text_of, to_wide
 from streamling.types.wide.layout import I256, U256, WideInteger, contains_wide, decimal_type, is_wide
 
 _ARITHMETIC = {"add": ADD, "sub": SUBTRACT, "mul": MULTIPLY, "div": DIVIDE, "mod": REMAINDER}
@@ -44,9 +44,11 @@ def rewrite_call(node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
         return None
     try:
         if node.find_ancestor(exp.Lambda):
-            raise Unfit(f"{name}() with wide numbers cannot stand inside a lambda", "unnest the list first")
+            raise UnsupportedWideNumber(
+                f"{name}() with wide numbers cannot stand inside a lambda", "unnest the list first"
+            )
         return _own(name, args, node, numbers) if name in _OWN else _known(name, args, node, numbers)
-    except Unfit as unfit:
+    except UnsupportedWideNumber as unfit:
         numbers.problems.append(numbers.text.problem(node, str(unfit), unfit.remedy))
         return node
 
@@ -65,16 +67,16 @@ def _own(name: str, args: list[exp.Expr], node: exp.Anonymous, numbers: WideNumb
     if name == "to_int64":
         _count(name, args, 1)
         long = numbers.cast(args[0], ("BIGINT", pa.int64()), node)
-        return _typed(f"CAST({spelled(args[0])} AS BIGINT)", pa.int64()) if long is None else long
+        return _typed(f"CAST({sql_of(args[0])} AS BIGINT)", pa.int64()) if long is None else long
     if start == "to":
         _count(name, args, 1)
         type_ = _TYPES[operation]
-        return _typed(held(args[0], type_, where) if constant(args[0]) else cast(args[0], type_, where), type_)
+        return _typed(to_wide(args[0], type_, where) if constant(args[0]) else cast(args[0], type_, where), type_)
     if start == "decimal":
         return _of_decimal(name, args, where)
     type_ = _TYPES[start]
     _count(name, args, 2 if operation in _ARITHMETIC else 1)
-    values = [_typed(held(arg, type_, where), type_, arg.meta) for arg in args]
+    values = [_typed(to_wide(arg, type_, where), type_, arg.meta) for arg in args]
     if operation in _ARITHMETIC:
         return numbers.arithmetic(_ARITHMETIC[operation], values[0], values[1], node)
     one: Mapping[str, Callable[[], exp.Expr]] = {
@@ -88,23 +90,25 @@ def _own(name: str, args: list[exp.Expr], node: exp.Anonymous, numbers: WideNumb
 def _of_decimal(name: str, args: list[exp.Expr], where: str) -> exp.Expr:
     _count(name, args, 1)
     if not is_wide(type_of(args[0])):
-        raise Unfit(f"{name}() takes a decimal of more than 38 digits, not {type_of(args[0])}", "cast it first")
+        raise UnsupportedWideNumber(
+            f"{name}() takes a decimal of more than 38 digits, not {type_of(args[0])}", "cast it first"
+        )
     if name == "decimal_arb_to_string":
         return _typed(text_of(args[0], where), pa.string())
-    return _typed(spelled(args[0]), pa.binary())  # numbers are held so that their bytes sort like them
+    return _typed(sql_of(args[0]), pa.binary())  # numbers are held so that their bytes sort like them
 
 
 def _decimal(sizes: list[exp.Expr]) -> pa.DataType:
     texts = [constant(size) or "" for size in sizes]
     precision, scale = (int(text) if text.isdigit() else -1 for text in texts)
     if not 38 < precision <= 1000 or not 0 <= scale <= precision:
-        raise Unfit("precision and scale are numbers from 39 and 0 to 1000", "write f(text, 100, 20)")
+        raise UnsupportedWideNumber("precision and scale are numbers from 39 and 0 to 1000", "write f(text, 100, 20)")
     return decimal_type(precision, scale)
 
 
 def _count(name: str, args: list[exp.Expr], wanted: int) -> None:
     if len(args) != wanted:
-        raise Unfit(f"{name}() takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
+        raise UnsupportedWideNumber(f"{name}() takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
 
 
 def _known(name: str, args: list[exp.Expr], node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
@@ -125,14 +129,14 @@ def _known(name: str, args: list[exp.Expr], node: exp.Anonymous, numbers: WideNu
     if name in _GROUPED:
         first = _GROUPED[name]
         values, type_ = numbers.values(args[first:], node)
-        return _typed(f"{name}({', '.join(map(spelled, [*args[:first], *values]))})", type_)
+        return _typed(f"{name}({', '.join(map(sql_of, [*args[:first], *values]))})", type_)
     list_ = type_of(args[0]) if args else None
     if name in _INDIFFERENT and not any(contains_wide(type_of(arg)) for arg in args[1:]):
         return None
     if list_ is not None and pa.types.is_list(list_) and name in _LIKE_LIST | _ELEMENT:
-        return _typed(spelled(node), list_ if name in _LIKE_LIST else list_.value_type)
+        return _typed(sql_of(node), list_ if name in _LIKE_LIST else list_.value_type)
     found = next(type_of(arg) for arg in args if contains_wide(type_of(arg)))
-    raise Unfit(f"{name}() does not take {found}", _REMEDY)
+    raise UnsupportedWideNumber(f"{name}() does not take {found}", _REMEDY)
 
 
 def _struct(args: list[exp.Expr]) -> exp.Expr:
@@ -141,8 +145,8 @@ def _struct(args: list[exp.Expr]) -> exp.Expr:
     values = [arg.unalias() for arg in args]
     types = [type_of(value) for value in values]
     if any(type_ is None for type_ in types):
-        raise Unfit("struct() with wide numbers needs to know the types of the others", "cast them")
-    parts = [f"{text_literal(name)}, {spelled(widen(value))}" for name, value in zip(names, values, strict=True)]
+        raise UnsupportedWideNumber("struct() with wide numbers needs to know the types of the others", "cast them")
+    parts = [f"{text_literal(name)}, {sql_of(widen(value))}" for name, value in zip(names, values, strict=True)]
     return _typed(f"named_struct({', '.join(parts)})", pa.struct(list(zip(names, types, strict=True))))
 
 

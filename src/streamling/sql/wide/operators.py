@@ -16,22 +16,22 @@ from streamling.sql.decimals import quotient_scale
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Kernel
 from streamling.sql.library.wide import ABSOLUTE, ADD, DIVIDE, MULTIPLY, NEGATE, REMAINDER, SUBTRACT
-from streamling.sql.places import SourceText, place_of
 from streamling.sql.problems import SqlProblem
+from streamling.sql.source_text import SourceText, place_of
 from streamling.sql.wide.calls import call
 from streamling.sql.wide.values import (
-    Unfit,
+    UnsupportedWideNumber,
     cast,
     cast_out,
+    common_type,
     computed,
     constant,
-    held,
-    meeting_type,
     operand_type,
     size,
     sized,
-    spelled,
+    sql_of,
     text_of,
+    to_wide,
 )
 from streamling.types.wide.layout import SPARK_DIGITS, U256, WideInteger, contains_wide, is_wide
 
@@ -61,19 +61,19 @@ class WideNumbers:
     def rewrite(self, node: exp.Expr) -> exp.Expr | None:
         """What stands for ``node`` in Spark; None when it is not concerned."""
         if isinstance(node, exp.Cast):
-            return self._told(node, lambda: self._cast(node))
+            return self._report_problems(node, lambda: self._cast(node))
         parts = [part for part in node.iter_expressions() if contains_wide(type_of(part))]
         if isinstance(node, exp.Case):
             parts += [part for branch in node.args["ifs"] for part in (branch.this, branch.args["true"])]
             parts = [part for part in parts if contains_wide(type_of(part))]
         if not parts or isinstance(node, exp.Anonymous):
             return None
-        return self._told(node, lambda: self._operator(node))
+        return self._report_problems(node, lambda: self._operator(node))
 
-    def _told(self, node: exp.Expr, rewrite: Callable[[], exp.Expr | None]) -> exp.Expr | None:
+    def _report_problems(self, node: exp.Expr, rewrite: Callable[[], exp.Expr | None]) -> exp.Expr | None:
         try:
             rewritten = rewrite()
-        except Unfit as unfit:
+        except UnsupportedWideNumber as unfit:
             self.problems.append(self.text.problem(node, str(unfit), unfit.remedy))
             return node
         if rewritten is not None and rewritten is not node:
@@ -83,7 +83,7 @@ class WideNumbers:
     def where(self, node: exp.Expr) -> str:
         """What the user wrote, for errors at run time."""
         span = self.text.whole(node)
-        written = spelled(node) if span is None else self.text.sql[span.start : span.end]
+        written = sql_of(node) if span is None else self.text.sql[span.start : span.end]
         return " ".join(written.replace("`", "").split())
 
     # ── operators ───────────────────────────────────────────────────────────────────────────────────────────
@@ -109,13 +109,13 @@ class WideNumbers:
             return self.array(node.expressions, node)
         if isinstance(node, _INDIFFERENT):
             return None
-        raise Unfit(f"{self.where(node)} is not possible with {_first_type(node)}", _TO_TEXT)
+        raise UnsupportedWideNumber(f"{self.where(node)} is not possible with {_first_type(node)}", _TO_TEXT)
 
     def arithmetic(self, kernel: Kernel, left: exp.Expr, right: exp.Expr, node: exp.Expr) -> exp.Expr:
         where, sides = self.where(node), (left, right)
         types = [operand_type(side, other) for side, other in (sides, sides[::-1])]
         result = _result(kernel, [type_of(side) for side in sides], types)
-        values = [held(side, type_, where, unchecked=True) for side, type_ in zip(sides, types, strict=True)]
+        values = [to_wide(side, type_, where, unchecked=True) for side, type_ in zip(sides, types, strict=True)]
         return computed(call(kernel, *values, types=[*types, result]), result, where)
 
     def decimal_quotient(self, node: exp.Div) -> exp.Expr:
@@ -125,7 +125,7 @@ class WideNumbers:
         digits = quotient_scale(type_of(node.this))
         result = sized(*_size_of(types[0]))
         result = sized(result.precision - result.scale + types[1].scale, digits)
-        values = [held(side, type_, where, unchecked=True) for side, type_ in zip(sides, types, strict=True)]
+        values = [to_wide(side, type_, where, unchecked=True) for side, type_ in zip(sides, types, strict=True)]
         quotient = computed(call(DIVIDE, *values, types=[*types, result]), result, where)
         spelling, type_ = f"DECIMAL({SPARK_DIGITS}, {digits})", pa.decimal128(SPARK_DIGITS, digits)
         return _typed(cast_out(quotient, type_, spelling, where, or_null=False), type_, node)
@@ -133,29 +133,31 @@ class WideNumbers:
     def negated(self, value: exp.Expr, node: exp.Expr) -> exp.Expr:
         type_ = type_of(value)
         if type_ == U256:
-            raise Unfit("u256 has no negative numbers", "cast it, for example -CAST(x AS I256)")
+            raise UnsupportedWideNumber("u256 has no negative numbers", "cast it, for example -CAST(x AS I256)")
         where = self.where(node)
-        return computed(call(NEGATE, held(value, type_, where, unchecked=True), types=[type_]), type_, where)
+        return computed(call(NEGATE, to_wide(value, type_, where, unchecked=True), types=[type_]), type_, where)
 
     def absolute(self, value: exp.Expr, node: exp.Expr) -> exp.Expr:
         type_, where = type_of(value), self.where(node)
         if type_ == U256:
             return value
-        return computed(call(ABSOLUTE, held(value, type_, where, unchecked=True), types=[type_]), type_, where)
+        return computed(call(ABSOLUTE, to_wide(value, type_, where, unchecked=True), types=[type_]), type_, where)
 
     def values(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> tuple[list[exp.Expr], pa.DataType]:
         """All nodes brought to one type."""
         if any(contains_wide(type_of(one)) and not is_wide(type_of(one)) for one in nodes):
             types = {type_of(one) for one in nodes} - {pa.null()}
             if len(types) > 1 or None in types:
-                raise Unfit(f"{self.where(node)} is not possible with {_first_type(node)}", "cast the parts first")
+                raise UnsupportedWideNumber(
+                    f"{self.where(node)} is not possible with {_first_type(node)}", "cast the parts first"
+                )
             return list(nodes), types.pop()
-        type_, where = meeting_type(nodes), self.where(node)
-        return [_typed(held(one, type_, where), type_, one) for one in nodes], type_
+        type_, where = common_type(nodes), self.where(node)
+        return [_typed(to_wide(one, type_, where), type_, one) for one in nodes], type_
 
     def array(self, elements: Sequence[exp.Expr], node: exp.Expr) -> exp.Expr:
         values, type_ = self.values(elements, node)
-        return _typed(f"array({', '.join(map(spelled, values))})", pa.list_(type_), node)
+        return _typed(f"array({', '.join(map(sql_of, values))})", pa.list_(type_), node)
 
     def as_text(self, node: exp.Expr) -> exp.Expr:
         """A wide number as its digits; everything else as it is."""
@@ -208,16 +210,18 @@ class WideNumbers:
         if not contains_wide(type_) and not contains_wide(found):
             return None
         if found == type_:
-            return _typed(spelled(value), type_, node)
+            return _typed(sql_of(value), type_, node)
         if (contains_wide(type_) and not is_wide(type_)) or (contains_wide(found) and not is_wide(found)):
-            raise Unfit(f"there is no cast from {found} to {type_}", "cast the values inside one by one")
+            raise UnsupportedWideNumber(
+                f"there is no cast from {found} to {type_}", "cast the values inside one by one"
+            )
         if is_wide(type_):
             return _typed(self._into(value, type_, node, or_null), type_, node)
         return _typed(cast_out(value, type_, spelling, self.where(node), or_null=or_null), type_, node)
 
     def _into(self, value: exp.Expr, type_: pa.DataType, node: exp.Expr, or_null: bool) -> str:
         if constant(value) is not None and not or_null:
-            return held(value, type_, self.where(node))
+            return to_wide(value, type_, self.where(node))
         return cast(value, type_, self.where(node), or_null=or_null)
 
 
@@ -226,7 +230,9 @@ def _result(kernel: Kernel, found: Sequence[pa.DataType | None], types: Sequence
     wide = {type_ for type_ in found if is_wide(type_)}
     if all(isinstance(type_, WideInteger) for type_ in wide):
         if len(wide) > 1:
-            raise Unfit("u256 and i256 do not go together", "cast one of them, for example CAST(x AS I256)")
+            raise UnsupportedWideNumber(
+                "u256 and i256 do not go together", "cast one of them, for example CAST(x AS I256)"
+            )
         return wide.pop()
     (left, left_scale), (right, right_scale) = (_size_of(type_) for type_ in types)
     scale = max(left_scale, right_scale)

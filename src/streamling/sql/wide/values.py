@@ -8,14 +8,14 @@ from decimal import Decimal, InvalidOperation
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.errors import place_note
+from streamling.sql.errors import location_suffix
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import Kernel
 from streamling.sql.library.wide import CONVERT, DOUBLE, FROM_DECIMAL, FROM_DOUBLE, PARSE, TEXT
 from streamling.sql.printing import spark_sql
 from streamling.sql.wide.calls import call, checked, failed, failure, text_literal
 from streamling.types.wide.layout import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     SPARK_DIGITS,
     U256,
     Layout,
@@ -33,7 +33,7 @@ _CAST = "cast one of them, for example CAST(x AS DOUBLE) or CAST(x AS DECIMAL(38
 _UNCHECKED = "unchecked"
 
 
-class Unfit(Exception):
+class UnsupportedWideNumber(Exception):
     """Ends in a problem of the user's SQL."""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
@@ -47,7 +47,7 @@ def layout(type_: pa.DataType) -> Layout:
     return found
 
 
-def spelled(node: exp.Expr) -> str:
+def sql_of(node: exp.Expr) -> str:
     return spark_sql(node)
 
 
@@ -85,36 +85,38 @@ def size(node: exp.Expr) -> tuple[int, int] | None:
         return _LONG_DIGITS, 0
     if is_wide(type_) or pa.types.is_decimal(type_):
         return type_.precision - type_.scale, type_.scale
-    raise Unfit(str(type_))
+    raise UnsupportedWideNumber(str(type_))
 
 
 def _digits(text: str) -> tuple[int, int]:
     try:
         _, digits, exponent = Decimal(text).as_tuple()
     except InvalidOperation:
-        raise Unfit(f"'{text}' is no number") from None
+        raise UnsupportedWideNumber(f"'{text}' is no number") from None
     assert isinstance(exponent, int)
     return max(1, len(digits) + exponent), max(0, -exponent)
 
 
 def sized(whole: int, scale: int) -> pa.DataType:
     """A wide decimal with room for so many digits."""
-    scale = min(scale, MOST_DIGITS)
-    return decimal_type(min(max(whole + scale, SPARK_DIGITS + 1), MOST_DIGITS), scale)
+    scale = min(scale, MAX_DIGITS)
+    return decimal_type(min(max(whole + scale, SPARK_DIGITS + 1), MAX_DIGITS), scale)
 
 
-def meeting_type(nodes: Sequence[exp.Expr]) -> pa.DataType:
+def common_type(nodes: Sequence[exp.Expr]) -> pa.DataType:
     """The type that all these values are brought to, of which one at least is wide."""
     wide = {type_ for node in nodes if is_wide(type_ := type_of(node))}
     integers = {type_ for type_ in wide if isinstance(type_, WideInteger)}
     if wide == integers:
         if len(integers) > 1:
-            raise Unfit("u256 and i256 do not go together", "cast one of them, for example CAST(x AS I256)")
+            raise UnsupportedWideNumber(
+                "u256 and i256 do not go together", "cast one of them, for example CAST(x AS I256)"
+            )
         return integers.pop()
     try:
         sizes = [found for node in nodes if (found := size(node)) is not None]
-    except Unfit as unfit:
-        raise Unfit(f"{wide.pop()} and {unfit} do not go together", _CAST) from None
+    except UnsupportedWideNumber as unfit:
+        raise UnsupportedWideNumber(f"{wide.pop()} and {unfit} do not go together", _CAST) from None
     return sized(max(whole for whole, _ in sizes), max(scale for _, scale in sizes))
 
 
@@ -131,18 +133,18 @@ def operand_type(node: exp.Expr, other: exp.Expr) -> pa.DataType:
 # ── into a wide type ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def held(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = False) -> str:
+def to_wide(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = False) -> str:
     """``node`` as a value of the wide type ``type_``, where no digit can get lost by it. ``where`` is what the user
     wrote, for errors at run time. ``unchecked``: failures may be in it."""
     found, text = type_of(node), constant(node)
     if text is not None:
         return _literal(text, type_)
-    if found is not None and found != type_ and not _goes(found, type_):
-        raise Unfit(f"{type_} and {found} do not go together", _CAST)
+    if found is not None and found != type_ and not _is_lossless(found, type_):
+        raise UnsupportedWideNumber(f"{type_} and {found} do not go together", _CAST)
     return cast(node, type_, where, unchecked=unchecked)
 
 
-def _goes(found: pa.DataType, type_: pa.DataType) -> bool:
+def _is_lossless(found: pa.DataType, type_: pa.DataType) -> bool:
     if pa.types.is_null(found) or pa.types.is_integer(found) or pa.types.is_string(found):
         return True
     if isinstance(type_, WideInteger):
@@ -155,31 +157,37 @@ def _literal(text: str, type_: pa.DataType) -> str:
     try:
         return literal(kept.parse(text), kept)
     except (ValueError, OverflowError) as error:
-        raise Unfit(str(error)) from None
+        raise UnsupportedWideNumber(str(error)) from None
 
 
 def cast(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = False, or_null: bool = False) -> str:
     """``CAST(node AS type_)`` to a wide type."""
-    found, kept, sql = type_of(node), layout(type_), spelled(node)
+    found, kept, sql = type_of(node), layout(type_), sql_of(node)
     if found == type_:
         return str(unwrapped(node).meta.get(_UNCHECKED, sql)) if unchecked else sql
-    misfit = "NULL" if or_null else _raised(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", where)
+    on_overflow = (
+        "NULL"
+        if or_null
+        else _raise_error_sql(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", where)
+    )
     if found is not None and pa.types.is_null(found):
         return "CAST(NULL AS BINARY)"
     if found is not None and pa.types.is_integer(found) and found != pa.uint64() and not kept.scale:
         # as an argument of a kernel it runs for every row, and must not raise
         told = failed(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", kept)
-        return from_long(f"CAST({sql} AS BIGINT)", kept, told if unchecked else misfit)
+        return from_long(f"CAST({sql} AS BIGINT)", kept, told if unchecked else on_overflow)
     if found is not None and pa.types.is_binary(found):
-        return _of_bytes(sql, kept, "NULL" if or_null else _raised(f"'bytes do not fit into {kept.name}'", where))
+        return _of_bytes(
+            sql, kept, "NULL" if or_null else _raise_error_sql(f"'bytes do not fit into {kept.name}'", where)
+        )
     kernel = _kernel(node, found, type_)
     if unchecked:
         return kernel
-    return checked(kernel, kept, "NULL" if or_null else _raised(failure(kernel), where))
+    return checked(kernel, kept, "NULL" if or_null else _raise_error_sql(failure(kernel), where))
 
 
 def _kernel(node: exp.Expr, found: pa.DataType | None, type_: pa.DataType) -> str:
-    sql = spelled(node)
+    sql = sql_of(node)
     if found is not None and is_wide(found):
         return call(CONVERT, str(unwrapped(node).meta.get(_UNCHECKED, sql)), types=[found, type_])
     if found is not None and pa.types.is_floating(found):
@@ -188,23 +196,23 @@ def _kernel(node: exp.Expr, found: pa.DataType | None, type_: pa.DataType) -> st
         return call(FROM_DECIMAL, f"CAST({sql} AS STRING)", types=[type_])
     if found is None or pa.types.is_string(found):
         return call(PARSE, f"CAST({sql} AS STRING)", types=[type_])
-    raise Unfit(f"there is no cast from {found} to {type_}")
+    raise UnsupportedWideNumber(f"there is no cast from {found} to {type_}")
 
 
-def _of_bytes(sql: str, kept: Layout, misfit: str) -> str:
+def _of_bytes(sql: str, kept: Layout, on_overflow: str) -> str:
     """Of big-endian bytes."""
     if kept.low == 0:
-        return f"IF(length({sql}) > {kept.width}, {misfit}, lpad({sql}, {kept.width}, X'00'))"
-    return from_twos_complement(sql, kept, misfit)
+        return f"IF(length({sql}) > {kept.width}, {on_overflow}, lpad({sql}, {kept.width}, X'00'))"
+    return from_twos_complement(sql, kept, on_overflow)
 
 
-def _raised(message: str, where: str) -> str:
-    return f"raise_error(concat({message}, {text_literal(place_note(where))}))"
+def _raise_error_sql(message: str, where: str) -> str:
+    return f"raise_error(concat({message}, {text_literal(location_suffix(where))}))"
 
 
 def computed(kernel: str, type_: pa.DataType, where: str) -> exp.Expr:
     """What a kernel makes, as a value of ``type_``."""
-    made = exp.Var(this=checked(kernel, layout(type_), _raised(failure(kernel), where)))
+    made = exp.Var(this=checked(kernel, layout(type_), _raise_error_sql(failure(kernel), where)))
     made.meta.update({"arrow": type_, _UNCHECKED: kernel})
     return made
 
@@ -223,14 +231,14 @@ def _through(kernel: Kernel, node: exp.Expr, where: str) -> str:
     assert type_ is not None
     value = cast(node, type_, where, unchecked=True)
     made = call(kernel, value, types=[type_])
-    if value == spelled(node):
+    if value == sql_of(node):
         return made
-    return f"IF(length({value}) <> {layout(type_).width}, {_raised(failure(value), where)}, {made})"
+    return f"IF(length({value}) <> {layout(type_).width}, {_raise_error_sql(failure(value), where)}, {made})"
 
 
 def cast_out(node: exp.Expr, type_: pa.DataType, spelling: str, where: str, *, or_null: bool) -> str:
     """``CAST(node AS type_)`` from a wide type to one of Spark's, which spells it ``spelling``."""
-    found, sql = type_of(node), spelled(node)
+    found, sql = type_of(node), sql_of(node)
     narrow = "TRY_CAST" if or_null else "CAST"
     if pa.types.is_string(type_):
         return text_of(node, where)
@@ -239,19 +247,21 @@ def cast_out(node: exp.Expr, type_: pa.DataType, spelling: str, where: str, *, o
     if pa.types.is_floating(type_):
         return f"CAST({_through(DOUBLE, node, where)} AS {spelling})"
     if pa.types.is_integer(type_):
-        misfit = (
-            "NULL" if or_null else _raised(f"concat({text_of(node, where)}, ' does not fit into {spelling}')", where)
+        on_overflow = (
+            "NULL"
+            if or_null
+            else _raise_error_sql(f"concat({text_of(node, where)}, ' does not fit into {spelling}')", where)
         )
-        return f"{narrow}({_long(node, misfit, where)} AS {spelling})"
+        return f"{narrow}({_long(node, on_overflow, where)} AS {spelling})"
     if pa.types.is_binary(type_) and isinstance(found, WideInteger):
         return to_bytes(sql, layout(found))
-    raise Unfit(f"there is no cast from {found} to {spelling}")
+    raise UnsupportedWideNumber(f"there is no cast from {found} to {spelling}")
 
 
-def _long(node: exp.Expr, misfit: str, where: str) -> str:
+def _long(node: exp.Expr, on_overflow: str, where: str) -> str:
     found = type_of(node)
     assert found is not None
     if not layout(found).scale:
-        return to_long(spelled(node), layout(found), misfit)
+        return to_long(sql_of(node), layout(found), on_overflow)
     whole = sized(found.precision - found.scale, 0)
-    return to_long(cast(node, whole, where), layout(whole), misfit)
+    return to_long(cast(node, whole, where), layout(whole), on_overflow)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 
 
-class Appends:
+class PendingAppends:
     """Values under way into a table. Calls come from the threads of flows and of checkpoints."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Appends:
                     self._news.update(self._arriving)
             self._arriving, self._owner = {}, None
 
-    def news(self) -> Collection[str]:
+    def take_new(self) -> Collection[str]:
         """The values that earlier batches have appended and that are not stored, at the first call; then those that
         batches appended since the last one."""
         with self._lock:

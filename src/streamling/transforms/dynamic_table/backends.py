@@ -35,8 +35,8 @@ def _server(context: NodeContext[DynamicTableTransformOptions]) -> Server:
 
 
 def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
-    from streamling.connectors.postgres.table_layout import Layout
-    from streamling.connectors.postgres.tables import PostgresStore
+    from streamling.connectors.postgres.dynamic_table import PostgresStore
+    from streamling.connectors.postgres.dynamic_table_layout import DynamicTableLayout
 
     options, config = context.options, context.config.part(DynamicTableConfig).dynamic_table_backend
     settings = config.postgres
@@ -44,7 +44,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     cached = enabled and options.time_column is not None
     store = PostgresStore(
         _server(context),
-        Layout(
+        DynamicTableLayout(
             options.schema_ or settings.dt_schema_name,
             options.backend_entity_name,
             options.column,

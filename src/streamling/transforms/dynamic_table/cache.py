@@ -14,7 +14,7 @@ from streamling.transforms.dynamic_table.store import Store
 _SLOW: Final = 0.2
 
 
-class Timed(Store, Protocol):
+class TimestampedStore(Store, Protocol):
     """A store whose entries say when they were written."""
 
     def load(self) -> tuple[Iterable[str], Any]:
@@ -33,7 +33,12 @@ class CachedStore:
     durable = True
 
     def __init__(
-        self, store: Timed, *, debounce: float, log: logging.Logger, now: Callable[[], float] = time.monotonic
+        self,
+        store: TimestampedStore,
+        *,
+        debounce: float,
+        log: logging.Logger,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._debounce = debounce
@@ -44,13 +49,13 @@ class CachedStore:
         #: values from elsewhere since somebody asked for them; None: nobody did yet
         self._news: set[str] | None = None
         self._newest: Any = None
-        self._looked = 0.0
-        self._told_slow = False
+        self._refreshed_at = 0.0
+        self._slow_logged = False
 
-    def known(self, values: Collection[str]) -> Set[str]:
+    def find_existing(self, values: Collection[str]) -> Set[str]:
         with self._lock:
-            held = self._refreshed()
-            return {value for value in values if value in held}
+            cached = self._refreshed()
+            return {value for value in values if value in cached}
 
     def add(self, values: Collection[str]) -> None:
         self._store.add(values)
@@ -58,10 +63,10 @@ class CachedStore:
             if self._values is not None:
                 self._values.update(values)
 
-    def news(self) -> Collection[str]:
+    def take_new(self) -> Collection[str]:
         with self._lock:
-            held = self._refreshed()
-            taken = set(held) if self._news is None else self._news
+            cached = self._refreshed()
+            taken = set(cached) if self._news is None else self._news
             self._news = set()
             return taken
 
@@ -72,23 +77,23 @@ class CachedStore:
         if self._values is None:
             loaded, self._newest = self._store.load()
             self._values = set(loaded)
-            self._looked = self._now()
+            self._refreshed_at = self._now()
             self._log.info("%d values in memory", len(self._values))
-        elif self._now() - self._looked >= self._debounce:
-            self._look(self._values)
+        elif self._now() - self._refreshed_at >= self._debounce:
+            self._refresh(self._values)
         return self._values
 
-    def _look(self, held: set[str]) -> None:
+    def _refresh(self, cached: set[str]) -> None:
         began = time.monotonic()
         newest = self._store.newest()
-        if time.monotonic() - began >= _SLOW and not self._told_slow:
-            self._told_slow = True
+        if time.monotonic() - began >= _SLOW and not self._slow_logged:
+            self._slow_logged = True
             self._log.warning("finding the newest entry took over %g s; is there an index on the time column?", _SLOW)
         if newest is not None and (self._newest is None or newest > self._newest):
             # from the old newest on, not after it: several entries may have the same time
-            found = set(self._store.since(self._newest)) - held
-            held |= found
+            found = set(self._store.since(self._newest)) - cached
+            cached |= found
             if self._news is not None:
                 self._news |= found
             self._newest = newest
-        self._looked = self._now()
+        self._refreshed_at = self._now()

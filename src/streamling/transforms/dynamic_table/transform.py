@@ -19,13 +19,13 @@ from streamling.plugins.side_outputs import LookupTable
 from streamling.spark.sql_text import quoted
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import parse
-from streamling.sql.places import SourceText
 from streamling.sql.plan import ROW, Column, Filter, Project, Read
-from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.problems import InvalidSql, SqlProblem
 from streamling.sql.references import mention_of, node_names
-from streamling.transforms.dynamic_table.appends import Appends
+from streamling.sql.source_text import SourceText
+from streamling.transforms.dynamic_table.appends import PendingAppends
 from streamling.transforms.dynamic_table.backends import make_store, table_connections
-from streamling.transforms.dynamic_table.membership import EARLIER, check, first_appearances
+from streamling.transforms.dynamic_table.contains import EARLIER, check, first_appearances
 from streamling.transforms.sql.statement import Statement
 from streamling.transforms.sql.transform import known_type
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.plugins.context import NodeContext
-    from streamling.transforms.dynamic_table.text_set import TextSet
+    from streamling.transforms.dynamic_table.string_set import StringSet
 
 log = logging.getLogger(__name__)
 
@@ -107,10 +107,10 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     def __init__(self, context: NodeContext[DynamicTableTransformOptions]) -> None:
         super().__init__(context)
         self._store = make_store(context)
-        self._appends = Appends()
+        self._appends = PendingAppends()
         #: everything in the table, for Spark; made when Spark first asks
-        self._texts: TextSet | None = None
-        self._telling = threading.Lock()
+        self._string_set: StringSet | None = None
+        self._set_lock = threading.Lock()
         self._statement = Statement(context.name, self.options.sql or "", keep_row=True)
         #: where the values of an epoch are kept until they are in the table
         self._key = f"dynamic_table:{context.name}"
@@ -122,7 +122,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         return table_connections(context)
 
     @property
-    def is_awaited(self) -> bool:
+    def blocks_until_filled(self) -> bool:
         return self.options.wait_for_table
 
     # ── filling ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,14 +144,14 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
             raise StreamlingError.user(f"its `sql` selects {kind} where text is expected", remedy=_CAST)
         return frame.select(*(quoted(name) for name in (value, ROW) if name in frame.columns))
 
-    def explain(self, error: Exception) -> StreamlingError | None:
-        return self._statement.explain(error)
+    def translate_error(self, error: Exception) -> StreamlingError | None:
+        return self._statement.translate_error(error)
 
-    def emitting(self, rows: pa.Table, after: int) -> None:
+    def before_emit(self, rows: pa.Table, after: int) -> None:
         whole = rows.combine_chunks()
         self._appends.begin(first_appearances(whole.column(0), whole.column(ROW)), after)
 
-    def emitted(self, complete: bool) -> None:
+    def after_emit(self, complete: bool) -> None:
         self._appends.end(complete)
 
     # ── storing ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -181,31 +181,31 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
 
     # ── looking up ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def look_up(self, spark: SparkSession) -> Callable[[SparkColumn], SparkColumn] | None:
+    def lookup_expression(self, spark: SparkSession) -> Callable[[SparkColumn], SparkColumn] | None:
         if self._appends.are_arriving():
             return None
-        with self._telling:  # nobody may look before what another one has taken is in there
+        with self._set_lock:  # nobody may look before what another one has taken is in there
             # in this order: what becomes final meanwhile is in both rather than in none
-            appended, others = self._appends.news(), self._store.news()
+            appended, others = self._appends.take_new(), self._store.take_new()
             if others is None:
                 return None
-            texts = self._told(spark, {*appended, *others} if appended else others)
-            return None if texts.full else texts.look_up()
+            texts = self._updated_set(spark, {*appended, *others} if appended else others)
+            return None if texts.full else texts.lookup_expression()
 
-    def _told(self, spark: SparkSession, values: Collection[str]) -> TextSet:
-        from streamling.transforms.dynamic_table.text_set import TextSet
+    def _updated_set(self, spark: SparkSession, values: Collection[str]) -> StringSet:
+        from streamling.transforms.dynamic_table.string_set import StringSet
 
-        if self._texts is None:
-            self._texts = TextSet(spark)
-        self._texts.add(values)
-        return self._texts
+        if self._string_set is None:
+            self._string_set = StringSet(spark)
+        self._string_set.add(values)
+        return self._string_set
 
     def contains(self, values: pa.Array, rows: pa.Array) -> pa.Array:
         return check(values, rows, self._first_rows)
 
     def _first_rows(self, values: Sequence[str]) -> list[int | None]:
         ours = self._appends.pending(values)
-        others = self._store.known([value for value, is_ours in zip(values, ours, strict=True) if not is_ours])
+        others = self._store.find_existing([value for value, is_ours in zip(values, ours, strict=True) if not is_ours])
         arriving = self._appends.first_rows(values)
         return [
             EARLIER if is_ours or value in others else first
@@ -222,7 +222,7 @@ def check_query(sql: str, inputs: Mapping[str, pa.Schema | None]) -> list[SqlPro
     }
     try:
         compiled = compile_sql(sql, columns)
-    except SqlRefused as refused:
+    except InvalidSql as refused:
         return list(refused.problems)
     if compiled.problems:
         return list(compiled.problems)

@@ -29,8 +29,9 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from streamling.errors import StreamlingError
-from streamling.transforms.script import moments, nested, wide
-from streamling.transforms.script.cells import Cells, Crossing, Unfit, each, joined
+from streamling.transforms.script import nested, wide
+from streamling.transforms.script import timestamps as moments
+from streamling.transforms.script.encoded_columns import EncodedInput, EncodedOutput, InvalidValue, decode_each, joined
 from streamling.transforms.script.numbers import decimals_of, integers_of
 from streamling.types.spark import sql_type
 from streamling.types.wide.layout import Layout, WideInteger, is_wide, layout_of
@@ -45,28 +46,28 @@ class Codec:
     reads: str
     #: to what the program brings values of this column when it writes them
     writes: str
-    encode: Callable[[pa.Array], Crossing]
-    decode: Callable[[Cells, pa.DataType], pa.Array]
+    encode: Callable[[pa.Array], EncodedInput]
+    decode: Callable[[EncodedOutput, pa.DataType], pa.Array]
 
 
 def codec_for(field: pa.Field) -> Codec:
-    """The codec of a column; `Unfit` types are refused by name."""
-    meant = sql_type(field)
-    layout = layout_of(meant)
+    """The codec of a column; `InvalidValue` types are refused by name."""
+    logical = sql_type(field)
+    layout = layout_of(logical)
     if layout is not None:
-        return _wide(layout, meant)
-    if _is_nested(meant):
-        return Codec(_is_nested, "json", "json", partial(_nested, meant), partial(_values, meant))
+        return _wide(layout, logical)
+    if _is_nested(logical):
+        return Codec(_is_nested, "json", "json", partial(_nested, logical), partial(_values, logical))
     for codec in _CODECS:
         if codec.fits(field.type):
             return codec
     raise StreamlingError.user(f"column '{field.name}' has the type {field.type}, which a script cannot take")
 
 
-def _wide(layout: Layout, meant: pa.DataType) -> Codec:
-    if isinstance(meant, WideInteger):
+def _wide(layout: Layout, logical: pa.DataType) -> Codec:
+    if isinstance(logical, WideInteger):
         return Codec(is_wide, "int", "int", partial(wide.texts_of, layout), partial(wide.integers_of, layout))
-    decode = partial(wide.decimals_of, layout, meant)
+    decode = partial(wide.decimals_of, layout, logical)
     return Codec(is_wide, "decimal", "decimal", partial(wide.texts_of, layout), decode)
 
 
@@ -83,68 +84,68 @@ def _fixed(column: pa.Array, width: int) -> bytes:
     return bytes(buffer.slice(column.offset * width, len(column) * width).to_pybytes())
 
 
-def _number(column: pa.Array) -> Crossing:
+def _number(column: pa.Array) -> EncodedInput:
     wide = pc.cast(column, pa.float64())
-    return Crossing("number", data=_fixed(pc.fill_null(wide, 0.0), 8))
+    return EncodedInput("number", data=_fixed(pc.fill_null(wide, 0.0), 8))
 
 
-def _integer(column: pa.Array) -> Crossing:
+def _integer(column: pa.Array) -> EncodedInput:
     try:
         return _number(column)
     except pa.ArrowInvalid:  # some do not fit into a double
         return _text(column)
 
 
-def _flag(column: pa.Array) -> Crossing:
-    return Crossing("bool", data=_fixed(pc.cast(pc.fill_null(column, False), pa.uint8()), 1))
+def _flag(column: pa.Array) -> EncodedInput:
+    return EncodedInput("bool", data=_fixed(pc.cast(pc.fill_null(column, False), pa.uint8()), 1))
 
 
-def _text(column: pa.Array) -> Crossing:
+def _text(column: pa.Array) -> EncodedInput:
     return joined(pc.fill_null(pc.cast(column, pa.string()), ""))
 
 
-def _texts(encode: Callable[[Any], str]) -> Callable[[pa.Array], Crossing]:
-    def crossing(column: pa.Array) -> Crossing:
+def _texts(encode: Callable[[Any], str]) -> Callable[[pa.Array], EncodedInput]:
+    def crossing(column: pa.Array) -> EncodedInput:
         return joined(pa.array(["" if value is None else encode(value) for value in column.to_pylist()], pa.string()))
 
     return crossing
 
 
-def _nested(meant: pa.DataType, column: pa.Array) -> Crossing:
-    return joined(pa.array(nested.texts(column, meant), pa.string()))
+def _nested(logical: pa.DataType, column: pa.Array) -> EncodedInput:
+    return joined(pa.array(nested.texts(column, logical), pa.string()))
 
 
-def _duration(column: pa.Array) -> Crossing:
+def _duration(column: pa.Array) -> EncodedInput:
     return _integer(pc.cast(pc.cast(column, pa.duration("us"), safe=False), pa.int64()))
 
 
 # ── out of the sandbox ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _integers(cells: Cells, type_: pa.DataType) -> pa.Array:
-    return cells.masked(integers_of(cells, type_))
+def _integers(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    return output.masked(integers_of(output, type_))
 
 
-def _floats(cells: Cells, type_: pa.DataType) -> pa.Array:
-    numbers = cells.numbers
+def _floats(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    numbers = output.numbers
     column = pc.cast(numbers, type_, safe=False)
     if type_ != pa.float64():
         beyond = pc.index(pc.and_(pc.is_inf(column), pc.invert(pc.is_inf(numbers))), True).as_py()
         if beyond >= 0:
-            raise Unfit(beyond, str(numbers[beyond].as_py()), f"it is beyond every {type_}")
-    return cells.masked(column)
+            raise InvalidValue(beyond, str(numbers[beyond].as_py()), f"it is beyond every {type_}")
+    return output.masked(column)
 
 
-def _flags(cells: Cells, type_: pa.DataType) -> pa.Array:
-    return cells.masked(pc.cast(cells.flags, pa.bool_()))
+def _flags(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    return output.masked(pc.cast(output.flags, pa.bool_()))
 
 
-def _strings(cells: Cells, type_: pa.DataType) -> pa.Array:
-    texts = pa.array(cells.present(), pa.string())
+def _strings(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    texts = pa.array(output.present(), pa.string())
     return texts if type_ == pa.string() else pc.cast(texts, type_)
 
 
-def _binaries(cells: Cells, type_: pa.DataType) -> pa.Array:
+def _binaries(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
     width = type_.byte_width if types.is_fixed_size_binary(type_) else None
 
     def read(text: str) -> bytes:
@@ -153,27 +154,27 @@ def _binaries(cells: Cells, type_: pa.DataType) -> pa.Array:
             raise ValueError
         return value
 
-    return pa.array(each(cells, read), type_)
+    return pa.array(decode_each(output, read), type_)
 
 
-def _durations(cells: Cells, type_: pa.DataType) -> pa.Array:
-    return pc.cast(pc.cast(_integers(cells, pa.int64()), pa.duration("us")), type_, safe=False)
+def _durations(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    return pc.cast(pc.cast(_integers(output, pa.int64()), pa.duration("us")), type_, safe=False)
 
 
-def _nothing(cells: Cells, type_: pa.DataType) -> pa.Array:
-    return pa.nulls(cells.rows, type_)
+def _nothing(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    return pa.nulls(output.rows, type_)
 
 
-def _values(meant: pa.DataType, cells: Cells, type_: pa.DataType) -> pa.Array:
-    read = nested.reader(meant, type_)
+def _values(logical: pa.DataType, output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    read = nested.reader(logical, type_)
     try:
-        values = each(cells, lambda text: read(json.loads(text)))
-    except Unfit as unfit:
-        raise Unfit(unfit.index, nested.shown(unfit.shown), unfit.why) from unfit
+        values = decode_each(output, lambda text: read(json.loads(text)))
+    except InvalidValue as unfit:
+        raise InvalidValue(unfit.index, nested.shown(unfit.shown), unfit.why) from unfit
     try:
         return nested.array(values, type_)
     except (pa.ArrowException, OverflowError) as error:
-        raise Unfit(_first_refused(values, type_), "a value", str(error)) from error
+        raise InvalidValue(_first_refused(values, type_), "a value", str(error)) from error
 
 
 def _first_refused(values: Sequence[Any], type_: pa.DataType) -> int:
@@ -203,7 +204,7 @@ def _is_nested(type_: pa.DataType) -> bool:
 
 
 _CODECS = (
-    Codec(types.is_null, "none", "null", lambda _: Crossing("none"), _nothing),
+    Codec(types.is_null, "none", "null", lambda _: EncodedInput("none"), _nothing),
     Codec(types.is_boolean, "bool", "bool", _flag, _flags),
     Codec(types.is_integer, "int", "int", _integer, _integers),
     Codec(types.is_floating, "number", "float", _number, _floats),

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from streamling.transforms.script.moments import READERS, timestamp_text
 from streamling.transforms.script.numbers import rounded
+from streamling.transforms.script.timestamps import READERS, timestamp_text
 from streamling.types.floats import fits_float
-from streamling.types.wide.layout import MOST_DIGITS, Layout, WideInteger, contains_wide, layout_of
+from streamling.types.wide.layout import MAX_DIGITS, Layout, WideInteger, contains_wide, layout_of
 
 _MARK = "\x01"
 #: as JSON writes it
@@ -36,9 +36,9 @@ _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
 _Convert = Callable[[Any], Any]
 
 
-def texts(column: pa.Array, meant: pa.DataType) -> list[str]:
-    """JSON text of every value of a column that stands for ``meant``; empty where there is nothing."""
-    convert = _writer(meant)
+def texts(column: pa.Array, logical: pa.DataType) -> list[str]:
+    """JSON text of every value of a column that stands for ``logical``; empty where there is nothing."""
+    convert = _writer(logical)
     return ["" if value is None else json.dumps(convert(value)) for value in column.to_pylist()]
 
 
@@ -61,8 +61,10 @@ def _writer(type_: pa.DataType) -> _Convert:
 def _wide_writer(layout: Layout, type_: pa.DataType) -> _Convert:
     """Of bytes as Spark holds them; what has not been in Spark has decimals."""
     if isinstance(type_, WideInteger):
-        return lambda held: _leaf(layout.decode(held))
-    return lambda held: f"{_MARK}d{layout.text(layout.decode(held))}" if isinstance(held, bytes) else _leaf(held)
+        return lambda physical: _leaf(layout.decode(physical))
+    return lambda physical: (
+        f"{_MARK}d{layout.text(layout.decode(physical))}" if isinstance(physical, bytes) else _leaf(physical)
+    )
 
 
 def _or_none(write: Callable[[Any], Any], value: Any) -> Any:
@@ -105,42 +107,42 @@ def _javascript(value: float) -> str:
 # ── back ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
-    """A function that makes of what JSON gave what pyarrow takes for a column of ``held`` that stands for ``meant``; it
-    raises `ValueError`."""
-    read = _reader(meant, held)
+def reader(logical: pa.DataType, physical: pa.DataType) -> _Convert:
+    """A function that turns a parsed JSON value into what pyarrow takes for a column of type ``physical`` that stands for
+    ``logical``. It raises `ValueError`."""
+    read = _reader(logical, physical)
     return lambda found: None if found is None else read(found)
 
 
-def _reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
-    layout = layout_of(meant)
+def _reader(logical: pa.DataType, physical: pa.DataType) -> _Convert:
+    layout = layout_of(logical)
     if layout is not None:
-        return _wide_reader(layout, meant, held)
-    if types.is_interval(meant):
+        return _wide_reader(layout, logical, physical)
+    if types.is_interval(logical):
         return lambda found: _interval(_expected(found, dict, "an object"))
-    if types.is_map(meant):
-        key, item = _key_reader(meant.key_type, held.key_type), reader(meant.item_type, held.item_type)
+    if types.is_map(logical):
+        key, item = _key_reader(logical.key_type, physical.key_type), reader(logical.item_type, physical.item_type)
         return lambda found: [(key(k), item(v)) for k, v in _expected(found, dict, "an object").items()]
-    if types.is_struct(meant):
-        members = {field.name: reader(field.type, held.field(number).type) for number, field in enumerate(meant)}
+    if types.is_struct(logical):
+        members = {field.name: reader(field.type, physical.field(number).type) for number, field in enumerate(logical)}
         return lambda found: _members(_expected(found, dict, "an object"), members)
-    if types.is_nested(meant):
-        inner = reader(meant.value_type, held.value_type)
+    if types.is_nested(logical):
+        inner = reader(logical.value_type, physical.value_type)
         return lambda found: [inner(value) for value in _expected(found, list, "an array")]
-    return lambda found: _scalar(_unmarked(found), meant)
+    return lambda found: _scalar(_unmarked(found), logical)
 
 
-def _key_reader(meant: pa.DataType, held: pa.DataType) -> _Convert:
-    layout = layout_of(meant)
-    return (lambda text: _scalar(text, meant)) if layout is None else _wide_reader(layout, meant, held)
+def _key_reader(logical: pa.DataType, physical: pa.DataType) -> _Convert:
+    layout = layout_of(logical)
+    return (lambda text: _scalar(text, logical)) if layout is None else _wide_reader(layout, logical, physical)
 
 
-def _wide_reader(layout: Layout, meant: pa.DataType, held: pa.DataType) -> _Convert:
-    if isinstance(meant, WideInteger):
+def _wide_reader(layout: Layout, logical: pa.DataType, physical: pa.DataType) -> _Convert:
+    if isinstance(logical, WideInteger):
         return lambda found: layout.encode(_whole(_unmarked(found)))
-    if types.is_decimal(held):
-        return lambda found: _decimal(_unmarked(found), meant)
-    return lambda found: layout.encode(layout.parse(f"{_decimal(_unmarked(found), meant):f}"))
+    if types.is_decimal(physical):
+        return lambda found: _decimal(_unmarked(found), logical)
+    return lambda found: layout.encode(layout.parse(f"{_decimal(_unmarked(found), logical):f}"))
 
 
 def _members(found: dict[str, Any], members: dict[str, _Convert]) -> dict[str, Any]:
@@ -239,7 +241,7 @@ def _whole(found: Any) -> int:
         return found if isinstance(found, int) and abs(found) <= _SAFE else int(float(found))
     if isinstance(found, str | Decimal):
         exact = Decimal(_digits(found, "whole number") if isinstance(found, str) else found)
-        if exact.is_finite() and exact.adjusted() <= MOST_DIGITS:  # of 1e999999999 the digits would fill the memory
+        if exact.is_finite() and exact.adjusted() <= MAX_DIGITS:  # of 1e999999999 the digits would fill the memory
             return int(exact)
     raise ValueError("a whole number is expected")
 

@@ -7,27 +7,27 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamling.transforms.script.cells import Cells, Unfit, each
+from streamling.transforms.script.encoded_columns import EncodedOutput, InvalidValue, decode_each
 
 #: wide enough for every decimal type and for what is rounded away
 _CONTEXT = Context(prec=2000, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_000)
 
 
-def integers_of(cells: Cells, type_: pa.DataType) -> pa.Array:
-    """Whole numbers; one that the type has no room for is `Unfit`."""
-    column = pc.cast(cells.numbers, pa.int64())
-    if not cells.wide:
+def integers_of(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    """Whole numbers; one that the type has no room for is `InvalidValue`."""
+    column = pc.cast(output.numbers, pa.int64())
+    if not output.wide:
         try:
             return pc.cast(column, type_)
         except pa.ArrowInvalid:
             pass  # the way below finds out which one
     values = column.to_pylist()
-    for row, value in cells.wide:
+    for row, value in output.wide:
         values[row] = value
     least, most = _bounds(type_)
     for row, value in enumerate(values):
         if not least <= value <= most:
-            raise Unfit(row, str(value), f"{type_} goes from {least} to {most}")
+            raise InvalidValue(row, str(value), f"{type_} goes from {least} to {most}")
     return pa.array(values, type_)
 
 
@@ -38,15 +38,15 @@ def _bounds(type_: pa.DataType) -> tuple[int, int]:
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
-def decimals_of(cells: Cells, type_: pa.DataType) -> pa.Array:
+def decimals_of(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
     """Decimals from their digits; more places than the type has are rounded half up."""
-    texts = pa.array(cells.present(), pa.string())
+    texts = pa.array(output.present(), pa.string())
     if _is_castable(texts, type_):
         try:
             return pc.cast(texts, type_)
         except pa.ArrowException:
             pass  # more places than the type has, or too large
-    return pa.array(each(cells, lambda text: rounded(Decimal(text), type_)), type_)
+    return pa.array(decode_each(output, lambda text: rounded(Decimal(text), type_)), type_)
 
 
 def _is_castable(texts: pa.Array, type_: pa.DataType) -> bool:

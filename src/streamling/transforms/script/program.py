@@ -14,7 +14,7 @@ from streamling.transforms.script.prelude import prelude_for
 from streamling.types.row_kind import OP_COLUMN
 
 #: asks the program for its text columns as JSON, and for the row it stands at
-AGAIN, WHERE = b"=", b"?"
+RESEND_AS_JSON, CURRENT_ROW = b"=", b"?"
 
 #: what engines have and a script is not given: two engines should not differ, clocks should not be precise
 _REMOVED = (
@@ -31,12 +31,12 @@ _REMOVED = (
 )
 _NAMES = re.compile(r"\b(?:function\s*\*?|const|let|var)\s+([A-Za-z_$][\w$]*)")
 #: where an engine says something stands in a text it was given
-SPOT = re.compile(r"(?:eval_script|<anonymous>):(\d+)(?::(\d+))?")
+SOURCE_POSITION = re.compile(r"(?:eval_script|<anonymous>):(\d+)(?::(\d+))?")
 #: Engines name no file in their stacks. What is ours is put below these lines, where no script reaches: functions of
 #: browsers, which a script calls, and the driver, which calls the script.
 _PRELUDE_LINE, _DRIVER_LINE = 50_000, 52_000
 #: the name of errors of the driver about what a script is or returns
-COMPLAINT = "Complaint"
+DRIVER_ERROR = "Complaint"
 
 #: how a value of each kind gets into its column when it has the expected type already
 _FAST = {
@@ -61,7 +61,7 @@ _OF_EVERY_OBJECT = frozenset(
 
 
 @dataclass(frozen=True)
-class Port:
+class ScriptColumn:
     """A column of the input or output: its name and how its values cross."""
 
     name: str
@@ -74,8 +74,8 @@ class Program:
 
     #: JavaScript
     text: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[ScriptColumn, ...]
+    outputs: tuple[ScriptColumn, ...]
 
     def start(self, sandbox: Sandbox, seconds: float) -> Value:
         """The function to exchange batches with."""
@@ -119,23 +119,23 @@ def _by_name(name: str) -> str:
 
 def line_of(failure: ScriptFailed) -> int:
     """The line of the script that a failure is about; 0 when it is about none."""
-    spot = SPOT.search("\n".join(_own(failure.stack)))
+    spot = SOURCE_POSITION.search("\n".join(_own(failure.stack)))
     return int(spot[1]) if spot else 0
 
 
 def user_frames(stack: str) -> list[str]:
     """The part of a stack that is about the user's text, in one spelling for all engines."""
     return [
-        SPOT.sub(lambda spot: f"line {spot[1]} of the script", line.strip())
+        SOURCE_POSITION.sub(lambda spot: f"line {spot[1]} of the script", line.strip())
         for line in _own(stack)
-        if SPOT.search(line)
+        if SOURCE_POSITION.search(line)
     ]
 
 
 def _own(stack: str) -> Iterator[str]:
     """The innermost frames, up to the first one of the driver; without those of functions that we gave the script."""
     for line in stack.splitlines():
-        spot = SPOT.search(line)
+        spot = SOURCE_POSITION.search(line)
         number = 0 if spot is None else int(spot[1])
         if number >= _DRIVER_LINE:
             return
@@ -146,7 +146,7 @@ def _own(stack: str) -> Iterator[str]:
 # ── the loop ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _loop(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+def _loop(inputs: Sequence[ScriptColumn], outputs: Sequence[ScriptColumn]) -> str:
     """Straight code for the columns at hand: a loop over descriptions of columns was three times slower."""
     columns = range(len(inputs))
     every = range(len(outputs))
@@ -208,8 +208,8 @@ return function (source, value, named) {{
     return [data, wellFormed(text)];
   }}
   function loop(data, text) {{
-    if (text === "{WHERE.decode()}") return [new AB(0), "" + i];
-    if (text === "{AGAIN.decode()}") return [new AB(0), "[" + {_joined(texts)} + "]"];
+    if (text === "{CURRENT_ROW.decode()}") return [new AB(0), "" + i];
+    if (text === "{RESEND_AS_JSON.decode()}") return [new AB(0), "[" + {_joined(texts)} + "]"];
     try {{
       const parts = split(text, PARTS), shape = parse(parts[0]), n = shape.rows;
       {" ".join(f'const c{n} = d.column("{inputs[n].kind}", shape.columns[{n}], n, data, parts);' for n in columns)}
@@ -234,7 +234,7 @@ def _joined(texts: Sequence[int]) -> str:
     return ' + "," + '.join(f"texts(a{n})" for n in texts) or '""'
 
 
-def _writer(n: int, port: Port) -> str:
+def _writer(n: int, port: ScriptColumn) -> str:
     name, kind = json.dumps(port.name), port.kind
     coerced = f'd.coerced("{kind}", v, {name})'
     value = f"d.own(o, {name})" if port.name in _OF_EVERY_OBJECT else f"o[{name}]"

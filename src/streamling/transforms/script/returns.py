@@ -15,21 +15,21 @@ _FUNCTIONS: Final = frozenset(
 )
 #: what stands around a value without changing it
 _AROUND: Final = frozenset({"parenthesized_expression", "as_expression", "satisfies_expression", "non_null_expression"})
-_MEANT: Final = ("process", "invoke")
+_ROW_FUNCTION_NAMES: Final = ("process", "invoke")
 
 
 def returned_names(script: str) -> list[str]:
     """Names of columns, each once. Not those of spread objects, computed names, or rows that are made elsewhere."""
-    function = _meant(parsed(script))
+    function = _row_function(parsed(script))
     if function is None:
         return []
     return list(dict.fromkeys(name for value in _returned(function) for name in _names(value)))
 
 
-def _meant(root: Node) -> Node | None:
+def _row_function(root: Node) -> Node | None:
     """The function that takes a row; None when it is not clear which one that is."""
     named = [(_name_of(function), function) for function in _outermost(root)]
-    chosen = [function for name, function in named if name in _MEANT]
+    chosen = [function for name, function in named if name in _ROW_FUNCTION_NAMES]
     if chosen:
         return chosen[-1]
     return named[0][1] if len(named) == 1 else None

@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.transforms.script.cells import PARTS, ROWS, Cells, Unfit
 from streamling.transforms.script.codecs import Codec, codec_for, nulls_of
 from streamling.transforms.script.console import Console
+from streamling.transforms.script.encoded_columns import PARTS, ROWS, EncodedOutput, InvalidValue
 from streamling.transforms.script.engine import Cause, Engine, Limits, Sandbox, ScriptFailed, Value
-from streamling.transforms.script.failures import caught, failed, refused, unreadable
-from streamling.transforms.script.lines import refined
-from streamling.transforms.script.program import AGAIN, WHERE, Port, Program
+from streamling.transforms.script.error_lines import with_error_line
+from streamling.transforms.script.errors import caught, invalid_value_error, script_error, unreadable_input_error
+from streamling.transforms.script.program import CURRENT_ROW, RESEND_AS_JSON, Program, ScriptColumn
 from streamling.types.json import json_rows
 
 #: Rows and bytes of one call. What a call needs at once has to fit into the sandbox several times over: as bytes, as
@@ -68,8 +68,8 @@ class Runner:
         self._on_unknown = on_unknown
         self._program = Program(
             text,
-            tuple(Port(column.field.name, column.codec.reads) for column in self._inputs),
-            tuple(Port(column.field.name, column.codec.writes) for column in self._outputs),
+            tuple(ScriptColumn(column.field.name, column.codec.reads) for column in self._inputs),
+            tuple(ScriptColumn(column.field.name, column.codec.writes) for column in self._outputs),
         )
 
     def check(self) -> None:
@@ -78,7 +78,7 @@ class Runner:
         try:
             self._program.start(sandbox, self._limits.seconds)
         except ScriptFailed as failure:
-            raise refined(failure, self._program.text) from None
+            raise with_error_line(failure, self._program.text) from None
         finally:
             sandbox.close()
 
@@ -92,16 +92,16 @@ class Runner:
                 self._part(_Call(sandbox, program, deadline, batch, first), rows) for first, rows in _pieces(batch)
             ]
         except ScriptFailed as failure:
-            raise failed(refined(failure, self._program.text), self._limits) from None
+            raise script_error(with_error_line(failure, self._program.text), self._limits) from None
         finally:
             sandbox.close()
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
     def _part(self, call: _Call, rows: pa.RecordBatch) -> pa.RecordBatch:
         try:
-            data, text = call.exchange(*self._packed_or_blamed(call, rows))
+            data, text = call.exchange(*self._pack(call, rows))
         except ScriptFailed as failure:
-            row = call.stood_at() if failure.cause in (Cause.TIME, Cause.THROWN) else None
+            row = call.current_row() if failure.cause in (Cause.TIME, Cause.THROWN) else None
             raise self._located(failure, call, rows, row) from None
         if text.startswith("!"):
             raise self._thrown(json.loads(text[1:]), call, rows)
@@ -113,20 +113,20 @@ class Runner:
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _packed_or_blamed(self, call: _Call, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
+    def _pack(self, call: _Call, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
         try:
             return self._packed(rows)
         except (ArithmeticError, ValueError, pa.ArrowException):
             for row in range(rows.num_rows):
-                self._check_crossing(call, rows, row)
+                self._check_encodable(call, rows, row)
             raise
 
-    def _check_crossing(self, call: _Call, rows: pa.RecordBatch, row: int) -> None:
+    def _check_encodable(self, call: _Call, rows: pa.RecordBatch, row: int) -> None:
         for column in self._inputs:
             try:
                 column.codec.encode(rows.column(column.field.name).slice(row, 1))
             except (ArithmeticError, ValueError, pa.ArrowException) as error:
-                raise call.at(row, unreadable(column.field, str(error), call.shown(row))) from None
+                raise call.at(row, unreadable_input_error(column.field, str(error), call.shown(row))) from None
 
     def _packed(self, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
         """Numbers first: they have to stand at multiples of eight."""
@@ -170,12 +170,14 @@ class Runner:
         for n, column in enumerate(self._outputs):
             fixed = column.codec.writes in _FIXED
             wide = [(row, int(digits)) for of, row, digits in meta["wide"] if of == n]
-            cells = Cells(count, reader.take(1), numbers.get(n, flags.get(n, b"")), () if fixed else next(texts), wide)
+            output = EncodedOutput(
+                count, reader.take(1), numbers.get(n, flags.get(n, b"")), () if fixed else next(texts), wide
+            )
             try:
-                found[column.field.name] = column.codec.decode(cells, column.field.type)
-            except Unfit as unfit:
+                found[column.field.name] = column.codec.decode(output, column.field.type)
+            except InvalidValue as unfit:
                 row, found_text = source[unfit.index].as_py(), f"'{unfit.shown[:200]}'"
-                raise call.at(row, refused(column.field, found_text, unfit.why, call.shown(row))) from None
+                raise call.at(row, invalid_value_error(column.field, found_text, unfit.why, call.shown(row))) from None
         if self._copied in self._schema.names:
             found[self._copied] = self._operations(rows, source)
         return pa.record_batch([found[name] for name in self._schema.names], schema=self._schema)
@@ -187,7 +189,7 @@ class Runner:
         split = [part.split(ROWS) if rows else [] for part in parts]
         if len(split) == expected and all(len(texts) == rows for texts in split):
             return split
-        _, text = call.exchange(b"", AGAIN)
+        _, text = call.exchange(b"", RESEND_AS_JSON)
         return [[_well_formed(text) for text in column] for column in json.loads(text)]
 
     def _operations(self, rows: pa.RecordBatch, source: pa.Array) -> pa.Array:
@@ -202,20 +204,20 @@ class Runner:
         row = int(number)
         if not kind:  # it is not about a value
             return self._located(caught(name, message, stack), call, rows, row)
-        return call.at(row, refused(self._schema.field(column), f"{kind}: {message}", "", call.shown(row)))
+        return call.at(row, invalid_value_error(self._schema.field(column), f"{kind}: {message}", "", call.shown(row)))
 
     def _located(self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None) -> StreamlingError:
         """With the row where it can be known: not when time ran out in a sandbox that died of it, or when all rows had
         been through."""
-        failure = refined(failure, self._program.text)
+        failure = with_error_line(failure, self._program.text)
         if row is None and failure.cause is not Cause.TIME:
-            row = self._culprit(call, rows)
+            row = self._find_failing_row(call, rows)
         if row is not None and row < rows.num_rows:
-            return call.at(row, failed(failure, self._limits, call.shown(row)))
-        error = failed(failure, self._limits)
+            return call.at(row, script_error(failure, self._limits, call.shown(row)))
+        error = script_error(failure, self._limits)
         return error.context(f"somewhere in rows {call.first + 1} to {call.first + rows.num_rows} of the batch")
 
-    def _culprit(self, call: _Call, rows: pa.RecordBatch) -> int | None:
+    def _find_failing_row(self, call: _Call, rows: pa.RecordBatch) -> int | None:
         """The row that kills a sandbox: all once more, one by one, in the time that is left."""
         sandbox = self._engine.sandbox()
         row = 0
@@ -247,10 +249,10 @@ class _Call:
     def seconds_left(self) -> float:
         return self.deadline - time.monotonic()
 
-    def stood_at(self) -> int | None:
+    def current_row(self) -> int | None:
         """The row at which the script was stopped; None when the sandbox did not survive it."""
         try:
-            return int(self.sandbox.exchange(self.program, b"", WHERE, _AFTERWARDS)[1])
+            return int(self.sandbox.exchange(self.program, b"", CURRENT_ROW, _AFTERWARDS)[1])
         except (ScriptFailed, ValueError):
             return None
 

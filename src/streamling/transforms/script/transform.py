@@ -10,8 +10,14 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from streamling.document.scalars import PrimaryKey, ProgramText, folded
-from streamling.errors import MistakeInText
-from streamling.pipeline.options import Downstream, Parallel, Rebatched, Rejecting, TransformOptions
+from streamling.errors import InlineCodeError
+from streamling.pipeline.options import (
+    BatchOptions,
+    DeadLetterOptions,
+    ParallelOptions,
+    TransformOptions,
+    UpstreamOptions,
+)
 from streamling.pipeline.typenames import TypeName, parse_type
 from streamling.plugins.operators import OP_COLUMN, Transform
 from streamling.transforms.script.codecs import codec_for
@@ -19,7 +25,7 @@ from streamling.transforms.script.config import ScriptConfig
 from streamling.transforms.script.console import Console
 from streamling.transforms.script.engine import ScriptFailed
 from streamling.transforms.script.engines import engine_for, limits_of
-from streamling.transforms.script.program import COMPLAINT, line_of
+from streamling.transforms.script.program import DRIVER_ERROR, line_of
 from streamling.transforms.script.returns import returned_names
 from streamling.transforms.script.runner import Runner
 
@@ -43,7 +49,7 @@ Language = Annotated[
 ]
 
 
-class ScriptTransformOptions(Parallel, Rebatched, Rejecting, Downstream, TransformOptions):
+class ScriptTransformOptions(ParallelOptions, BatchOptions, DeadLetterOptions, UpstreamOptions, TransformOptions):
     """Rows through a function: it returns the new row, null to drop it, or a list of rows."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"language"})
@@ -87,7 +93,7 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
         if self.options.schema_ is not None or len(self.context.input_schema):
             columns = self.output_schema().names
             unknown = [name for name in returned_names(self.options.script) if name not in columns]
-            self.context.report_left_out(_LEFT_OUT, unknown)
+            self.context.report_dropped_columns(_LEFT_OUT, unknown)
 
     def output_schema(self) -> pa.Schema:
         inputs, declared = self.context.input_schema, self.options.schema_
@@ -121,7 +127,7 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
             engine=engine_for(config),
             limits=limits_of(config),
             console=self._console,
-            on_unknown=lambda names: self.context.report_left_out(_LEFT_OUT, names),
+            on_unknown=lambda names: self.context.report_dropped_columns(_LEFT_OUT, names),
         )
 
     def _javascript(self) -> str:
@@ -131,9 +137,9 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
 
         return strip_types(self.options.script)
 
-    def _mistake(self, failure: ScriptFailed) -> MistakeInText:
-        line = line_of(failure) if failure.name != COMPLAINT else 0
+    def _mistake(self, failure: ScriptFailed) -> InlineCodeError:
+        line = line_of(failure) if failure.name != DRIVER_ERROR else 0
         lines = self.options.script.splitlines()
-        named = f"{failure.name}: " if failure.name and failure.name != COMPLAINT else ""
+        named = f"{failure.name}: " if failure.name and failure.name != DRIVER_ERROR else ""
         excerpt = f"  {lines[line - 1]}" if 0 < line <= len(lines) else ""
-        return MistakeInText(f"the script cannot run: {named}{failure.message}", "script", line, excerpt)
+        return InlineCodeError(f"the script cannot run: {named}{failure.message}", "script", line, excerpt)

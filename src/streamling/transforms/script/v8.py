@@ -54,15 +54,15 @@ class V8Sandbox:
         self._room, self._exchange = self._isolate.eval(_EXCHANGE)
 
     def evaluate(self, source: str, seconds: float) -> Value:
-        with self._told():
+        with self._translate_errors():
             return self._isolate.eval(source, timeout_sec=_positive(seconds))
 
     def apply(self, function: Value, arguments: Sequence[Value | str], seconds: float) -> Value:
-        with self._told():
+        with self._translate_errors():
             return function(*arguments, timeout_sec=_positive(seconds))
 
     def exchange(self, function: Value, data: bytes, text: bytes, seconds: float) -> tuple[bytes, str]:
-        with self._told():
+        with self._translate_errors():
             view = self._room(len(data))
             if data:
                 view[:] = data
@@ -74,18 +74,18 @@ class V8Sandbox:
     def close(self) -> None:
         self._isolate.close()
 
-    def _settle(self) -> None:
+    def _await_termination(self) -> None:
         """Let the call that was ended come back: closed before that, mini-racer would complain into the air."""
         with suppress(self._racer.JSTimeoutException, self._racer.JSEvalException):
             self._isolate.eval("0", timeout_sec=1)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         racer = self._racer
         try:
             yield
         except racer.JSTimeoutException:
-            self._settle()
+            self._await_termination()
             raise ScriptFailed(Cause.TIME, "interrupted") from None
         except racer.JSOOMException:
             raise ScriptFailed(Cause.MEMORY, "out of memory") from None

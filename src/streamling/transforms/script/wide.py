@@ -8,36 +8,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamling.transforms.script import numbers
-from streamling.transforms.script.cells import Cells, Crossing, Unfit, each, joined
+from streamling.transforms.script.encoded_columns import EncodedInput, EncodedOutput, InvalidValue, decode_each, joined
 from streamling.types.wide.layout import Layout, from_integers, to_texts
 
 
-def texts_of(layout: Layout, column: pa.Array) -> Crossing:
+def texts_of(layout: Layout, column: pa.Array) -> EncodedInput:
     if pa.types.is_decimal(column.type):  # has not been in Spark
         return joined(pc.fill_null(pa.array([None if d is None else f"{d:f}" for d in column.to_pylist()]), ""))
-    held = column.storage if isinstance(column.type, pa.ExtensionType) else column
-    return joined(pc.fill_null(to_texts(held, layout), ""))
+    physical = column.storage if isinstance(column.type, pa.ExtensionType) else column
+    return joined(pc.fill_null(to_texts(physical, layout), ""))
 
 
-def integers_of(layout: Layout, cells: Cells, type_: pa.DataType) -> pa.Array:
-    found: list[int] = pc.cast(cells.numbers, pa.int64()).to_pylist()
-    for row, number in cells.wide:
+def integers_of(layout: Layout, output: EncodedOutput, type_: pa.DataType) -> pa.Array:
+    found: list[int] = pc.cast(output.numbers, pa.int64()).to_pylist()
+    for row, number in output.wide:
         found[row] = number
     for row, number in enumerate(found):
-        if not layout.low <= number <= layout.high and not cells.is_null(row):
-            raise Unfit(row, str(number), f"{layout.name} goes from {layout.low} to {layout.high}")
-    present = [None if cells.is_null(row) else number for row, number in enumerate(found)]
+        if not layout.low <= number <= layout.high and not output.is_null(row):
+            raise InvalidValue(row, str(number), f"{layout.name} goes from {layout.low} to {layout.high}")
+    present = [None if output.is_null(row) else number for row, number in enumerate(found)]
     return _column(present, layout, type_)
 
 
-def decimals_of(layout: Layout, meant: pa.DataType, cells: Cells, type_: pa.DataType) -> pa.Array:
+def decimals_of(layout: Layout, logical: pa.DataType, output: EncodedOutput, type_: pa.DataType) -> pa.Array:
     """From their digits; more places than the type has are rounded half up."""
     if pa.types.is_decimal(type_):
-        return numbers.decimals_of(cells, type_)
-    texts = each(cells, lambda text: format(numbers.rounded(Decimal(text), meant), "f"))
+        return numbers.decimals_of(output, type_)
+    texts = decode_each(output, lambda text: format(numbers.rounded(Decimal(text), logical), "f"))
     return _column([None if text is None else layout.parse(text) for text in texts], layout, type_)
 
 
 def _column(numbers: list[int | None], layout: Layout, type_: pa.DataType) -> pa.Array:
-    held = from_integers(numbers, layout)
-    return pa.ExtensionArray.from_storage(type_, held) if isinstance(type_, pa.ExtensionType) else held
+    physical = from_integers(numbers, layout)
+    return pa.ExtensionArray.from_storage(type_, physical) if isinstance(type_, pa.ExtensionType) else physical

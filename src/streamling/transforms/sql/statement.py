@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from streamling.errors import StreamlingError
 from streamling.sql.compiler import compile_sql
-from streamling.sql.library import own
-from streamling.sql.plan import Column, texts
-from streamling.sql.problems import SqlRefused
+from streamling.sql.library import plugin_functions as own
+from streamling.sql.plan import Column, sql_expressions
+from streamling.sql.problems import InvalidSql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamling.sql.frames import Answer, Prepared
+    from streamling.sql.frames import Prepared, RunLookups
     from streamling.sql.user_functions import SqlFunction
 
 
@@ -35,24 +35,26 @@ class Statement:
         self._functions = functions or {}
         self._prepared: dict[tuple[tuple[str, str], ...], Prepared] = {}
 
-    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame], answer: Answer | None = None) -> DataFrame:
+    def apply(
+        self, spark: SparkSession, inputs: Mapping[str, DataFrame], answer: RunLookups | None = None
+    ) -> DataFrame:
         return self._prepare(spark, inputs).run(inputs, answer)
 
-    def explain(self, error: Exception) -> StreamlingError | None:
+    def translate_error(self, error: Exception) -> StreamlingError | None:
         """The error in the user's terms when it is about an expression of this statement."""
-        from streamling.sql.errors import explain, is_sql_error, noted_place, statements
+        from streamling.sql.errors import find_location, is_sql_error, statements, translate_sql_error
         from streamling.sql.wide.calls import text_literal
 
-        if failure := own.explained(error, self._functions):
+        if failure := own.translate_error(error, self._functions):
             return failure
-        ours = {text for prepared in self._prepared.values() for text in prepared.texts}
+        ours = {text for prepared in self._prepared.values() for text in prepared.sql_expressions}
         about = statements(error)
         if not is_sql_error(error) or (about and ours.isdisjoint(about)):
             return None
-        place = noted_place(error)
+        place = find_location(error)
         if place is not None and not any(text_literal(place) in text for text in ours):
             return None
-        return explain(error, self._node, self._sql)
+        return translate_sql_error(error, self._node, self._sql)
 
     def _prepare(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> Prepared:
         from streamling.sql.frames import prepare
@@ -74,7 +76,7 @@ class Statement:
                 analyse=SparkTypes(spark, inputs, self._functions),
             )
             if compiled.problems:
-                raise SqlRefused(compiled.problems)
-            own.register(spark, texts(compiled.plan), self._functions)
+                raise InvalidSql(compiled.problems)
+            own.register(spark, sql_expressions(compiled.plan), self._functions)
             prepared = self._prepared[key] = prepare(spark, compiled.plan)
         return prepared

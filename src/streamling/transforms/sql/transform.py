@@ -11,14 +11,14 @@ from pydantic import Field
 
 from streamling.document.scalars import PrimaryKey, ProgramText
 from streamling.errors import StreamlingError
-from streamling.pipeline.options import Parallel, TransformOptions
+from streamling.pipeline.options import ParallelOptions, TransformOptions
 from streamling.plugins.operators import FrameTransform
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import parse
-from streamling.sql.library import own
+from streamling.sql.library import plugin_functions as own
 from streamling.sql.lookups import Lookup, is_repeatable, lookups
 from streamling.sql.plan import Column
-from streamling.sql.problems import SqlProblem, SqlRefused
+from streamling.sql.problems import InvalidSql, SqlProblem
 from streamling.sql.references import mention_of, node_names
 from streamling.transforms.sql.statement import Statement
 from streamling.types.spark import sql_type
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from streamling.sql.user_functions import SqlFunction
 
 
-class SqlTransformOptions(Parallel, TransformOptions):
+class SqlTransformOptions(ParallelOptions, TransformOptions):
     """One stateless SELECT over other nodes, run by Spark."""
 
     primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
     sql: ProgramText = Field(description="One SELECT over sources and transforms of this pipeline.")
 
     def upstreams(self) -> Sequence[str]:
-        """Node names in FROM, as written. Raises `SqlRefused` when the text cannot be read: the parser of the file
+        """Node names in FROM, as written. Raises `InvalidSql` when the text cannot be read: the parser of the file
         turns it into problems with their place there."""
         return node_names(parse(self.sql))
 
@@ -58,26 +58,26 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
         self._statement = Statement(context.name, self.options.sql, functions=context.functions)
 
     @cached_property
-    def _asked(self) -> frozenset[str]:
+    def _lookup_tables(self) -> frozenset[str]:
         """The names of the dynamic tables it asks, as written."""
         return frozenset(lookup.table for lookup in self.options.lookups())
 
     @property
     def per_batch(self) -> bool:
-        return bool(self._asked)
+        return bool(self._lookup_tables)
 
     @cached_property
-    def repeatable(self) -> bool:
+    def is_deterministic(self) -> bool:
         return is_repeatable(self.options.sql)
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        from streamling.sql.errors import explain
-        from streamling.transforms.sql.table_checks import unanswered
+        from streamling.sql.errors import translate_sql_error
+        from streamling.transforms.sql.lookup_results import with_empty_lookups
 
         try:
-            return self._statement.apply(spark, inputs, unanswered)
+            return self._statement.apply(spark, inputs, with_empty_lookups)
         except Exception as error:
-            raise explain(error, self.context.name, self.options.sql) from error
+            raise translate_sql_error(error, self.context.name, self.options.sql) from error
 
     def apply_batch(
         self,
@@ -87,13 +87,13 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
     ) -> DataFrame:
         if not self.per_batch:
             return self.apply(spark, inputs)
-        from streamling.transforms.sql.table_checks import Answers
+        from streamling.transforms.sql.lookup_results import LookupResults
 
-        answers = Answers.of(spark, self._asked, self.context.tables)
+        answers = LookupResults.of(spark, self._lookup_tables, self.context.tables)
         return self._statement.apply(spark, inputs if answers.known_to_spark else numbered(), answers)
 
-    def explain(self, error: Exception) -> StreamlingError | None:
-        return self._statement.explain(error)
+    def translate_error(self, error: Exception) -> StreamlingError | None:
+        return self._statement.translate_error(error)
 
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
         """All problems that can be seen without Spark, and the output columns as far as they are known. ``inputs``
@@ -111,7 +111,7 @@ def check_sql(
     }
     try:
         compiled = compile_sql(sql, columns, functions=own.declared(functions or {}))
-    except SqlRefused as refused:
+    except InvalidSql as refused:
         return list(refused.problems), None
     if compiled.problems or compiled.columns is None:
         return list(compiled.problems), None

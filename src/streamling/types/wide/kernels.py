@@ -110,15 +110,15 @@ def _unary(compute: Callable[[int], int], shown: str) -> Callable[[pa.Array, pa.
             return pa.array([], pa.binary())
         layout = _layout(names)
 
-        def one(held: bytes) -> bytes:
-            if len(held) != layout.width:
-                return held
-            number = layout.decode(held)
+        def one(encoded: bytes) -> bytes:
+            if len(encoded) != layout.width:
+                return encoded
+            number = layout.decode(encoded)
             if not layout.low <= compute(number) <= layout.high:
                 return _failed(f"{shown.format(layout.text(number))} does not fit into {layout.name}", layout)
             return layout.encode(compute(number))
 
-        return pa.array([None if held is None else one(held) for held in values.to_pylist()], pa.binary())
+        return pa.array([None if encoded is None else one(encoded) for encoded in values.to_pylist()], pa.binary())
 
     return kernel
 
@@ -128,12 +128,12 @@ def convert(values: pa.Array, source: pa.Array, target: pa.Array) -> pa.Array:
         return pa.array([], pa.binary())
     old, new = _layout(source), _layout(target)
 
-    def one(held: bytes) -> bytes:
-        if len(held) != old.width:
-            return _failed(_why(held), new)
-        return _made(lambda: _rescaled(old.decode(held), old.scale, new.scale), new)
+    def one(encoded: bytes) -> bytes:
+        if len(encoded) != old.width:
+            return _failed(_why(encoded), new)
+        return _made(lambda: _rescaled(old.decode(encoded), old.scale, new.scale), new)
 
-    return pa.array([None if held is None else one(held) for held in values.to_pylist()], pa.binary())
+    return pa.array([None if encoded is None else one(encoded) for encoded in values.to_pylist()], pa.binary())
 
 
 def _rescaled(number: int, old: int, new: int) -> int:

@@ -20,7 +20,7 @@ import pyarrow as pa
 #: digits of Spark's decimals, of Arrow's, and of Postgres' NUMERIC
 SPARK_DIGITS: Final = 38
 ARROW_DIGITS: Final = 76
-MOST_DIGITS: Final = 1000
+MAX_DIGITS: Final = 1000
 #: Bytes that begin so are no number but why there is none: they never have the length of one.
 FAILED: Final = b"!"
 
@@ -29,9 +29,9 @@ _TEXT: Final = re.compile(
     r"\s*([+-]?)(?:0x([0-9a-f]+)|(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:e([+-]?\d{1,4}))?)\s*", re.IGNORECASE | re.ASCII
 )
 #: longer ones are no numbers of ours, and Python would refuse to read them
-_LONGEST_TEXT: Final = 2 * MOST_DIGITS
+_LONGEST_TEXT: Final = 2 * MAX_DIGITS
 
-_EXACT: Final = Context(prec=MOST_DIGITS)
+_EXACT: Final = Context(prec=MAX_DIGITS)
 
 
 class _WideType(pa.ExtensionType):  # type: ignore[misc]
@@ -120,8 +120,8 @@ class Layout:
             raise OverflowError(f"{self.text(number)} does not fit into {self.name}")
         return (number + self.bias).to_bytes(self.width, "big")
 
-    def decode(self, held: bytes) -> int:
-        return int.from_bytes(held, "big") - self.bias
+    def decode(self, encoded: bytes) -> int:
+        return int.from_bytes(encoded, "big") - self.bias
 
     def text(self, number: int) -> str:
         """All digits, with as many after the point as the type has."""
@@ -196,7 +196,7 @@ def contains_wide(type_: pa.DataType | None) -> bool:
 def to_integers(column: pa.Array, layout: Layout) -> list[int | None]:
     """The numbers that an array of held values stands for, without their points. The way into a script (BigInt)."""
     bias, decode = layout.bias, int.from_bytes
-    return [None if held is None else decode(held, "big") - bias for held in column.to_pylist()]
+    return [None if encoded is None else decode(encoded, "big") - bias for encoded in column.to_pylist()]
 
 
 def from_integers(numbers: Iterable[int | None], layout: Layout) -> pa.Array:
@@ -233,6 +233,6 @@ def from_decimals(column: pa.Array, layout: Layout) -> pa.Array:
 
 def to_decimals(column: pa.Array, layout: Layout, type_: pa.DataType) -> pa.Array:
     """Arrow decimals (``type_``) of held values."""
-    with localcontext(prec=MOST_DIGITS):
+    with localcontext(prec=MAX_DIGITS):
         numbers = to_integers(column, layout)
         return pa.array([None if n is None else Decimal(n).scaleb(-layout.scale) for n in numbers], type_)

@@ -31,37 +31,37 @@ def test_other_client_ids_are_strangers(client_id: str) -> None:
 
 
 def test_instances_that_share_their_state_go_together() -> None:
-    assert SHARED.rival([member(SHARED.client_id, 0), member(at(SHARED, 900).client_id, 1)]) is None
+    assert SHARED.conflicting_member([member(SHARED.client_id, 0), member(at(SHARED, 900).client_id, 1)]) is None
 
 
 @pytest.mark.parametrize(("mine", "other"), [(ALONE, ALONE), (ALONE, SHARED), (SHARED, ALONE)])
 def test_of_two_that_do_not_share_the_one_that_began_later_gives_way(mine: Instance, other: Instance) -> None:
     older, younger = at(other, 900), at(other, 1100)
-    assert mine.rival([member(younger.client_id, 0)]) is None
-    rival = mine.rival([member(younger.client_id), member(older.client_id)])
-    assert rival is not None
-    assert rival.client_id == older.client_id
-    assert "another instance of the application 'app'" in str(mine.refusal("g", rival))
-    assert "since 1970-01-01 00:00:00 UTC" in str(mine.refusal("g", rival))
+    assert mine.conflicting_member([member(younger.client_id, 0)]) is None
+    conflicting_member = mine.conflicting_member([member(younger.client_id), member(older.client_id)])
+    assert conflicting_member is not None
+    assert conflicting_member.client_id == older.client_id
+    assert "another instance of the application 'app'" in str(mine.conflict_error("g", conflicting_member))
+    assert "since 1970-01-01 00:00:00 UTC" in str(mine.conflict_error("g", conflicting_member))
 
 
 def test_two_that_began_in_the_same_moment_agree_on_who_gives_way() -> None:
     a, b = ALONE, at(ALONE, 1000, token="b")
-    assert a.rival([member(b.client_id)]) is None
-    assert b.rival([member(a.client_id)]) is not None
+    assert a.conflicting_member([member(b.client_id)]) is None
+    assert b.conflicting_member([member(a.client_id)]) is not None
 
 
 def test_a_stranger_that_takes_partitions_away_is_a_rival_of_those_who_share() -> None:
     stranger = member("rdkafka", 1, 2)
-    assert ALONE.rival([stranger]) is None
-    assert SHARED.rival([member("rdkafka")]) is None
-    assert SHARED.rival([stranger]) == stranger
+    assert ALONE.conflicting_member([stranger]) is None
+    assert SHARED.conflicting_member([member("rdkafka")]) is None
+    assert SHARED.conflicting_member([stranger]) == stranger
     assert "'rdkafka' at 10.0.0.1, and it takes partitions of the topic 'orders' away" in str(
-        SHARED.refusal("g", stranger)
+        SHARED.conflict_error("g", stranger)
     )
-    assert SHARED.refusal("g", stranger).remedy is not None
+    assert SHARED.conflict_error("g", stranger).remedy is not None
 
 
 def test_the_same_application_may_read_another_topic_in_the_same_group() -> None:
-    assert ALONE.rival([member(at(ALONE, 900, topic="clicks").client_id)]) is None
-    assert SHARED.rival([member(at(SHARED, 900, topic="clicks").client_id)]) is None
+    assert ALONE.conflicting_member([member(at(ALONE, 900, topic="clicks").client_id)]) is None
+    assert SHARED.conflicting_member([member(at(SHARED, 900, topic="clicks").client_id)]) is None

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from streamling.connectors.kafka.admin import KafkaAdmin
-from streamling.connectors.kafka.group.consumer import GroupConsumer, Partitions
+from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
 from streamling.connectors.kafka.group.instances import Instance
-from streamling.connectors.kafka.group.membership import Group, Membership, Stream
+from streamling.connectors.kafka.group.membership import ConsumerGroup, Membership, StreamControl
 from streamling.dev.topics import add_partitions, create_topic
 from streamling.errors import StreamlingError
 from tests.harness.pipelines import eventually
@@ -47,7 +47,7 @@ class Members:
         self.admin = KafkaAdmin(spark, self._settings)
         self._made: list[Membership] = []
 
-    def consumer(self, me: Instance, rebalance_timeout: float, partitions: Partitions) -> GroupConsumer:
+    def consumer(self, me: Instance, rebalance_timeout: float, partitions: RebalanceListener) -> GroupConsumer:
         return GroupConsumer(
             self._spark,
             {**self._settings, "client.id": me.client_id},
@@ -62,13 +62,13 @@ class Members:
         self, topic: str, *, application: str = "app", shares: bool = True, reader: Reader | None = None
     ) -> Membership:
         me = Instance.new(application, topic, shares=shares)
-        group = Group(f"group-{topic}", TIMEOUT, 30.0)
+        group = ConsumerGroup(f"group-{topic}", TIMEOUT, 30.0)
 
-        def connect(partitions: Partitions) -> GroupConsumer:
+        def connect(partitions: RebalanceListener) -> GroupConsumer:
             return self.consumer(me, group.rebalance_timeout, partitions)
 
         reader = reader or Reader()
-        stream = Stream(reader.restart, reader.checkpoint)
+        stream = StreamControl(reader.restart, reader.checkpoint)
         member = Membership(connect, self.admin, group, me, stream, logging.getLogger("test"))
         member.start()
         self._made.append(member)
@@ -98,8 +98,8 @@ def topic(kafka, request) -> Callable[[int], str]:
 
 
 def sizes(*members: Membership) -> list[int | None]:
-    found = [member.held() for member in members]
-    return [None if held is None else len(held) for held in found]
+    found = [member.assignment() for member in members]
+    return [None if assignment is None else len(assignment) for assignment in found]
 
 
 def test_partitions_are_divided_and_taken_over(members: Members, topic) -> None:
@@ -108,7 +108,7 @@ def test_partitions_are_divided_and_taken_over(members: Members, topic) -> None:
     eventually(lambda: sizes(first) == [4])
     second = members.join(name)
     eventually(lambda: sizes(first, second) == [2, 2])
-    assert {*first.held(), *second.held()} == {0, 1, 2, 3}
+    assert {*first.assignment(), *second.assignment()} == {0, 1, 2, 3}
     first.close()
     eventually(lambda: sizes(second) == [4])
 
@@ -123,7 +123,7 @@ def test_the_next_owner_waits_until_the_last_one_has_finished(members: Members, 
     eventually(lambda: "checkpoint" in reader.asked)
     assert reader.asked == ["restart", "checkpoint"]
     assert sizes(first) == [None]
-    assert not second.held()
+    assert not second.assignment()
     reader.may_finish.set()
     eventually(lambda: sizes(first, second) == [1, 1])
 
@@ -179,19 +179,19 @@ def test_a_member_that_was_killed_is_no_rival(members: Members, topic) -> None:
     eventually(lambda: other.poll(0.2) or sizes(mine) != [None])
     assert len(members.admin.members(f"group-{name}", name)) == 2
     # polls no more: the group drops it after 3 s, as it would one that was killed
-    eventually(lambda: sizes(mine) == [1] and mine._look_at is None)
+    eventually(lambda: sizes(mine) == [1] and mine._next_check is None)
     mine.check()
     other.close({})
 
 
-class Ignoring(Partitions):
+class Ignoring(RebalanceListener):
     """A member to which nothing matters."""
 
-    def gained(self, partitions: frozenset[int]) -> None: ...
+    def on_assigned(self, partitions: frozenset[int]) -> None: ...
 
-    def revoked(self, partitions: frozenset[int]) -> None: ...
+    def on_revoked(self, partitions: frozenset[int]) -> None: ...
 
-    def lost(self, partitions: frozenset[int]) -> None: ...
+    def on_lost(self, partitions: frozenset[int]) -> None: ...
 
 
 def _refusal(member: Membership) -> StreamlingError | None:

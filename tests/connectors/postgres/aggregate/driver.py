@@ -13,8 +13,8 @@ from psycopg import sql
 from streamling.config import AppConfig
 from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink, PostgresAggregateSinkOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.nothing import NoMetrics
-from streamling.plugins.rejects import Rejects
+from streamling.plugins.placeholders import NoopMetrics
+from streamling.plugins.rejects import RejectedRows
 from streamling.state.memory import MemoryState
 
 FIELDS: Mapping[str, Any] = {
@@ -58,7 +58,7 @@ class Aggregate:
         return f"{self.schema}.log"
 
     def sink(
-        self, schema: pa.Schema, *, key: Sequence[str] = ("id",), rejects: Rejects | None = None, **options: Any
+        self, schema: pa.Schema, *, key: Sequence[str] = ("id",), rejects: RejectedRows | None = None, **options: Any
     ) -> PostgresAggregateSink:
         fields = {"type": "postgres_aggregate", "from": "in", "schema": self.schema, **FIELDS, **options}
         return PostgresAggregateSink(
@@ -67,7 +67,7 @@ class Aggregate:
                 options=PostgresAggregateSinkOptions.model_validate(fields),
                 config=AppConfig(postgres_sink=self.settings),
                 state=self.state,
-                metrics=NoMetrics(),
+                metrics=NoopMetrics(),
                 primary_key=tuple(key),
                 input_schema=schema,
                 rejects=rejects,

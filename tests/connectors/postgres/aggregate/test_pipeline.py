@@ -22,8 +22,8 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.testing import SinkContract
-from streamling.testing.bench import NoSpark, wait_for_end
-from streamling.testing.nodes import GivenSource
+from streamling.testing.harness import NoSpark, wait_for_end
+from streamling.testing.nodes import BatchListSource
 from tests.connectors.postgres.aggregate.driver import FIELDS, Aggregate, Row, transfers
 
 pytestmark = pytest.mark.services
@@ -72,7 +72,7 @@ def run(place: Aggregate, batches: list[pa.RecordBatch], **sink: Any) -> None:
     """From given batches into the aggregate, to the end; what it cannot take goes to the table ``refused``."""
     registry = Registry.builtin()
     given = {"batches": batches, "asked": lambda number: None}
-    registry.register(NodeKind.SOURCE, "test.given", type("Given", (GivenSource,), given))
+    registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
     config = AppConfig(checkpoint_interval_sec=0.05, postgres_sink=place.settings)
     out = {"type": "postgres_aggregate", "from": "given", "schema": place.schema, **FIELDS, **sink}
     refused = {"type": "postgres", "schema": place.schema, "table": "refused"}

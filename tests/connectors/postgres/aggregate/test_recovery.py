@@ -80,7 +80,7 @@ def test_rows_that_overtake_a_marker_are_not_final_with_it(place: Aggregate) -> 
     overtaking = transfers(("i", 2, "a", 5))
     with place.opened() as running:
         running.write(transfers(("i", 1, "a", 10)))
-        running.sink.marker_ahead(1)
+        running.sink.on_first_marker(1)
         running.write(overtaking)
         running.finish(1)
     with place.opened() as running:
@@ -177,7 +177,7 @@ def _epoch(running: Running, place: Aggregate, streams: list[Stream], epoch: int
     for number, stream in enumerate(chance.sample(streams, len(streams))):
         stream.marked = stream.at
         if number < len(streams) - 1:
-            running.sink.marker_ahead(epoch)
+            running.sink.on_first_marker(epoch)
             _some_rows(running, [other for other in streams if chance.random() < 0.7] or streams, chance)
     entries = running.acknowledged(epoch)
     if chance.random() < 0.1:

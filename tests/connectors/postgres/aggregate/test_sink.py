@@ -8,7 +8,7 @@ import pytest
 
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import BadRow, StreamlingError
-from streamling.plugins.rejects import Rejects
+from streamling.plugins.rejects import RejectedRows
 from streamling.types.wide.layout import U256
 from tests.connectors.postgres.aggregate.driver import TYPES, Aggregate, transfers
 
@@ -132,7 +132,7 @@ def test_updates_and_deletes_are_refused_by_min_and_max(place: Aggregate, fn: st
         place.write(rows, aggregate=aggregate)
     assert place.totals() == []
 
-    rejects = Rejects("out", ("id",))
+    rejects = RejectedRows("out", ("id",))
     place.write(rows, aggregate=aggregate, rejects=rejects)
     assert place.totals() == [("a", 1)]
     (letters,) = rejects.take()
@@ -143,7 +143,7 @@ def test_rows_without_key_or_group_are_refused_each_for_one_reason(place: Aggreg
     rows = transfers(("i", None, None, 1), ("i", 2, None, 2), ("i", 3, "a", 3), ("d", 4, None, 4))
     with pytest.raises(BadRow, match="column 'id' of the primary key is NULL"):
         place.write(rows)
-    rejects = Rejects("out", ("id",))
+    rejects = RejectedRows("out", ("id",))
     place.write(rows, rejects=rejects)
 
     assert place.totals() == [("a", 3)]

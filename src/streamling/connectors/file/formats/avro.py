@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from streamling.connectors.file.formats.parquet import check_readable, find_type_misfit
+from streamling.connectors.file.formats.parquet import check_readable, find_type_mismatch
 from streamling.connectors.file.formats.sample import Sample
 from streamling.errors import StreamlingError
 from streamling.types.avro import decimal_of, is_decimal
@@ -86,10 +86,12 @@ def _fields(schema: Mapping[str, Any], path: str) -> list[pa.Field]:
     return fields
 
 
-def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
+def find_schema_mismatch(
+    stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
+) -> str | None:
     """Which column has another type than the source's schema says; None when all fit. There are no lines."""
     sample = take_sample(stream, path, 0)
-    return find_type_misfit(sample.fields if sample else [], types)
+    return find_type_mismatch(sample.fields if sample else [], types)
 
 
 def read_header(stream: IO[bytes], path: str) -> Header:

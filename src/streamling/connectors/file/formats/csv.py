@@ -11,8 +11,8 @@ from typing import IO, Final, cast
 
 import pyarrow as pa
 
-from streamling.connectors.file.formats import text
-from streamling.connectors.file.formats.csv_cuts import row_end
+from streamling.connectors.file.formats import text_types as text
+from streamling.connectors.file.formats.csv_boundaries import row_end
 from streamling.connectors.file.formats.sample import Sample
 from streamling.connectors.file.storage import decompressed
 from streamling.connectors.file.values import out_of_range, typed
@@ -41,7 +41,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     try:
         table = read_texts(head)
     except pa.ArrowInvalid as error:
-        problem = find_misfit(io.BytesIO(head), "", {}) or str(error).partition("\n")[0]
+        problem = find_schema_mismatch(io.BytesIO(head), "", {}) or str(error).partition("\n")[0]
         raise StreamlingError.user(f"'{path}' is no CSV file: {problem}", remedy="correct the file") from error
     columns = dict(zip(names, table.columns, strict=True))
     kinds = {name: _type_of(column) for name, column in columns.items()}
@@ -174,7 +174,9 @@ def _written_names(content: bytes) -> list[str]:
 # ── places ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
+def find_schema_mismatch(
+    stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
+) -> str | None:
     """Where a row has too many or too few fields, or a value of another type; None when all fit."""
     rows = csv.reader(chain(_text_lines(decompressed(stream, path)), [_END]))
     try:
@@ -188,14 +190,14 @@ def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], 
             first_line, line = lines_before + line + 1, rows.line_num
             if not row or row == _END_ROW:
                 continue
-            if problem := _row_misfit(row, names, kinds):
+            if problem := _row_mismatch(row, names, kinds):
                 return f"line {first_line}{problem}"
     except csv.Error as error:
         return f"line {lines_before + rows.line_num}: {error}"
     return None
 
 
-def _row_misfit(row: list[str], names: list[str], kinds: list[pa.DataType]) -> str | None:
+def _row_mismatch(row: list[str], names: list[str], kinds: list[pa.DataType]) -> str | None:
     if row[-1].endswith(_END):
         return " has a quote that is not closed"
     if any(map(_has_escape, row)):

@@ -14,13 +14,13 @@ from typing import IO, Any, Final
 
 import pyarrow as pa
 
-from streamling.connectors.file.formats import text
+from streamling.connectors.file.formats import text_types as text
 from streamling.connectors.file.formats.sample import Sample
 from streamling.connectors.file.storage import decompressed
 from streamling.connectors.file.values import nested, typed
 from streamling.errors import StreamlingError
 from streamling.types import kernels
-from streamling.types.strict_json import Number, parse_object, written
+from streamling.types.strict_json import Number, parse_object, to_json_text
 
 _INT_RANGE = range(-(2**63), 2**63)
 #: from here on a double does not hold every integer
@@ -33,7 +33,7 @@ _BEHIND_OBJECT = re.compile(rb"\}[ \t]*[^\s,\]}]")
 _LONGEST_LINE = 16 << 10
 
 
-class Misfit(pa.ArrowInvalid):  # type: ignore[misc]
+class InvalidValue(pa.ArrowInvalid):  # type: ignore[misc]
     """A value that cannot stand in its column."""
 
 
@@ -204,11 +204,11 @@ def _read_slowly(content: bytes, raw: pa.Schema, types: Mapping[str, pa.DataType
 
 
 def _raw_value(value: Any, kind: pa.DataType) -> Any:
-    """A value for a column of ``kind``; raises `Misfit` when it is not one exactly."""
+    """A value for a column of ``kind``; raises `InvalidValue` when it is not one exactly."""
     if value is None:
         return None
     if kind == text.STRING:
-        return str(value) if isinstance(value, str) else written(value)
+        return str(value) if isinstance(value, str) else to_json_text(value)
     if kind in _MOMENTS:
         fits = isinstance(value, str) and not isinstance(value, Number) and text.fits(value, kind)
     elif kind in (text.INT, text.DOUBLE):
@@ -224,7 +224,7 @@ def _raw_value(value: Any, kind: pa.DataType) -> Any:
     else:
         fits = isinstance(value, bool)
     if not fits:
-        raise Misfit(f"{written(value)} is not {text.NAMES.get(kind, str(kind))}")
+        raise InvalidValue(f"{to_json_text(value)} is not {text.NAMES.get(kind, str(kind))}")
     if isinstance(value, Number):
         return int(value) if kind == text.INT else float(value)
     return value
@@ -233,7 +233,9 @@ def _raw_value(value: Any, kind: pa.DataType) -> Any:
 # ── places ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
+def find_schema_mismatch(
+    stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
+) -> str | None:
     """Where a line is no JSON object or has a value that is not of its column's type; None when all fit."""
     for number, content in rows(decompressed(stream, path), None):
         line = number + lines_before
@@ -243,7 +245,7 @@ def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], 
         for name, value in row.items():
             try:
                 _raw_value(value, types.get(name, text.STRING))
-            except Misfit as misfit:
+            except InvalidValue as misfit:
                 return f"line {line}, column '{name}': {misfit}"
     return None
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from streamling.connectors.file.formats.sample import Sample
 from streamling.errors import StreamlingError
 from streamling.types.names import readable
-from streamling.types.spark import carrier
+from streamling.types.spark import physical_type
 from streamling.types.wide.layout import ARROW_DIGITS, contains_wide, decimal_type, is_wide
 
 _INSTANT: Final = pa.timestamp("us", "UTC")
@@ -49,13 +49,15 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample:
     return Sample(fields, _with_nulls(footer), stored, int96)
 
 
-def find_misfit(stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0) -> str | None:
+def find_schema_mismatch(
+    stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
+) -> str | None:
     """Which column has another type than the source's schema says; None when all fit. There are no lines."""
-    return find_type_misfit(take_sample(stream, path, 0).fields, types)
+    return find_type_mismatch(take_sample(stream, path, 0).fields, types)
 
 
-def find_type_misfit(fields: Iterable[pa.Field], types: Mapping[str, pa.DataType]) -> str | None:
-    """`find_misfit` for formats that declare their columns."""
+def find_type_mismatch(fields: Iterable[pa.Field], types: Mapping[str, pa.DataType]) -> str | None:
+    """`find_schema_mismatch` for formats that declare their columns."""
     for field in fields:
         expected = types.get(field.name, field.type)
         if common_type(expected, field.type) != expected:
@@ -103,7 +105,7 @@ def _nested(make: Callable[[pa.DataType], pa.DataType], part: pa.DataType | None
 # ── how Spark reads a column ────────────────────────────────────────────────────────────────────────────────
 
 
-class Storing(Enum):
+class Conversion(Enum):
     """What a column of one file needs to come out as the column of the source."""
 
     #: nothing: Spark reads it as it is
@@ -116,16 +118,16 @@ class Storing(Enum):
     ARROW = "arrow"
 
 
-def storing(name: str, sample: Sample, type_: pa.DataType) -> Storing:
+def conversion_of(name: str, sample: Sample, type_: pa.DataType) -> Conversion:
     """How column ``name`` of the file behind ``sample`` is stored, compared with its type in the source."""
     stored = sample.stored[name]
     if pa.types.is_null(stored):
-        return Storing.UNTYPED
+        return Conversion.UNTYPED
     if name in sample.int96:
-        return Storing.PLAIN if type_ == _INSTANT else Storing.ARROW
+        return Conversion.PLAIN if type_ == _INSTANT else Conversion.ARROW
     if pa.types.is_timestamp(stored) and stored.unit == "ns":
-        return Storing.NANOSECONDS
-    return Storing.PLAIN if _spark_reads(stored, type_) else Storing.ARROW
+        return Conversion.NANOSECONDS
+    return Conversion.PLAIN if _spark_reads(stored, type_) else Conversion.ARROW
 
 
 def _spark_reads(stored: pa.DataType, type_: pa.DataType) -> bool:
@@ -191,7 +193,7 @@ def _without_extensions(kind: pa.DataType) -> pa.DataType:
 def check_readable(field: pa.Field, path: str) -> None:
     """Refuse a type that Spark has no room for."""
     try:
-        carrier(field.type)
+        physical_type(field.type)
     except StreamlingError as error:
         raise error.context(f"column '{field.name}' of '{path}'") from None
 
@@ -212,10 +214,10 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return kind
     if pa.types.is_duration(kind):
         return pa.duration("us")
-    return pa.time64("us") if pa.types.is_time(kind) else carrier(kind)
+    return pa.time64("us") if pa.types.is_time(kind) else physical_type(kind)
 
 
 def _part(kind: pa.DataType) -> pa.DataType:
     """Inside lists, maps and structs there is no metadata to say what a carrier stands for."""
     plain = _plain(kind)
-    return plain if contains_wide(plain) or pa.types.is_null(plain) else carrier(plain)
+    return plain if contains_wide(plain) or pa.types.is_null(plain) else physical_type(plain)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.connectors.kafka.decode.failures import (
+from streamling.connectors.kafka.decode.invalid_messages import (
     AVRO_RANGE,
     AVRO_VALUE,
     MESSAGE,
@@ -17,19 +17,19 @@ from streamling.connectors.kafka.decode.failures import (
     UNDECODABLE,
     UNKNOWN_KEY_SCHEMA,
     UNKNOWN_SCHEMA,
-    Complaint,
-    passing,
-    raising,
+    RejectRule,
+    null_on_invalid,
+    raise_error_sql,
+    raise_on_invalid,
     sentence,
-    stopping,
 )
-from streamling.connectors.kafka.decode.keys import decoded_key, plain_key
+from streamling.connectors.kafka.decode.tombstones import decoded_key, plain_key
 from streamling.connectors.kafka.registry import NotRegistered, RegisteredSchema, SchemaRegistry
 from streamling.errors import StreamlingError
 from streamling.spark.sql_text import literal, quoted, type_sql
-from streamling.types.avro import MISFIT, AvroColumn, AvroRecord, primary_key_of, record_of
+from streamling.types.avro import ON_OVERFLOW, AvroColumn, AvroRecord, primary_key_of, record_of
 from streamling.types.wide.layout import is_wide
-from streamling.types.wide.spark_sql import has_misfit
+from streamling.types.wide.spark_sql import has_overflow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -46,12 +46,12 @@ class AvroFormat:
     key_is_required = False  # the schema says what may be null
 
     def __init__(
-        self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry, *, sifting: bool = False
+        self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry, *, rejecting: bool = False
     ) -> None:
         self._node = node
-        self._sifting = sifting
-        self._instead = passing if sifting else stopping(node)
-        self._mode = "PERMISSIVE" if sifting else "FAILFAST"
+        self._rejecting = rejecting
+        self._on_invalid = null_on_invalid if rejecting else raise_on_invalid(node)
+        self._mode = "PERMISSIVE" if rejecting else "FAILFAST"
         self._subject = f"{topic}-value"
         self._options = options
         self._registry = registry
@@ -79,17 +79,17 @@ class AvroFormat:
         for id, decoded_as in self._overrides.items():
             self._writers[id] = self._registry.by_id(decoded_as)
 
-    def learn(self, id: int, *, of_key: bool) -> None:
+    def add_schema(self, id: int, *, of_key: bool) -> None:
         """A message, or the key of a tombstone, was written with a schema not known yet. That of a message may be newer
         than the reader's."""
         try:
-            self._learn(id, of_key=of_key)
+            self._add_schema(id, of_key=of_key)
         except NotRegistered:
-            if not self._sifting:
+            if not self._rejecting:
                 raise
             (self._missing_keys if of_key else self._missing).add(id)
 
-    def _learn(self, id: int, *, of_key: bool) -> None:
+    def _add_schema(self, id: int, *, of_key: bool) -> None:
         if of_key:
             self._keys[id] = self._registry.by_id(id).schema
             return
@@ -133,7 +133,7 @@ class AvroFormat:
     def payloads(self) -> dict[str, Column]:
         """Columns that hold decoded structs, to be made in one projection below `values`."""
         if not self._skips_resolution:
-            return {"payload": self._decoded(self._mode, self._sifted(self.record.reader))}
+            return {"payload": self._decoded(self._mode, self._with_reject_marker(self.record.reader))}
         return {f"payload{id}": self._alone(id) for id in sorted(self._writers)} | {"payload": self._checked()}
 
     def key_text(self) -> Column:
@@ -141,7 +141,7 @@ class AvroFormat:
         from pyspark.sql import functions as f
 
         frame = f.expr("substring(key, 1, 5)")
-        unknown = raising(self._node, UNKNOWN_KEY_SCHEMA, _id_of("key"))
+        unknown = raise_error_sql(self._node, UNKNOWN_KEY_SCHEMA, _id_of("key"))
         column = f.when(f.expr("key IS NULL"), f.lit(None))
         for id, schema in sorted(self._keys.items()):
             column = column.when(frame == f.lit(_frame(id)), decoded_key(schema, self._mode))
@@ -160,38 +160,40 @@ class AvroFormat:
             return [(column.field, self._first(column.field)) for column in self.record.columns]
         return [(column.field, self._value(column, "payload")) for column in self.record.columns]
 
-    def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
+    def reject_rules(self, places: Mapping[str, str]) -> Sequence[RejectRule]:
         value = f"{MESSAGE}.value"
         id = _id_of(value)
         missing = ", ".join(f"X'{_frame(id).hex()}'" for id in sorted(self._missing))
-        unknown = [Complaint(f"substring({value}, 1, 5) IN ({missing})", MISSING_SCHEMA, id)] if missing else []
+        unknown = [RejectRule(f"substring({value}, 1, 5) IN ({missing})", MISSING_SCHEMA, id)] if missing else []
         decoded = "payload" if self._skips_resolution else f"payload.{_DECODED}"
         return [
-            Complaint(f"{value} IS NOT NULL AND NOT ({_framed(value)})", NOT_FRAMED, f"hex(substring({value}, 1, 5))"),
+            RejectRule(f"{value} IS NOT NULL AND NOT ({_framed(value)})", NOT_FRAMED, f"hex(substring({value}, 1, 5))"),
             *unknown,
-            Complaint(f"{value} IS NOT NULL AND {decoded} IS NULL", UNDECODABLE, self._schemas_of(value)),
-            *self._misfits(places),
+            RejectRule(f"{value} IS NOT NULL AND {decoded} IS NULL", UNDECODABLE, self._schemas_of(value)),
+            *self._value_reject_rules(places),
         ]
 
-    def _misfits(self, places: Mapping[str, str]) -> list[Complaint]:
+    def _value_reject_rules(self, places: Mapping[str, str]) -> list[RejectRule]:
         if self._skips_resolution:
             return [
                 complaint
                 for id, writer in sorted(self._writers.items())
                 for column in AvroRecord.of(writer.schema).columns
-                for complaint in _complaints(column, f"payload{id}.{quoted(column.field.name)}")
+                for complaint in _column_reject_rules(column, f"payload{id}.{quoted(column.field.name)}")
             ]
         return [
             complaint
             for column in self.record.columns
-            for complaint in _complaints(column, f"payload.{quoted(column.field.name)}", places.get(column.field.name))
+            for complaint in _column_reject_rules(
+                column, f"payload.{quoted(column.field.name)}", places.get(column.field.name)
+            )
         ]
 
-    def is_decoded(self) -> Column:
+    def is_decodable(self) -> Column:
         """Whether a message can be decoded at all; never fails."""
         from pyspark.sql import functions as f
 
-        decoded = self._decoded("PERMISSIVE", _with_sentinel(self.record.reader), complain=False)
+        decoded = self._decoded("PERMISSIVE", _with_sentinel(self.record.reader), raise_on_error=False)
         return f.coalesce(decoded.getField(_DECODED), f.lit(False))
 
     def _schemas_of(self, value: str) -> str:
@@ -212,7 +214,7 @@ class AvroFormat:
         skipped = self._options.skip_schema_resolution_for_reader_schema_ids
         return self._options.skip_schema_resolution or self.reader_id in skipped
 
-    def _decoded(self, mode: str, reader: Any, *, complain: bool = True) -> Column:
+    def _decoded(self, mode: str, reader: Any, *, raise_on_error: bool = True) -> Column:
         from pyspark.sql import functions as f
 
         frame = f.expr("substring(value, 1, 5)")
@@ -221,15 +223,15 @@ class AvroFormat:
             column = column.when(frame == f.lit(_frame(id)), _from_avro(writer.schema, reader, mode))
         if self._missing:
             column = column.when(_is_one_of(frame, self._missing), f.lit(None))
-        return column.otherwise(f.expr(self._complaint())) if complain else column
+        return column.otherwise(f.expr(self._decode_error_sql())) if raise_on_error else column
 
-    def _sifted(self, reader: Any) -> Any:
-        return _with_sentinel(reader) if self._sifting else reader
+    def _with_reject_marker(self, reader: Any) -> Any:
+        return _with_sentinel(reader) if self._rejecting else reader
 
-    def _complaint(self) -> str:
+    def _decode_error_sql(self) -> str:
         """A schema that is not known stops the plan in any case: the registry has to be asked."""
-        unknown = raising(self._node, UNKNOWN_SCHEMA, _id_of("value"))
-        foreign = self._instead(NOT_FRAMED, "hex(substring(value, 1, 5))")
+        unknown = raise_error_sql(self._node, UNKNOWN_SCHEMA, _id_of("value"))
+        foreign = self._on_invalid(NOT_FRAMED, "hex(substring(value, 1, 5))")
         return f"IF({_framed('value')}, {unknown}, {foreign})"
 
     # without resolution every schema gives a struct of its own, and rows take their columns from the one that is there
@@ -239,21 +241,21 @@ class AvroFormat:
 
         schema = self._writers[id].schema
         known = f.expr("substring(value, 1, 5)") == f.lit(_frame(id))
-        return f.when(known, _from_avro(schema, self._sifted(AvroRecord.of(schema).reader), self._mode))
+        return f.when(known, _from_avro(schema, self._with_reject_marker(AvroRecord.of(schema).reader), self._mode))
 
     def _checked(self) -> Column:
         from pyspark.sql import functions as f
 
         frame = f.expr("substring(value, 1, 5)")
         checked: Column = f.when(f.expr("value IS NULL"), f.lit(None))
-        if self._sifting:
+        if self._rejecting:
             for id in sorted(self._writers):
                 checked = checked.when(frame == f.lit(_frame(id)), self._alone(id).getField(_DECODED))
             if self._missing:
                 checked = checked.when(_is_one_of(frame, self._missing), f.lit(None))
         else:
             checked = checked.when(_is_one_of(frame, self._writers), f.lit(True))
-        return checked.otherwise(f.expr(self._complaint()))
+        return checked.otherwise(f.expr(self._decode_error_sql()))
 
     def _first(self, field: pa.Field) -> str:
         from streamling.types.spark import to_spark_type
@@ -273,14 +275,16 @@ class AvroFormat:
         value = self._converted(column, place)
         bad = _is_bad(column, place)
         return (
-            value if self._sifting or bad is None else f"IF({bad}, {self._instead(AVRO_RANGE, literal(name))}, {value})"
+            value
+            if self._rejecting or bad is None
+            else f"IF({bad}, {self._on_invalid(AVRO_RANGE, literal(name))}, {value})"
         )
 
     def _converted(self, column: AvroColumn, place: str) -> str:
         if column.value is None:
             return place
-        misfit = self._instead(AVRO_VALUE, _misfit_detail(column, place))
-        return column.value.replace("{0}", place).replace(MISFIT, misfit)
+        misfit = self._on_invalid(AVRO_VALUE, _invalid_value_detail(column, place))
+        return column.value.replace("{0}", place).replace(ON_OVERFLOW, misfit)
 
 
 def _is_bad(column: AvroColumn, place: str) -> str | None:
@@ -288,19 +292,19 @@ def _is_bad(column: AvroColumn, place: str) -> str | None:
     return None if column.bad is None else f"coalesce({column.bad.replace('{0}', place)}, false)"
 
 
-def _complaints(column: AvroColumn, place: str, value: str | None = None) -> list[Complaint]:
+def _column_reject_rules(column: AvroColumn, place: str, value: str | None = None) -> list[RejectRule]:
     """What makes a decoded value bad; ``value`` is where the finished one is."""
-    complaints = []
+    reject_rules = []
     if bad := _is_bad(column, place):
-        complaints.append(Complaint(bad, AVRO_RANGE, literal(column.field.name)))
-    if column.value is not None and MISFIT in column.value:
+        reject_rules.append(RejectRule(bad, AVRO_RANGE, literal(column.field.name)))
+    if column.value is not None and ON_OVERFLOW in column.value:
         known = not pa.types.is_nested(column.field.type) and value is not None
-        misfit = f"{place} IS NOT NULL AND {value} IS NULL" if known else has_misfit(place, column.field.type)
-        complaints.append(Complaint(misfit, AVRO_VALUE, _misfit_detail(column, place)))
-    return complaints
+        misfit = f"{place} IS NOT NULL AND {value} IS NULL" if known else has_overflow(place, column.field.type)
+        reject_rules.append(RejectRule(misfit, AVRO_VALUE, _invalid_value_detail(column, place)))
+    return reject_rules
 
 
-def _misfit_detail(column: AvroColumn, place: str) -> str:
+def _invalid_value_detail(column: AvroColumn, place: str) -> str:
     name, type_ = column.field.name, column.field.type
     if pa.types.is_nested(type_):
         return literal(f"in '{name}'")

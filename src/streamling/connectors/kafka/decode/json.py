@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from streamling.connectors.kafka.decode.failures import JSON_TEXT, JSON_VALUE, Complaint, passing, stopping
+from streamling.connectors.kafka.decode.invalid_messages import (
+    JSON_TEXT,
+    JSON_VALUE,
+    RejectRule,
+    null_on_invalid,
+    raise_on_invalid,
+)
 from streamling.connectors.kafka.decode.json_decoder import DETAIL, PROBLEM, decoded, field_name
-from streamling.connectors.kafka.decode.keys import plain_key
+from streamling.connectors.kafka.decode.tombstones import plain_key
 from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
 from streamling.spark.sql_text import literal
@@ -31,22 +37,22 @@ class JsonFormat:
 
     key_is_required = True
 
-    def __init__(self, node: str, schema: Mapping[str, str], *, sifting: bool) -> None:
-        self._sifting = sifting
-        self._instead = passing if sifting else stopping(node)
+    def __init__(self, node: str, schema: Mapping[str, str], *, rejecting: bool) -> None:
+        self._rejecting = rejecting
+        self._on_invalid = null_on_invalid if rejecting else raise_on_invalid(node)
         self._schema = pa.schema([pa.field(name, parse_type(schema[name])) for name in sorted(schema)])
 
     def load(self) -> None:
         """Whether Spark can hold the types is known without asking anyone."""
-        from streamling.types.spark import carrier
+        from streamling.types.spark import physical_type
 
         for field in self._schema:
             try:
-                carrier(field.type)
+                physical_type(field.type)
             except StreamlingError as error:
                 raise error.context(f"schema.{field.name}") from None
 
-    def learn(self, id: int, *, of_key: bool) -> None:
+    def add_schema(self, id: int, *, of_key: bool) -> None:
         raise AssertionError("JSON messages have no schema ids")
 
     def schema(self) -> pa.Schema:
@@ -66,23 +72,23 @@ class JsonFormat:
 
     def checks(self) -> Sequence[Mapping[str, str]]:
         """A bad message stops the plan, whichever of its columns is used."""
-        if self._sifting:
+        if self._rejecting:
             return []
-        text, value = (self._instead(kind, f"payload.{DETAIL}") for kind in (JSON_TEXT, JSON_VALUE))
+        text, value = (self._on_invalid(kind, f"payload.{DETAIL}") for kind in (JSON_TEXT, JSON_VALUE))
         bad = f"IF(payload.{PROBLEM} = {literal(JSON_TEXT)}, {text}, {value})"
         return [{"checked": f"IF(payload.{PROBLEM} IS NULL, payload, {bad})"}]
 
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         return [(field, self._value(number, field)) for number, field in enumerate(self._schema)]
 
-    def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
+    def reject_rules(self, places: Mapping[str, str]) -> Sequence[RejectRule]:
         return [
             *(
-                Complaint(f"payload.{PROBLEM} = {literal(kind)}", kind, f"payload.{DETAIL}")
+                RejectRule(f"payload.{PROBLEM} = {literal(kind)}", kind, f"payload.{DETAIL}")
                 for kind in (JSON_TEXT, JSON_VALUE)
             ),
             *(
-                Complaint(f"{place} IS NOT NULL AND {places[field.name]} IS NULL", JSON_VALUE, _shown(field, place))
+                RejectRule(f"{place} IS NOT NULL AND {places[field.name]} IS NULL", JSON_VALUE, _shown(field, place))
                 for number, field in enumerate(self._schema)
                 if layout_of(field.type)
                 for place in (self._place(number),)
@@ -95,10 +101,12 @@ class JsonFormat:
         if layout is None:
             return place
         parsed = call(PARSE, place, types=[field.type])
-        return f"IF({place} IS NULL, NULL, {checked(parsed, layout, self._instead(JSON_VALUE, _shown(field, place)))})"
+        return (
+            f"IF({place} IS NULL, NULL, {checked(parsed, layout, self._on_invalid(JSON_VALUE, _shown(field, place)))})"
+        )
 
     def _place(self, number: int) -> str:
-        return f"{'payload' if self._sifting else 'checked'}.{field_name(number)}"
+        return f"{'payload' if self._rejecting else 'checked'}.{field_name(number)}"
 
 
 def _shown(field: pa.Field, place: str) -> str:

@@ -16,7 +16,7 @@ from streamling.types.wide.layout import layout_of
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: fields of a decoded message: a kind of failure (`connectors/kafka/decode/failures.py`), and what it is about
+#: fields of a decoded message: a kind of failure (`connectors/kafka/decode/invalid_messages.py`), and what it is about
 PROBLEM: Final = "problem"
 DETAIL: Final = "detail"
 

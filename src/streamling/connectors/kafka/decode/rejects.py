@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from streamling.connectors.kafka.decode.failures import MESSAGE, Complaint
-from streamling.plugins.rejects import REJECT
+from streamling.connectors.kafka.decode.invalid_messages import MESSAGE, RejectRule
+from streamling.plugins.rejects import REJECT_COLUMN
 from streamling.spark.sql_text import literal
 
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ def message(columns: Sequence[str]) -> Column:
     return f.struct("key", "value", *(["headers"] if "headers" in columns else [])).alias(MESSAGE)
 
 
-def verdict(complaints: Sequence[Complaint]) -> str:
+def first_reject_reason(reject_rules: Sequence[RejectRule]) -> str:
     """Spark SQL for the first that is right, null when none is."""
-    branches = " ".join(f"WHEN {one.condition} THEN {one.sentence()}" for one in complaints)
+    branches = " ".join(f"WHEN {one.condition} THEN {one.sentence()}" for one in reject_rules)
     return f"CASE {branches} END"
 
 
 def reject(topic: str) -> Column:
-    """The column `REJECT` over the other columns."""
+    """The column `REJECT_COLUMN` over the other columns."""
     from pyspark.sql import functions as f
 
     position = f"concat({literal(topic + '/')}, CAST(partition AS STRING), '/', CAST(offset AS STRING))"
     bad = f"named_struct('error', {ERROR}, 'position', {position}, 'payload', {_payload()})"
-    return f.expr(f"IF({ERROR} IS NULL, NULL, {bad})").alias(REJECT)
+    return f.expr(f"IF({ERROR} IS NULL, NULL, {bad})").alias(REJECT_COLUMN)
 
 
 def _payload() -> str:

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from streamling.connectors.kafka.decode.failures import (
+from streamling.connectors.kafka.decode.invalid_messages import (
     MESSAGE,
     MISSING_KEY,
     OPERATION,
-    Complaint,
-    Instead,
-    passing,
-    stopping,
+    OnInvalid,
+    RejectRule,
+    null_on_invalid,
+    raise_on_invalid,
 )
-from streamling.connectors.kafka.decode.keys import (
+from streamling.connectors.kafka.decode.rejects import ERROR, first_reject_reason, message, reject
+from streamling.connectors.kafka.decode.tombstones import (
     KEY,
     key_columns,
-    tombstone_complaints,
     tombstone_key,
+    tombstone_reject_rules,
     with_tombstones,
     without_tombstones,
 )
-from streamling.connectors.kafka.decode.rejects import ERROR, message, reject, verdict
 from streamling.spark.sql_text import literal, quoted
 from streamling.sql.kernels.registration import register
 from streamling.types.row_kind import OP_COLUMN
@@ -71,41 +71,41 @@ class Format(Protocol):
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         """The columns of the payload, each with Spark SQL over the columns of the other two."""
 
-    def complaints(self, places: Mapping[str, str]) -> Sequence[Complaint]:
+    def reject_rules(self, places: Mapping[str, str]) -> Sequence[RejectRule]:
         """What makes a message a bad row, over the columns of all three and `MESSAGE`; ``places`` are the
         finished columns by name."""
 
 
-def decoded_rows(
+def decode_rows(
     messages: DataFrame, format: Format, schema: pa.Schema, node: str, primary_key: tuple[str, ...]
 ) -> DataFrame:
     """Rows with the columns of ``schema``; a message that is none stops the plan."""
-    rows = _Rows(format, schema, stopping(node), primary_key)
+    rows = _Rows(format, schema, raise_on_invalid(node), primary_key)
     frame = _checked(rows.with_key(messages.select(*rows.lower())), format)
     values = rows.values()
     register(messages.sparkSession, values.values())
     return _finished(frame, schema, values)
 
 
-def sifted_rows(
+def decode_rows_with_rejects(
     messages: DataFrame, format: Format, schema: pa.Schema, topic: str, primary_key: tuple[str, ...]
 ) -> DataFrame:
-    """The same with a column `REJECT`, which tells the messages that are no rows. Values are made before it is asked
-    what they make of the message, and under names that no column of the user's has."""
+    """The same with a column `REJECT_COLUMN`, which says why a message is rejected. Values are computed before the reject
+    rules look at them, under names that no column of the user has."""
     from pyspark.sql import functions as f
 
-    rows = _Rows(format, schema, passing, primary_key)
+    rows = _Rows(format, schema, null_on_invalid, primary_key)
     frame = _checked(rows.with_key(messages.select(*rows.lower(), message(messages.columns))), format)
     values = rows.values()
     places = {name: f"__value{number}" for number, name in enumerate(values)}
     register(messages.sparkSession, values.values())
     frame = frame.select("*", *(f.expr(value).alias(places[name]) for name, value in values.items()))
-    complaints = [*tombstone_complaints(primary_key, places), *format.complaints(places)]
+    reject_rules = [*tombstone_reject_rules(primary_key, places), *format.reject_rules(places)]
     if format.key_is_required:
-        complaints += [_without_key(name, places[name]) for name in primary_key if name in places]
+        reject_rules += [_without_key(name, places[name]) for name in primary_key if name in places]
     if not rows.has_operation:
-        complaints.append(Complaint(f"{places[OP_COLUMN]} IS NULL", OPERATION, _HEADER))
-    frame = frame.select("*", f.expr(verdict(complaints)).alias(ERROR))
+        reject_rules.append(RejectRule(f"{places[OP_COLUMN]} IS NULL", OPERATION, _HEADER))
+    frame = frame.select("*", f.expr(first_reject_reason(reject_rules)).alias(ERROR))
     return _finished(frame, schema, places, reject(topic))
 
 
@@ -113,11 +113,11 @@ class _Rows:
     """Projections on top of each other: what is used more than once, and costs something, is made once in the lower
     one."""
 
-    def __init__(self, format: Format, schema: pa.Schema, instead: Instead, primary_key: tuple[str, ...]) -> None:
+    def __init__(self, format: Format, schema: pa.Schema, on_invalid: OnInvalid, primary_key: tuple[str, ...]) -> None:
         self._format = format
         self._schema = schema
         self._wanted = {field.name for field in schema}
-        self._instead = instead
+        self._on_invalid = on_invalid
         self._primary_key = primary_key
         self.has_operation = any(field.name == OP_COLUMN for field, _ in format.values())
 
@@ -126,10 +126,10 @@ class _Rows:
 
         payloads = dict(self._format.payloads())
         if not self._primary_key:
-            payloads["payload"] = without_tombstones(payloads["payload"], self._instead)
+            payloads["payload"] = without_tombstones(payloads["payload"], self._on_invalid)
         lower = [*(column.alias(name) for name, column in payloads.items()), f.expr("partition"), f.expr("offset")]
         if self._primary_key:
-            lower.append(tombstone_key(self._instead, self._format.key_text()).alias(KEY))
+            lower.append(tombstone_key(self._on_invalid, self._format.key_text()).alias(KEY))
         if not self.has_operation:
             lower.append(f.expr(_OPERATION).alias(_HEADER))
         lower += [f.expr(value).alias(name) for name, value in _METADATA_VALUES.items() if name in self._wanted]
@@ -141,12 +141,12 @@ class _Rows:
 
     def values(self) -> dict[str, str]:
         """Spark SQL of the columns that do not come as they are."""
-        instead, key = self._instead, self._primary_key
+        on_invalid, key = self._on_invalid, self._primary_key
         values = {
-            field.name: with_tombstones(self._known(field, value), instead, field, key)
+            field.name: with_tombstones(self._known(field, value), on_invalid, field, key)
             for field, value in self._format.values()
         }
-        said = values[OP_COLUMN] if self.has_operation else operation(instead)
+        said = values[OP_COLUMN] if self.has_operation else operation(on_invalid)
         values[OP_COLUMN] = f"IF({KEY} IS NULL, {said}, 'd')" if key else said
         return values
 
@@ -154,11 +154,11 @@ class _Rows:
         """The value of a column; one of the key has to be there."""
         if field.name not in self._primary_key or not self._format.key_is_required:
             return value
-        return f"coalesce({value}, {self._instead(MISSING_KEY, literal(field.name))})"
+        return f"coalesce({value}, {self._on_invalid(MISSING_KEY, literal(field.name))})"
 
 
-def _without_key(name: str, place: str) -> Complaint:
-    return Complaint(f"{MESSAGE}.value IS NOT NULL AND {place} IS NULL", MISSING_KEY, literal(name))
+def _without_key(name: str, place: str) -> RejectRule:
+    return RejectRule(f"{MESSAGE}.value IS NOT NULL AND {place} IS NULL", MISSING_KEY, literal(name))
 
 
 def _checked(frame: DataFrame, format: Format) -> DataFrame:
@@ -183,8 +183,8 @@ def _finished(frame: DataFrame, schema: pa.Schema, values: Mapping[str, str], *m
     )
 
 
-def operation(instead: Instead) -> str:
+def operation(on_invalid: OnInvalid) -> str:
     """Spark SQL for ``_gs_op`` over `_HEADER`, which is null where there is no header."""
     meanings = ", ".join(f"'{header}', '{op}'" for header, op in _OPERATIONS.items())
-    unknown = instead(OPERATION, _HEADER)
+    unknown = on_invalid(OPERATION, _HEADER)
     return f"coalesce(try_element_at(map({meanings}), coalesce({_HEADER}, 'c')), {unknown})"

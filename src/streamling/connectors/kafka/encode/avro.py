@@ -13,7 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.connectors.kafka.encode.avro_scalars import LOGICAL, Fitted, Kind, MisfitError, enum, fixed, plain
+from streamling.connectors.kafka.encode.avro_scalars import (
+    LOGICAL,
+    ColumnType,
+    EncodedField,
+    TypeMismatch,
+    enum,
+    fixed,
+    plain,
+)
 from streamling.errors import StreamlingError
 from streamling.spark.sql_text import literal, quoted
 from streamling.types.avro import checked_name, record_of
@@ -25,7 +33,7 @@ _WIDENED = {frozenset({"int", "long"}): pa.int64(), frozenset({"float", "double"
 
 
 @dataclass(frozen=True)
-class Encoding:
+class AvroEncoding:
     """How rows become Avro: the record schema for Spark's encoder, Spark SQL for each of its fields, what stands
     before the record in a message when the schema is a union, and the columns that have nulls although the schema
     allows none."""
@@ -36,11 +44,11 @@ class Encoding:
     required: tuple[str, ...]
 
 
-def encoding(schema: Any, columns: pa.Schema) -> Encoding:
+def encoding(schema: Any, columns: pa.Schema) -> AvroEncoding:
     """``columns`` are those of a DataFrame (`to_arrow_schema`). Raises a user's error naming what does not fit.
     A schema without ``_gs_op`` is accepted: the header has it too."""
     record = record_of(schema)
-    fit, fields, values = _Fitting(), [], {}
+    fit, fields, values = _SchemaMatcher(), [], {}
     fit.name(record)
     known = {checked_name(field): field for field in record["fields"]}
     for column in columns:
@@ -58,15 +66,15 @@ def encoding(schema: Any, columns: pa.Schema) -> Encoding:
             continue
         column = columns.field(name)
         try:
-            fitted = fit.type(field["type"], Kind(column.type, logical_type(column)))
-        except MisfitError as misfit:
+            fitted = fit.type(field["type"], ColumnType(column.type, logical_type(column)))
+        except TypeMismatch as misfit:
             raise StreamlingError.user(
                 f"column '{name}' is {misfit}", remedy="cast the column in a sql transform, or register another schema"
             ) from None
         fields.append({**field, "type": fitted.schema})
         values[name] = (fitted.value or "{0}").replace("{0}", quoted(name))
     required = tuple(column.name for column in columns if column.nullable and _is_required(known.get(column.name)))
-    return Encoding({**record, "fields": fields}, values, _branch(schema, record), required)
+    return AvroEncoding({**record, "fields": fields}, values, _branch(schema, record), required)
 
 
 def _is_required(field: Mapping[str, Any] | None) -> bool:
@@ -80,7 +88,7 @@ def _branch(schema: Any, record: Any) -> bytes:
     return bytes([schema.index(record) * 2])
 
 
-def _default(field: dict[str, Any], fit: _Fitting) -> str | None:
+def _default(field: dict[str, Any], fit: _SchemaMatcher) -> str | None:
     """Spark SQL for a field that no column is for; None when Spark writes null by itself."""
     fit.define(field["type"])
     branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
@@ -101,7 +109,7 @@ def _default(field: dict[str, Any], fit: _Fitting) -> str | None:
     )
 
 
-class _Fitting:
+class _SchemaMatcher:
     """One walk through a schema; types may be used again by their names further down."""
 
     def __init__(self) -> None:
@@ -128,18 +136,18 @@ class _Fitting:
             for field in schema.get("fields", ()):
                 self.define(field["type"])
 
-    def type(self, schema: Any, kind: Kind) -> Fitted:
+    def type(self, schema: Any, kind: ColumnType) -> EncodedField:
         if isinstance(schema, list):
             return self._union(schema, kind)
         if isinstance(schema, str):
             if schema in self._named:
-                return Fitted(schema, self.type(self._named[schema], kind).value)
+                return EncodedField(schema, self.type(self._named[schema], kind).value)
             return plain(schema, kind)
         if not isinstance(schema["type"], str):
             return self.type(schema["type"], kind)
         if "name" in schema:
             self.name(schema)
-        nested: dict[str, Callable[[dict[str, Any], Kind], Fitted]] = {
+        nested: dict[str, Callable[[dict[str, Any], ColumnType], EncodedField]] = {
             "record": self._record,
             "array": self._array,
             "map": self._map,
@@ -151,47 +159,47 @@ class _Fitting:
         logical = LOGICAL.get((schema["type"], schema.get("logicalType", "")))
         return logical(schema, kind) if logical else plain(schema["type"], kind)
 
-    def _union(self, schema: list[Any], kind: Kind) -> Fitted:
+    def _union(self, schema: list[Any], kind: ColumnType) -> EncodedField:
         branches = [branch for branch in schema if branch != "null"]
         if len(branches) <= 1:
             fitted = self.type(branches[0] if branches else "null", kind)
-            return Fitted(["null" if branch == "null" else fitted.schema for branch in schema], fitted.value)
-        if all(isinstance(b, str) for b in branches) and _WIDENED.get(frozenset(branches)) == kind.held:
-            return Fitted(schema)
+            return EncodedField(["null" if branch == "null" else fitted.schema for branch in schema], fitted.value)
+        if all(isinstance(b, str) for b in branches) and _WIDENED.get(frozenset(branches)) == kind.physical:
+            return EncodedField(schema)
         members = [f"member{number}" for number in range(len(branches))]
-        if not pa.types.is_struct(kind.held) or [field.name for field in kind.held] != members:
-            raise MisfitError(kind, schema)
+        if not pa.types.is_struct(kind.physical) or [field.name for field in kind.physical] != members:
+            raise TypeMismatch(kind, schema)
         parts = [self.type(b, kind.part(_member(m))) for b, m in zip(branches, members, strict=True)]
         schemas = iter(part.schema for part in parts)
-        return Fitted(
+        return EncodedField(
             ["null" if branch == "null" else next(schemas) for branch in schema],
             _struct(dict(zip(members, parts, strict=True))),
         )
 
-    def _record(self, schema: dict[str, Any], kind: Kind) -> Fitted:
-        if not pa.types.is_struct(kind.held):
-            raise MisfitError(kind, schema)
-        members = {field.name for field in kind.held}
+    def _record(self, schema: dict[str, Any], kind: ColumnType) -> EncodedField:
+        if not pa.types.is_struct(kind.physical):
+            raise TypeMismatch(kind, schema)
+        members = {field.name for field in kind.physical}
         wanted = {checked_name(field): field for field in schema["fields"]}
         if members != wanted.keys():
-            raise MisfitError(kind, schema)
+            raise TypeMismatch(kind, schema)
         fitted = {name: self.type(field["type"], kind.part(_member(name))) for name, field in wanted.items()}
         fields = [{**field, "type": fitted[name].schema} for name, field in wanted.items()]
-        return Fitted({**schema, "fields": fields}, _struct(fitted))
+        return EncodedField({**schema, "fields": fields}, _struct(fitted))
 
-    def _array(self, schema: dict[str, Any], kind: Kind) -> Fitted:
-        if not pa.types.is_list(kind.held):
-            raise MisfitError(kind, schema)
+    def _array(self, schema: dict[str, Any], kind: ColumnType) -> EncodedField:
+        if not pa.types.is_list(kind.physical):
+            raise TypeMismatch(kind, schema)
         item, name = self.type(schema["items"], kind.part(lambda list_: list_.value_type)), self._variable()
         value = item.value and f"transform({{0}}, {name} -> {item.value.replace('{0}', name)})"
-        return Fitted({**schema, "items": item.schema}, value)
+        return EncodedField({**schema, "items": item.schema}, value)
 
-    def _map(self, schema: dict[str, Any], kind: Kind) -> Fitted:
-        if not pa.types.is_map(kind.held) or not pa.types.is_string(kind.held.key_type):
-            raise MisfitError(kind, schema)
+    def _map(self, schema: dict[str, Any], kind: ColumnType) -> EncodedField:
+        if not pa.types.is_map(kind.physical) or not pa.types.is_string(kind.physical.key_type):
+            raise TypeMismatch(kind, schema)
         item, name = self.type(schema["values"], kind.part(lambda map_: map_.item_type)), self._variable()
         value = item.value and f"transform_values({{0}}, (_key, {name}) -> {item.value.replace('{0}', name)})"
-        return Fitted({**schema, "values": item.schema}, value)
+        return EncodedField({**schema, "values": item.schema}, value)
 
     def _variable(self) -> str:
         self._depth += 1
@@ -202,7 +210,7 @@ def _member(name: str) -> Callable[[pa.DataType], pa.DataType]:
     return lambda struct: struct.field(name).type
 
 
-def _struct(members: Mapping[str, Fitted]) -> str | None:
+def _struct(members: Mapping[str, EncodedField]) -> str | None:
     if not any(fitted.value for fitted in members.values()):
         return None
     parts = [

@@ -17,32 +17,32 @@ _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 
 @dataclass(frozen=True)
-class Kind:
+class ColumnType:
     """A type in Spark as Arrow has it, and the type that it stands for."""
 
-    held: pa.DataType
-    meant: pa.DataType
+    physical: pa.DataType
+    logical: pa.DataType
 
-    def part(self, of: Callable[[pa.DataType], pa.DataType]) -> Kind:
+    def part(self, of: Callable[[pa.DataType], pa.DataType]) -> ColumnType:
         """A part of a nested type, such as its elements."""
-        held = of(self.held)
-        return Kind(held, of(self.meant) if contains_wide(self.meant) else held)
+        physical = of(self.physical)
+        return ColumnType(physical, of(self.logical) if contains_wide(self.logical) else physical)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class EncodedField:
     schema: Any
     value: str | None = None
 
 
-class MisfitError(Exception):
+class TypeMismatch(Exception):
     """Ends the sentence "column 'x' is …"."""
 
-    def __init__(self, kind: Kind, schema: Any) -> None:
-        super().__init__(f"{kind.meant}, and the schema wants {_shown(schema)}")
+    def __init__(self, kind: ColumnType, schema: Any) -> None:
+        super().__init__(f"{kind.logical}, and the schema wants {_shown(schema)}")
 
 
-def plain(name: str, kind: Kind) -> Fitted:
+def plain(name: str, kind: ColumnType) -> EncodedField:
     exact = {
         "null": (pa.null(),),
         "boolean": (pa.bool_(),),
@@ -54,97 +54,97 @@ def plain(name: str, kind: Kind) -> Fitted:
         "bytes": (pa.binary(),),
     }
     widened = {"long": ("BIGINT", _INTEGERS[:3]), "double": ("DOUBLE", (*_INTEGERS[:3], pa.float32()))}
-    if kind.held in exact.get(name, ()):
-        return Fitted(name)
-    if name in widened and kind.held in widened[name][1]:
-        return Fitted(name, f"CAST({{0}} AS {widened[name][0]})")
-    if name == "long" and pa.types.is_duration(kind.held):
-        return Fitted(name, _MICROSECONDS)
-    raise MisfitError(kind, name)
+    if kind.physical in exact.get(name, ()):
+        return EncodedField(name)
+    if name in widened and kind.physical in widened[name][1]:
+        return EncodedField(name, f"CAST({{0}} AS {widened[name][0]})")
+    if name == "long" and pa.types.is_duration(kind.physical):
+        return EncodedField(name, _MICROSECONDS)
+    raise TypeMismatch(kind, name)
 
 
-def enum(schema: dict[str, Any], kind: Kind) -> Fitted:
-    if not pa.types.is_string(kind.held):
-        raise MisfitError(kind, schema)
-    return Fitted(schema)
+def enum(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
+    if not pa.types.is_string(kind.physical):
+        raise TypeMismatch(kind, schema)
+    return EncodedField(schema)
 
 
-def fixed(schema: dict[str, Any], kind: Kind) -> Fitted:
+def fixed(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
     if schema.get("logicalType") == "decimal":
         return _decimal(schema, kind)
-    other_size = pa.types.is_fixed_size_binary(kind.meant) and kind.meant.byte_width != schema["size"]
-    if not pa.types.is_binary(kind.held) or other_size:
-        raise MisfitError(kind, schema)
-    return Fitted({key: value for key, value in schema.items() if key != "logicalType"})
+    other_size = pa.types.is_fixed_size_binary(kind.logical) and kind.logical.byte_width != schema["size"]
+    if not pa.types.is_binary(kind.physical) or other_size:
+        raise TypeMismatch(kind, schema)
+    return EncodedField({key: value for key, value in schema.items() if key != "logicalType"})
 
 
-def _decimal(schema: dict[str, Any], kind: Kind) -> Fitted:
-    precision, scale, held = schema["precision"], schema.get("scale", 0), kind.held
-    layout = layout_of(kind.meant)
+def _decimal(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
+    precision, scale, physical = schema["precision"], schema.get("scale", 0), kind.physical
+    layout = layout_of(kind.logical)
     if layout is not None:
         return _wide(schema, kind, layout, "{0}")
-    if precision > SPARK_DIGITS and held in _INTEGERS:
+    if precision > SPARK_DIGITS and physical in _INTEGERS:
         layout = layout_of(decimal_type(SPARK_DIGITS + 1, 0))
         assert layout is not None
         return _wide(schema, kind, layout, from_long("CAST({0} AS BIGINT)", layout, "NULL"))
-    if pa.types.is_decimal(held):
-        digits, places = held.precision, held.scale
-    elif held in _INTEGERS:
-        digits, places = {1: 3, 2: 5, 4: 10, 8: 19}[held.bit_width // 8], 0
+    if pa.types.is_decimal(physical):
+        digits, places = physical.precision, physical.scale
+    elif physical in _INTEGERS:
+        digits, places = {1: 3, 2: 5, 4: 10, 8: 19}[physical.bit_width // 8], 0
     else:
-        raise MisfitError(kind, schema)
+        raise TypeMismatch(kind, schema)
     if places > scale or digits - places > precision - scale or precision > SPARK_DIGITS:
-        raise MisfitError(kind, schema)
-    same = pa.types.is_decimal(held) and (digits, places) == (precision, scale)
-    return Fitted(schema, None if same else f"CAST({{0}} AS DECIMAL({precision}, {scale}))")
+        raise TypeMismatch(kind, schema)
+    same = pa.types.is_decimal(physical) and (digits, places) == (precision, scale)
+    return EncodedField(schema, None if same else f"CAST({{0}} AS DECIMAL({precision}, {scale}))")
 
 
-def _wide(schema: dict[str, Any], kind: Kind, layout: Layout, held: str) -> Fitted:
+def _wide(schema: dict[str, Any], kind: ColumnType, layout: Layout, physical: str) -> EncodedField:
     """What Spark's encoder does not know goes through it as bytes."""
     fits = max(len(str(abs(bound))) for bound in (layout.low, layout.high)) <= schema["precision"]
     size = schema.get("size")
     if not fits or schema.get("scale", 0) != layout.scale or (size is not None and size < needed_bytes(layout)):
-        raise MisfitError(kind, schema)
-    value = to_twos_complement(held, layout, size)
+        raise TypeMismatch(kind, schema)
+    value = to_twos_complement(physical, layout, size)
     plain = {key: part for key, part in schema.items() if key not in ("logicalType", "precision", "scale")}
-    return Fitted("bytes" if size is None else plain, value)
+    return EncodedField("bytes" if size is None else plain, value)
 
 
-def _uuid(schema: dict[str, Any], kind: Kind) -> Fitted:
-    if pa.types.is_string(kind.held):
-        return Fitted("string")
-    if pa.types.is_binary(kind.held):
-        return Fitted("string", _UUID)
-    raise MisfitError(kind, schema)
+def _uuid(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
+    if pa.types.is_string(kind.physical):
+        return EncodedField("string")
+    if pa.types.is_binary(kind.physical):
+        return EncodedField("string", _UUID)
+    raise TypeMismatch(kind, schema)
 
 
-def _date(schema: dict[str, Any], kind: Kind) -> Fitted:
-    if not pa.types.is_date(kind.held):
-        raise MisfitError(kind, schema)
-    return Fitted(schema)
+def _date(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
+    if not pa.types.is_date(kind.physical):
+        raise TypeMismatch(kind, schema)
+    return EncodedField(schema)
 
 
-def _time(schema: dict[str, Any], kind: Kind) -> Fitted:
+def _time(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
     millis = schema["logicalType"] == "time-millis"
-    if kind.meant == pa.time64("ns"):
-        return Fitted("int", "CAST({0} div 1000000 AS INT)") if millis else Fitted("long", "{0} div 1000")
-    if not pa.types.is_time(kind.held):
-        raise MisfitError(kind, schema)
-    return Fitted("int", "CAST(time_to_millis({0}) AS INT)") if millis else Fitted(schema)
+    if kind.logical == pa.time64("ns"):
+        return EncodedField("int", "CAST({0} div 1000000 AS INT)") if millis else EncodedField("long", "{0} div 1000")
+    if not pa.types.is_time(kind.physical):
+        raise TypeMismatch(kind, schema)
+    return EncodedField("int", "CAST(time_to_millis({0}) AS INT)") if millis else EncodedField(schema)
 
 
-def _timestamp(schema: dict[str, Any], kind: Kind) -> Fitted:
-    if not pa.types.is_timestamp(kind.held):
-        raise MisfitError(kind, schema)
+def _timestamp(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
+    if not pa.types.is_timestamp(kind.physical):
+        raise TypeMismatch(kind, schema)
     unit = schema["logicalType"].rpartition("-")[2]
     if unit == "nanos":
-        return Fitted("long", "unix_micros(CAST({0} AS TIMESTAMP)) * 1000")
-    prefix = "" if kind.held.tz else "local-"
-    return Fitted({"type": "long", "logicalType": f"{prefix}timestamp-{unit}"})
+        return EncodedField("long", "unix_micros(CAST({0} AS TIMESTAMP)) * 1000")
+    prefix = "" if kind.physical.tz else "local-"
+    return EncodedField({"type": "long", "logicalType": f"{prefix}timestamp-{unit}"})
 
 
 #: by Avro type and logical type
-LOGICAL: dict[tuple[str, str], Callable[[dict[str, Any], Kind], Fitted]] = {
+LOGICAL: dict[tuple[str, str], Callable[[dict[str, Any], ColumnType], EncodedField]] = {
     ("bytes", "decimal"): _decimal,
     ("string", "uuid"): _uuid,
     ("int", "date"): _date,

@@ -18,7 +18,7 @@ from streamling.types.wide.layout import contains_wide, is_wide
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from streamling.connectors.kafka.encode.avro import Encoding
+    from streamling.connectors.kafka.encode.avro import AvroEncoding
 
 #: begins the text of a failure of ours in what Spark says
 NULL_KEY = "streamling: no key in "
@@ -54,9 +54,9 @@ def key_text(primary_key: Sequence[str], columns: pa.Schema) -> str:
 
 
 def _text(column: pa.Field, place: str) -> str:
-    type_, meant = column.type, logical_type(column)
-    if contains_wide(meant):
-        return call(TEXT if is_wide(meant) else JSON, place, types=[meant])
+    type_, logical = column.type, logical_type(column)
+    if contains_wide(logical):
+        return call(TEXT if is_wide(logical) else JSON, place, types=[logical])
     if pa.types.is_binary(type_):
         return f"lower(hex({place}))"
     if pa.types.is_nested(type_):
@@ -64,7 +64,7 @@ def _text(column: pa.Field, place: str) -> str:
     return f"CAST({place} AS STRING)"
 
 
-def avro_value(encoding: Encoding, id: int, primary_key: Sequence[str]) -> Column:
+def avro_value(encoding: AvroEncoding, id: int, primary_key: Sequence[str]) -> Column:
     """A row in the registry's framing: a zero byte, four bytes of schema id, the record. A deleted row that lacks a
     required value has nothing but its key, as a tombstone does, and is written as one."""
     from pyspark.sql import functions as f

@@ -14,16 +14,16 @@ _LEAVE_SECONDS = 3
 _METADATA_AGE = 10
 
 
-class Partitions(Protocol):
+class RebalanceListener(Protocol):
     """What happens to the partitions of a member, told while it polls."""
 
-    def gained(self, partitions: frozenset[int]) -> None:
+    def on_assigned(self, partitions: frozenset[int]) -> None:
         """These are ours from now on; none when only others changed."""
 
-    def revoked(self, partitions: frozenset[int]) -> None:
+    def on_revoked(self, partitions: frozenset[int]) -> None:
         """These go to another member as soon as this returns."""
 
-    def lost(self, partitions: frozenset[int]) -> None:
+    def on_lost(self, partitions: frozenset[int]) -> None:
         """Another member may have these already."""
 
 
@@ -42,10 +42,10 @@ class GroupConsumer:
         topic: str,
         session_timeout: float,
         rebalance_timeout: float,
-        partitions: Partitions,
-        note: Callable[[], str] = str,
+        partitions: RebalanceListener,
+        metadata: Callable[[], str] = str,
     ) -> None:
-        """``note`` is written beside the offsets that are committed."""
+        """``metadata`` is written beside the offsets that are committed."""
         from pyspark.java_gateway import ensure_callback_server_started
 
         jvm: Any = spark._jvm
@@ -53,7 +53,7 @@ class GroupConsumer:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         self._jvm = jvm
         self._topic = topic
-        self._note = note
+        self._metadata = metadata
         properties = jvm.java.util.HashMap()
         for name, value in {**settings, **_settings(group, session_timeout, rebalance_timeout)}.items():
             properties.put(name, value)
@@ -88,7 +88,7 @@ class GroupConsumer:
         places = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
             place = self._jvm.org.apache.kafka.common.TopicPartition(self._topic, partition)
-            places.put(place, self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, self._note()))
+            places.put(place, self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, self._metadata()))
         return places
 
 
@@ -111,21 +111,21 @@ def _settings(group: str, session_timeout: float, rebalance_timeout: float) -> d
 class _Listener:
     """Called by the Java client inside ``poll``, on the thread that polls."""
 
-    def __init__(self, consumer: Any, partitions: Partitions) -> None:
+    def __init__(self, consumer: Any, partitions: RebalanceListener) -> None:
         self._consumer = consumer
         self._partitions = partitions
 
     def onPartitionsAssigned(self, partitions: Any) -> None:  # noqa: N802 - the Java interface's name
         self._consumer.pause(partitions)
-        self._partitions.gained(_numbers(partitions))
+        self._partitions.on_assigned(_numbers(partitions))
 
     def onPartitionsRevoked(self, partitions: Any) -> None:  # noqa: N802
-        self._tell(self._partitions.revoked, partitions)
+        self._notify(self._partitions.on_revoked, partitions)
 
     def onPartitionsLost(self, partitions: Any) -> None:  # noqa: N802
-        self._tell(self._partitions.lost, partitions)
+        self._notify(self._partitions.on_lost, partitions)
 
-    def _tell(self, what: Callable[[frozenset[int]], None], partitions: Iterable[Any]) -> None:
+    def _notify(self, what: Callable[[frozenset[int]], None], partitions: Iterable[Any]) -> None:
         if numbers := _numbers(partitions):
             what(numbers)
 

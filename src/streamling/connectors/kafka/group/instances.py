@@ -19,7 +19,7 @@ _PREFIX = "streamling/"
 _SHARED, _ALONE = "shared", "alone"
 
 
-class RefusedError(StreamlingError):
+class GroupConflict(StreamlingError):
     """This instance cannot run beside another member of its group."""
 
 
@@ -63,7 +63,7 @@ class Instance:
         """Whether ``other`` runs the same pipeline, as far as can be seen."""
         return (self.application, self.topic) == (other.application, other.topic)
 
-    def rival(self, members: Iterable[Member]) -> Member | None:
+    def conflicting_member(self, members: Iterable[Member]) -> Member | None:
         """The member of our group that we cannot run beside; None when there is none."""
         return next((member for member in members if self._collides(member)), None)
 
@@ -76,19 +76,21 @@ class Instance:
         # a stranger only harms those who rely on the group's division
         return self.shares and bool(member.partitions)
 
-    def refusal(self, group: str, rival: Member) -> RefusedError:
-        """Why we cannot run beside ``rival``."""
-        other = Instance.of(rival.client_id)
+    def conflict_error(self, group: str, conflicting_member: Member) -> GroupConflict:
+        """Why we cannot run beside ``conflicting_member``."""
+        other = Instance.of(conflicting_member.client_id)
         if other is None or not self.is_like(other):
-            return RefusedError.user(
+            return GroupConflict.user(
                 f"the consumer group '{group}' has a member that is no instance of this pipeline, "
-                f"'{rival.client_id}' at {rival.host}, and it takes partitions of the topic '{self.topic}' away",
+                f"'{conflicting_member.client_id}' at {conflicting_member.host}, and it takes partitions of the topic "
+                f"'{self.topic}' away",
                 remedy="set kafka_source.consumer_group_id to a name that only this pipeline uses",
             )
         since = datetime.fromtimestamp(other.started / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        return RefusedError.user(
+        return GroupConflict.user(
             f"another instance of the application '{self.application}' reads the topic '{self.topic}' already "
-            f"(at {rival.host}, since {since}), and instances can only share a topic when they share their state",
+            f"(at {conflicting_member.host}, since {since}), and instances can only share a topic when they share their "
+            "state",
             remedy="set state_backend.backend_type to Postgres for all of them, "
             "or give this pipeline an application_id of its own",
         )

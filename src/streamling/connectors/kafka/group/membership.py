@@ -20,8 +20,8 @@ from logging import Logger
 from typing import TypeVar
 
 from streamling.connectors.kafka.admin import KafkaAdmin
-from streamling.connectors.kafka.group.consumer import GroupConsumer, Partitions
-from streamling.connectors.kafka.group.instances import Instance, RefusedError
+from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
+from streamling.connectors.kafka.group.instances import GroupConflict, Instance
 from streamling.errors import StreamlingError
 
 ResultT = TypeVar("ResultT")
@@ -31,7 +31,7 @@ _POLL = 1.0
 #: seconds before an instance that reads everything anyway shows up in the group: the start is busy enough
 _ALONE_DELAY = 5.0
 #: seconds between two looks at a rival that may be dead
-_LOOK = 1.0
+_CHECK_INTERVAL = 1.0
 #: seconds for the thread to end
 _END = 6.0
 #: part of the time that the group waits for us which a hand-over may take
@@ -39,7 +39,7 @@ _SHARE_OF_REBALANCE = 0.9
 
 
 @dataclass(frozen=True)
-class Group:
+class ConsumerGroup:
     """A consumer group, and how patient its brokers are with a member."""
 
     name: str
@@ -49,23 +49,24 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamControl:
     """What the membership may ask of the stream that reads the partitions; see `NodeContext`."""
 
     restart: Callable[[float], bool]
     checkpoint: Callable[[float], bool]
 
 
-class Membership(Partitions):
-    """The membership of one instance. Methods of `Partitions` are called by the thread inside, others from anywhere."""
+class Membership(RebalanceListener):
+    """The membership of one instance. Its own thread calls the methods of `RebalanceListener`; any thread may call the
+    others."""
 
     def __init__(
         self,
-        connect: Callable[[Partitions], GroupConsumer],
+        connect: Callable[[RebalanceListener], GroupConsumer],
         admin: KafkaAdmin,
-        group: Group,
+        group: ConsumerGroup,
         me: Instance,
-        stream: Stream,
+        stream: StreamControl,
         log: Logger,
     ) -> None:
         self._connect = connect
@@ -77,14 +78,14 @@ class Membership(Partitions):
         self._lock = threading.Lock()
         self._consumer: GroupConsumer | None = None
         #: our partitions, each with the number of the time we got it; None until the group has told
-        self._held: dict[int, int] | None = None
-        self._gains = 0
+        self._assignment: dict[int, int] | None = None
+        self._assignment_count = 0
         self._handing_over = False
         self._uncommitted: dict[int, int] = {}
         self._error: StreamlingError | None = None
         #: when to look for rivals next, and since when there is one
-        self._look_at: float | None = None
-        self._rival_since: float | None = None
+        self._next_check: float | None = None
+        self._conflict_since: float | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"group {group.name}", daemon=True)
 
@@ -100,18 +101,18 @@ class Membership(Partitions):
             if self._error is not None:
                 raise self._error
 
-    def held(self) -> Mapping[int, int] | None:
+    def assignment(self) -> Mapping[int, int] | None:
         """Our partitions, each with a number that changes when it was away in between. None: not known yet, or
         about to change; the stream is restarted when it is."""
         with self._lock:
-            return None if self._held is None or self._handing_over else dict(self._held)
+            return None if self._assignment is None or self._handing_over else dict(self._assignment)
 
     def commit(self, offsets: Mapping[int, int]) -> bool:
         """Tell the group offsets of next messages, as soon as we are a member with these partitions; False when that
         is not so yet."""
         with self._lock:
             self._uncommitted.update(offsets)
-            return self._held is not None
+            return self._assignment is not None
 
     def close(self) -> None:
         """Leave the group, at once and without handing over: everything is stored, or is not to be."""
@@ -125,24 +126,24 @@ class Membership(Partitions):
 
     # ── told by the group ───────────────────────────────────────────────────────────────────────────────────
 
-    def gained(self, partitions: frozenset[int]) -> None:
+    def on_assigned(self, partitions: frozenset[int]) -> None:
         with self._lock:
-            first = self._held is None
-            held = self._held or {}
+            first = self._assignment is None
+            assignment = self._assignment or {}
             for partition in partitions:
-                self._gains += 1
-                held[partition] = self._gains
-            self._held = held
-            self._look_at = time.monotonic()
+                self._assignment_count += 1
+                assignment[partition] = self._assignment_count
+            self._assignment = assignment
+            self._next_check = time.monotonic()
         if self._me.shares and (partitions or first):
             self._stream.restart(0)
 
-    def revoked(self, partitions: frozenset[int]) -> None:
+    def on_revoked(self, partitions: frozenset[int]) -> None:
         if self._me.shares and not self._stopping.is_set():
             self._hand_over(partitions)
         self._drop(partitions)
 
-    def lost(self, partitions: frozenset[int]) -> None:
+    def on_lost(self, partitions: frozenset[int]) -> None:
         if not self._stopping.is_set() and self._me.shares:
             self._log.warning(
                 "the group '%s' took %s away: this instance did not answer for %g s",
@@ -168,7 +169,7 @@ class Membership(Partitions):
 
     def _drop(self, partitions: frozenset[int]) -> None:
         with self._lock:
-            self._held = {p: gain for p, gain in (self._held or {}).items() if p not in partitions}
+            self._assignment = {p: gain for p, gain in (self._assignment or {}).items() if p not in partitions}
             self._handing_over = False
         if self._me.shares:
             self._stream.restart(0)
@@ -178,56 +179,56 @@ class Membership(Partitions):
     def _run(self) -> None:
         try:
             if self._me.shares or not self._stopping.wait(_ALONE_DELAY):
-                self._take_part()
+                self._poll_loop()
         except Exception as error:
             if not self._stopping.is_set():
                 self._failed(StreamlingError.wrap(error, f"consumer group '{self._group.name}'"))
         finally:
             self._leave()
 
-    def _take_part(self) -> None:
-        consumer = self._told(lambda: self._connect(self))
+    def _poll_loop(self) -> None:
+        consumer = self._translate_errors(lambda: self._connect(self))
         with self._lock:
             self._consumer = consumer
         while not self._stopping.is_set():
             try:
-                self._told(lambda: consumer.poll(_POLL))
+                self._translate_errors(lambda: consumer.poll(_POLL))
                 if offsets := self._to_commit():
-                    self._told(lambda: consumer.commit(offsets))
-                self._look()
+                    self._translate_errors(lambda: consumer.commit(offsets))
+                self._check_conflict()
             except StreamlingError as error:
                 if not error.retriable:
                     raise
                 self._log.debug("consumer group '%s': %s", self._group.name, error)
                 self._stopping.wait(_POLL)
 
-    def _told(self, ask: Callable[[], ResultT]) -> ResultT:
-        return self._admin.told(self._me.topic, ask)
+    def _translate_errors(self, ask: Callable[[], ResultT]) -> ResultT:
+        return self._admin.translate_errors(self._me.topic, ask)
 
     def _to_commit(self) -> dict[int, int]:
         """What is to be committed now: for partitions of others, they do it."""
         with self._lock:
-            if self._held is None:
+            if self._assignment is None:
                 return {}
             offsets, self._uncommitted = self._uncommitted, {}
-            return {partition: offset for partition, offset in offsets.items() if partition in self._held}
+            return {partition: offset for partition, offset in offsets.items() if partition in self._assignment}
 
-    def _look(self) -> None:
+    def _check_conflict(self) -> None:
         """After each change in the group: a rival that stays longer than a dead member would is real."""
         now = time.monotonic()
-        if self._look_at is None or now < self._look_at:
+        if self._next_check is None or now < self._next_check:
             return
-        rival = self._me.rival(self._admin.members(self._group.name, self._me.topic))
-        if rival is None:
-            self._look_at = self._rival_since = None
+        conflicting_member = self._me.conflicting_member(self._admin.members(self._group.name, self._me.topic))
+        if conflicting_member is None:
+            self._next_check = self._conflict_since = None
             return
-        self._look_at = now + _LOOK
-        self._rival_since = self._rival_since or now
-        if now - self._rival_since > self._group.session_timeout + _LOOK:
-            raise self._me.refusal(self._group.name, rival)
+        self._next_check = now + _CHECK_INTERVAL
+        self._conflict_since = self._conflict_since or now
+        if now - self._conflict_since > self._group.session_timeout + _CHECK_INTERVAL:
+            raise self._me.conflict_error(self._group.name, conflicting_member)
 
     def _failed(self, error: StreamlingError) -> None:
-        if not self._me.shares and not isinstance(error, RefusedError):
+        if not self._me.shares and not isinstance(error, GroupConflict):
             self._log.warning("whether another instance runs is not known: %s", error)
             return
         with self._lock:

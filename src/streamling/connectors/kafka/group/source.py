@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.config import KafkaConfig
-from streamling.connectors.kafka.group.consumer import GroupConsumer, Partitions
+from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
 from streamling.connectors.kafka.group.instances import Instance
-from streamling.connectors.kafka.group.membership import Group, Membership, Stream, listed
+from streamling.connectors.kafka.group.membership import ConsumerGroup, Membership, StreamControl, listed
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.settings import client_settings
 from streamling.errors import StreamlingError
-from streamling.plugins.connections import OutsidePosition
+from streamling.plugins.connections import ExternalPosition
 from streamling.plugins.operators import Position
 
 if TYPE_CHECKING:
@@ -36,28 +36,30 @@ def group_name(context: NodeContext[KafkaSourceOptions]) -> str:
     return f"{config.kafka_source.consumer_group_id or config.application_id}-{context.name}"
 
 
-def group_of(context: NodeContext[KafkaSourceOptions]) -> Group:
+def group_of(context: NodeContext[KafkaSourceOptions]) -> ConsumerGroup:
     """That group, and how long it waits for an instance that is silent, and for one that still has work to finish."""
     session_timeout = context.config.part(KafkaConfig).kafka_source.session_timeout_ms / 1000
-    return Group(group_name(context), session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout))
+    return ConsumerGroup(
+        group_name(context), session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout)
+    )
 
 
-def group_position(context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]) -> OutsidePosition:
-    """The offsets of the consumer group, for `Operator.outside_positions`."""
+def group_position(context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]) -> ExternalPosition:
+    """The offsets of the consumer group, for `Operator.external_positions`."""
     group, topic, config = group_name(context), context.options.topic, context.config.part(KafkaConfig).kafka_source
 
-    def forget() -> bool:
+    def reset() -> bool:
         check_reachable(config.brokers, SECTION)
         admin = KafkaAdmin(spark(), client_settings(config, SECTION))
         try:
-            return admin.uncommit(group, topic)
+            return admin.delete_committed(group, topic)
         finally:
             admin.close()
 
-    return OutsidePosition(f"the offsets of the consumer group '{group}' for the topic '{topic}'", forget)
+    return ExternalPosition(f"the offsets of the consumer group '{group}' for the topic '{topic}'", reset)
 
 
-class SourceGroup:
+class GroupAssignment:
     """The source's place among the instances of its pipeline.
 
     With a state that others see, the consumer group divides the partitions, and whoever gets one goes on from the
@@ -78,17 +80,17 @@ class SourceGroup:
         self.shares = context.state.shared
         group = group_of(context)
         self.name = group.name
-        #: when we got the partitions that the stream reads, see `Membership.held`
+        #: when we got the partitions that the stream reads, see `Membership.assignment`
         self._read: dict[int, int] = {}
         #: whether the group has told which partitions are ours
         self.is_assigned = not self.shares
-        self._told: frozenset[int] | None = None
+        self._logged_assignment: frozenset[int] | None = None
         self._committed: dict[int, int] = {}
         #: what could not be committed before we are a member
-        self._owed: dict[int, int] = {}
+        self._uncommitted: dict[int, int] = {}
         me = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
 
-        def connect(partitions: Partitions) -> GroupConsumer:
+        def connect(partitions: RebalanceListener) -> GroupConsumer:
             return GroupConsumer(
                 spark,
                 {**settings, "client.id": me.client_id},
@@ -97,10 +99,10 @@ class SourceGroup:
                 session_timeout=group.session_timeout,
                 rebalance_timeout=group.rebalance_timeout,
                 partitions=partitions,
-                note=offsets.note,
+                metadata=offsets.metadata,
             )
 
-        stream = Stream(context.restart_stream, context.checkpoint)
+        stream = StreamControl(context.restart_stream, context.checkpoint)
         self._membership = Membership(connect, admin, group, me, stream, context.log)
         self._membership.start()
 
@@ -109,18 +111,18 @@ class SourceGroup:
         self._membership.check()
         if not self.shares:
             return position
-        held = self._membership.held()
-        if held is None:
+        assignment = self._membership.assignment()
+        if assignment is None:
             return None
         self.is_assigned = True
-        self._tell(frozenset(held))
-        if not held:
+        self._log_assignment(frozenset(assignment))
+        if not assignment:
             self._read = {}
             return None
-        kept = {partition for partition, gain in held.items() if self._read.get(partition) == gain}
-        keys = {partition: self._offsets.key(partition) for partition in held}
+        kept = {partition for partition, gain in assignment.items() if self._read.get(partition) == gain}
+        keys = {partition: self._offsets.key(partition) for partition in assignment}
         claimed = self._context.state.claim([key for partition, key in keys.items() if partition not in kept])
-        self._read = dict(held)
+        self._read = dict(assignment)
         self._committed = {}
         mine = {keys[partition]: position[keys[partition]] for partition in kept if keys[partition] in position}
         return {**mine, **claimed}
@@ -142,8 +144,8 @@ class SourceGroup:
     def close(self) -> None:
         """Leave the group."""
         self._membership.close()
-        if self._owed:
-            self._admin.commit(self.name, self._offsets.topic, self._owed, self._offsets.note())
+        if self._uncommitted:
+            self._admin.commit(self.name, self._offsets.topic, self._uncommitted, self._offsets.metadata())
 
     def committed(self) -> dict[int, Committed]:
         """What the group remembers: where to go on when the state does not know."""
@@ -164,21 +166,21 @@ class SourceGroup:
         self._committed |= moved
         if not self._membership.commit(moved):
             try:
-                self._admin.commit(self.name, self._offsets.topic, moved, self._offsets.note())
+                self._admin.commit(self.name, self._offsets.topic, moved, self._offsets.metadata())
             except StreamlingError as error:
                 # the group still has a dead member, or is about to have us as one: we commit as a member, or at the end
                 self._context.log.debug("the offsets are committed to the group '%s' later: %s", self.name, error)
-                self._owed |= moved
+                self._uncommitted |= moved
                 return
-        self._owed = {}
+        self._uncommitted = {}
 
-    def _tell(self, held: frozenset[int]) -> None:
-        if held == self._told:
+    def _log_assignment(self, assignment: frozenset[int]) -> None:
+        if assignment == self._logged_assignment:
             return
-        self._told = held
+        self._logged_assignment = assignment
         topic, group = self._offsets.topic, self.name
-        if held:
-            self._context.log.info("reads %s of the topic '%s' (group '%s')", listed(held), topic, group)
+        if assignment:
+            self._context.log.info("reads %s of the topic '%s' (group '%s')", listed(assignment), topic, group)
         else:
             self._context.log.info(
                 "has no partition of the topic '%s' to read (group '%s'): waits for one", topic, group

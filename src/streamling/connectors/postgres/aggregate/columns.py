@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Function = Literal["sum", "count", "avg", "min", "max"]
 
 #: the one row of an aggregate over everything: name and value of its key
-EVERYTHING: Final = ("key", "value")
+GLOBAL_GROUP: Final = ("key", "value")
 
 #: Postgres types by what can be done with their values; those of one family may stand for each other
 _FAMILIES: Final = {
@@ -34,7 +34,7 @@ _ORDERED: Final = ("numbers", "texts", "dates and timestamps", "times of day")
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupByColumn:
     """A column that groups."""
 
     name: str
@@ -45,7 +45,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Accumulator:
     """A column that the trigger keeps up to date. An average is two of them."""
 
     name: str
@@ -66,26 +66,26 @@ class Kept:
 class Aggregates:
     """All columns of the aggregate table."""
 
-    groups: Sequence[Group]
-    kept: Sequence[Kept]
+    groups: Sequence[GroupByColumn]
+    accumulators: Sequence[Accumulator]
 
     @property
     def key(self) -> list[str]:
-        return [group.name for group in self.groups] or [EVERYTHING[0]]
+        return [group.name for group in self.groups] or [GLOBAL_GROUP[0]]
 
     @property
     def names(self) -> list[str]:
-        return [*self.key, *(column.name for column in self.kept)]
+        return [*self.key, *(column.name for column in self.accumulators)]
 
     @property
-    def extremes(self) -> list[Kept]:
+    def extremes(self) -> list[Accumulator]:
         """Columns from which nothing can be taken back."""
-        return [column for column in self.kept if column.is_extreme]
+        return [column for column in self.accumulators if column.is_extreme]
 
     @property
-    def sums(self) -> list[Kept]:
+    def sums(self) -> list[Accumulator]:
         """Columns to which an update would have to bring the old value."""
-        return [column for column in self.kept if column.fn in ("sum", "avg")]
+        return [column for column in self.accumulators if column.fn in ("sum", "avg")]
 
 
 def resolved(
@@ -94,8 +94,8 @@ def resolved(
     """What the options mean for rows of ``fields``; a user's error for what cannot be."""
     known = {field.name: field for field in fields}
     groups = [_group(name, column, known) for name, column in group_by.items()]
-    kept = [one for name, column in aggregate.items() for one in _kept(name, column, known)]
-    made = Aggregates(groups, kept)
+    accumulators = [one for name, column in aggregate.items() for one in _accumulators(name, column, known)]
+    made = Aggregates(groups, accumulators)
     _check_names(made)
     return made
 
@@ -103,7 +103,7 @@ def resolved(
 # ── one column ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _group(name: str, column: GroupColumn, known: Mapping[str, pa.Field]) -> Group:
+def _group(name: str, column: GroupColumn, known: Mapping[str, pa.Field]) -> GroupByColumn:
     option = f"group_by.{name}"
     field = _field(option, column.from_ or name, known)
     found = _type(field)
@@ -113,14 +113,14 @@ def _group(name: str, column: GroupColumn, known: Mapping[str, pa.Field]) -> Gro
             remedy="group by a part of it that a sql transform takes out",
         )
     type_, converted = _wanted(option, column.type, found, (_family(found), "texts"))
-    return Group(name, field.name, type_, converted)
+    return GroupByColumn(name, field.name, type_, converted)
 
 
-def _kept(name: str, column: AggregateColumn, known: Mapping[str, pa.Field]) -> list[Kept]:
+def _accumulators(name: str, column: AggregateColumn, known: Mapping[str, pa.Field]) -> list[Accumulator]:
     option = f"aggregate.{name}"
     if column.fn == "count":
         source = None if column.from_ is None else _field(option, column.from_, known).name
-        return [Kept(name, name, "count", source, _wanted(option, column.type, "BIGINT", ("numbers",))[0])]
+        return [Accumulator(name, name, "count", source, _wanted(option, column.type, "BIGINT", ("numbers",))[0])]
     field = _field(option, column.from_ or name, known)
     found = _type(field)
     allowed = _ORDERED if column.fn in ("min", "max") else ("numbers",)
@@ -133,10 +133,10 @@ def _kept(name: str, column: AggregateColumn, known: Mapping[str, pa.Field]) -> 
     type_, converted = _wanted(option, column.type, found, (_family(found),))
     if column.fn == "avg":
         return [
-            Kept(f"{name}_sum", name, "sum", field.name, type_, converted),
-            Kept(f"{name}_count", name, "avg", field.name, "BIGINT"),
+            Accumulator(f"{name}_sum", name, "sum", field.name, type_, converted),
+            Accumulator(f"{name}_count", name, "avg", field.name, "BIGINT"),
         ]
-    return [Kept(name, name, column.fn, field.name, type_, converted)]
+    return [Accumulator(name, name, column.fn, field.name, type_, converted)]
 
 
 def _field(option: str, name: str, known: Mapping[str, pa.Field]) -> pa.Field:
@@ -182,6 +182,6 @@ def _check_names(made: Aggregates) -> None:
             raise StreamlingError.user(
                 f"the aggregate table would have two columns '{name}'",
                 remedy="rename one; an avg makes two columns, NAME_sum and NAME_count, and an aggregate over everything"
-                f" has a column '{EVERYTHING[0]}'",
+                f" has a column '{GLOBAL_GROUP[0]}'",
             )
         seen.add(name)

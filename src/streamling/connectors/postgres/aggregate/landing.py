@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from streamling.connectors.postgres.aggregate.trigger import EPOCH_COLUMN
-from streamling.connectors.postgres.statements import Staging, Steps, names, replaced, statement
+from streamling.connectors.postgres.statements import StagedTransaction, Steps, names, replaced, statement
 from streamling.connectors.postgres.table import TableName
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ _MOST_RUNS: Final = 2**31
 
 
 @dataclass(frozen=True)
-class Landing(Staging):
+class LandingTransaction(StagedTransaction):
     """Rows are upserted, each with the mark of the run."""
 
     #: the temporary table needs no mark, as all of its rows have the same
     step: ClassVar[str] = EPOCH_COLUMN
 
-    mark: int
+    epoch_tag: int
 
     def end(self, steps: Steps) -> bytes:
         """All steps and the commit."""
@@ -57,14 +57,14 @@ class Landing(Staging):
             "INSERT INTO {table} ({columns}, {epoch}) SELECT {columns}, {mark} FROM {staging} {where}"
             " ON CONFLICT ({key}) DO UPDATE SET {updated}",
             epoch=sql.Identifier(EPOCH_COLUMN),
-            mark=self.mark,
+            epoch_tag=self.epoch_tag,
             where=self._where(step),
             key=names(self.key),
             updated=replaced([*values, EPOCH_COLUMN]),
         )
 
 
-class Run:
+class LandingRun:
     """What one instance of a sink, from open to close, has written, and how much of it is final."""
 
     def __init__(self, sink: str, draw: Callable[[int, int], int] = random.randrange) -> None:
@@ -76,19 +76,19 @@ class Run:
         self._final = self._removed = 0
 
     @property
-    def mark(self) -> int:
+    def epoch_tag(self) -> int:
         """What the rows that come now are marked with."""
         return _mark(self._number, self._epoch)
 
-    def writes(self) -> None:
+    def begin_write(self) -> None:
         """Rows are about to be written with the current mark."""
         self._written = self._epoch
 
-    def passes(self, epoch: int) -> None:
+    def begin_epoch_after(self, epoch: int) -> None:
         """From now on rows may belong to the epoch after ``epoch``."""
         self._epoch = max(self._epoch, epoch + 1)
 
-    def final_with(self, epoch: int) -> Mapping[str, Any]:
+    def state_entries(self, epoch: int) -> Mapping[str, Any]:
         """What the state has to know as soon as ``epoch`` is final; nothing when no rows came since the last time."""
         return {self._key: epoch} if self._final < min(self._written, epoch) else {}
 
@@ -104,14 +104,14 @@ class Run:
         self._removed = epoch - 1
 
 
-def settled(sink: str, state: NodeState) -> Iterator[tuple[str, tuple[int, int]]]:
+def finalized_runs(sink: str, state: NodeState) -> Iterator[tuple[str, tuple[int, int]]]:
     """State keys of earlier runs, with the first and last mark of what is final of them."""
     for key, epoch in state.get_prefix(_prefix(sink)).items():
         number = int(key.removeprefix(_prefix(sink)))
         yield key, (_mark(number, 0), _mark(number, epoch))
 
 
-def removal(landing: TableName, marks: tuple[int, int]) -> bytes:
+def delete_statement(landing: TableName, marks: tuple[int, int]) -> bytes:
     from psycopg import sql
 
     return statement(

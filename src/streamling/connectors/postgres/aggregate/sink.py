@@ -11,17 +11,22 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
 from streamling.connectors.postgres.aggregate.columns import resolved
-from streamling.connectors.postgres.aggregate.landing import Landing, Run, removal, settled
+from streamling.connectors.postgres.aggregate.landing import (
+    LandingRun,
+    LandingTransaction,
+    delete_statement,
+    finalized_runs,
+)
 from streamling.connectors.postgres.aggregate.trigger import EPOCH_COLUMN, Objects
-from streamling.connectors.postgres.changes import Plan, first_wins, in_rounds
 from streamling.connectors.postgres.connection import Server
-from streamling.connectors.postgres.incoming import Incoming
+from streamling.connectors.postgres.input_columns import InputColumns
 from streamling.connectors.postgres.probe import postgres_connection
-from streamling.connectors.postgres.table import Column, TableName, check_names, prepare_table
+from streamling.connectors.postgres.table import TableColumn, TableName, check_names, prepare_table
+from streamling.connectors.postgres.write_plan import WritePlan, first_wins, in_rounds
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.document.scalars import BadValueError
 from streamling.errors import BadRow, StreamlingError
-from streamling.pipeline.options import Options, Parallel, Rebatched, Rejecting, SinkOptions
+from streamling.pipeline.options import BatchOptions, DeadLetterOptions, Options, ParallelOptions, SinkOptions
 from streamling.plugins.connections import Connection
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Acknowledge, Sink
@@ -49,7 +54,7 @@ class AggregateColumn(GroupColumn):
     fn: Literal["sum", "count", "avg", "min", "max"] = Field(description="Aggregate function.")
 
 
-class PostgresAggregateSinkOptions(Parallel, Rebatched, Rejecting, SinkOptions):
+class PostgresAggregateSinkOptions(ParallelOptions, BatchOptions, DeadLetterOptions, SinkOptions):
     """Sums, counts, averages and extremes, kept up to date inside Postgres."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
@@ -95,11 +100,11 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         self._landing = TableName(options.schema_, options.landing_table)
         self._aggregate = TableName(options.schema_, options.agg_table)
         self._key = [*context.primary_key, OP_COLUMN]
-        self._incoming = Incoming(context.input_schema)
+        self._input = InputColumns(context.input_schema)
         self._resolve()
         self._writer = Writer(context, self._landing)
-        self._columns: dict[str, Column] = {}
-        self._run = Run(context.name)
+        self._columns: dict[str, TableColumn] = {}
+        self._run = LandingRun(context.name)
         self._told_of_updates = False
 
     @classmethod
@@ -117,13 +122,13 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
     def open(self) -> None:
         try:
             self._prepare()
-            self._remove_settled()
+            self._delete_finalized()
         except BaseException:
             self._writer.close()
             raise
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self._incoming.changes(batch.schema):
+        if self._input.update(batch.schema):
             self._resolve()
             self._prepare()
         operations = _operations(batch)
@@ -135,19 +140,19 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         for rows, reason in rejected:
             self.context.reject(rows, reason)
 
-    def marker_ahead(self, epoch: int) -> None:
-        self._run.passes(epoch)
+    def on_first_marker(self, epoch: int) -> None:
+        self._run.begin_epoch_after(epoch)
 
     def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
-        self._run.passes(epoch)
-        acknowledge(self._run.final_with(epoch))
+        self._run.begin_epoch_after(epoch)
+        acknowledge(self._run.state_entries(epoch))
 
     def finalized(self, epoch: int) -> None:
         marks = self._run.finalized(epoch)
         if marks is None:
             return
         try:
-            self._writer.once(partial(self._remove, marks))
+            self._writer.attempt(partial(self._remove, marks))
             self._run.removed(epoch)
         except StreamlingError as error:  # nothing depends on it: the next epoch or the next start removes them
             self.context.log.debug("rows of table %s stay for now: %s", self._landing, error)
@@ -159,23 +164,23 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
 
     def _resolve(self) -> None:
         """Find out what the options mean for the columns that arrive."""
-        if EPOCH_COLUMN in self._incoming.names:
+        if EPOCH_COLUMN in self._input.names:
             raise StreamlingError.user(
                 f"the column '{EPOCH_COLUMN}' arrives, which is the landing table's own",
                 remedy="leave it out, or rename it with a sql transform",
             )
-        if missing := [name for name in self.context.primary_key if name not in self._incoming.names]:
+        if missing := [name for name in self.context.primary_key if name not in self._input.names]:
             raise StreamlingError.user(f"column '{missing[0]}' of the primary key does not arrive")
-        self._aggregates = resolved(self._incoming.fields, self.options.group_by, self.options.aggregate)
-        check_names(self._landing, self._incoming.names)
+        self._aggregates = resolved(self._input.fields, self.options.group_by, self.options.aggregate)
+        check_names(self._landing, self._input.names)
         check_names(self._aggregate, self._aggregates.names)
 
     def _prepare(self) -> None:
         """Make what is missing in the database, and the trigger anew."""
-        fields = [*self._incoming.fields, _OPERATION]
+        fields = [*self._input.fields, _OPERATION]
         objects = Objects(self._landing, self._aggregate, self._aggregates)
 
-        def prepare() -> dict[str, Column]:
+        def prepare() -> dict[str, TableColumn]:
             with self._writer.answering() as connection:
                 columns = prepare_table(
                     connection, self._landing, fields, self._key, add_columns=None, log=self.context.log
@@ -183,18 +188,18 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
                 objects.make(connection)
                 return columns
 
-        columns = self._writer.durably(prepare)
+        columns = self._writer.with_retry(prepare)
         self._columns = {field.name: columns[field.name] for field in fields}
 
-    def _remove_settled(self) -> None:
+    def _delete_finalized(self) -> None:
         """Rows of earlier runs whose positions are stored do not come again."""
-        for key, marks in settled(self.context.name, self.context.state):
-            self._writer.durably(partial(self._remove, marks))
+        for key, marks in finalized_runs(self.context.name, self.context.state):
+            self._writer.with_retry(partial(self._remove, marks))
             self.context.state.remove(key)
 
     def _remove(self, marks: tuple[int, int]) -> None:
         with self._writer.answering() as connection:
-            connection.execute(removal(self._landing, marks))
+            connection.execute(delete_statement(self._landing, marks))
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -202,25 +207,25 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         if not batch.num_rows:
             return
         plan = self._plan(batch, operations)
-        rows = self._incoming.rows(batch, self._columns).append_column(_OPERATION, operations)
+        rows = self._input.rows(batch, self._columns).append_column(_OPERATION, operations)
         rows = rows if plan.rows is None else rows.take(plan.rows)
         if plan.steps_of_rows is not None:
             rows = rows.append_column(EPOCH_COLUMN, plan.steps_of_rows)
-        transaction = Landing(
+        transaction = LandingTransaction(
             self._landing,
             list(self._columns.values()),
             self._key,
             self._writer.statement_timeout_ms,
             with_steps=plan.steps_of_rows is not None,
-            mark=self._run.mark,
+            epoch_tag=self._run.epoch_tag,
         )
-        self._run.writes()
-        self._writer.durably(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
+        self._run.begin_write()
+        self._writer.with_retry(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
 
-    def _plan(self, batch: pa.RecordBatch, operations: pa.Array) -> Plan:
+    def _plan(self, batch: pa.RecordBatch, operations: pa.Array) -> WritePlan:
         """The first row of a key and operation counts, in whichever batches they come; rows that follow only change
         the landing table."""
-        keys = self._incoming.keys(batch, self.context.primary_key, self._columns)
+        keys = self._input.keys(batch, self.context.primary_key, self._columns)
         keys = keys.append_column("operation", operations)
         return first_wins(keys, None) if self.options.deduplicate else in_rounds(keys, None)
 

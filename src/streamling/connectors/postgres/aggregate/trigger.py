@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, LiteralString
 
-from streamling.connectors.postgres.aggregate.columns import EVERYTHING, Aggregates, Function, Group, Kept
+from streamling.connectors.postgres.aggregate.columns import (
+    GLOBAL_GROUP,
+    Accumulator,
+    Aggregates,
+    Function,
+    GroupByColumn,
+)
 from streamling.connectors.postgres.statements import names, statement
 from streamling.connectors.postgres.table import TableName, check_key, columns_of, create_table
 from streamling.errors import StreamlingError
@@ -85,12 +91,12 @@ class Objects:
         found = columns_of(connection, self._aggregate)
         if not found:
             groups = [_definition(group.name, group.type) for group in made.groups]
-            key = groups or [_definition(EVERYTHING[0], "TEXT")]
-            kept = [
+            key = groups or [_definition(GLOBAL_GROUP[0], "TEXT")]
+            accumulators = [
                 _definition(column.name, column.type + ("" if column.is_extreme else " NOT NULL DEFAULT 0"))
-                for column in made.kept
+                for column in made.accumulators
             ]
-            create_table(connection, self._aggregate, [*key, *kept], made.key)
+            create_table(connection, self._aggregate, [*key, *accumulators], made.key)
         elif missing := [name for name in made.names if name not in found]:
             columns = ", ".join(f"'{name}'" for name in missing)
             raise StreamlingError.user(
@@ -109,15 +115,15 @@ class Objects:
         made = self._aggregates
         places = ", ".join(str(number + 1) for number in range(len(made.groups)))
         grouping = f"GROUP BY {places} ORDER BY {places}" if made.groups else "HAVING count(*) > 0"
-        selected = [_grouped(group) for group in made.groups] or [sql.Literal(EVERYTHING[1])]
+        selected = [_grouped(group) for group in made.groups] or [sql.Literal(GLOBAL_GROUP[1])]
         return self._text(
             "INSERT INTO {aggregate} AS target ({columns})\nSELECT {selected}\nFROM new_table {grouping}\n"
             "ON CONFLICT ({key}) DO UPDATE SET {updated}",
             columns=names(made.names),
-            selected=sql.SQL(",\n       ").join([*selected, *(_made(column) for column in made.kept)]),
+            selected=sql.SQL(",\n       ").join([*selected, *(_made(column) for column in made.accumulators)]),
             grouping=sql.SQL(grouping),
             key=names(made.key),
-            updated=sql.SQL(", ").join([_updated(column) for column in made.kept]),
+            updated=sql.SQL(", ").join([_updated(column) for column in made.accumulators]),
         )
 
     def _text(self, text: str, **parts: object) -> bytes:
@@ -141,7 +147,7 @@ def _definition(name: str, type_: str) -> sql.Composed:
     return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type_))
 
 
-def _grouped(group: Group) -> sql.Composable:
+def _grouped(group: GroupByColumn) -> sql.Composable:
     return _value(group.source, group.type, group.converted)
 
 
@@ -158,7 +164,7 @@ def _value(source: str, type_: str, converted: bool) -> sql.Composable:
     return sql.SQL("CAST({} AS {})").format(column, sql.SQL(type_))
 
 
-def _made(column: Kept) -> sql.Composable:
+def _made(column: Accumulator) -> sql.Composable:
     """What the new rows bring."""
     from psycopg import sql
 
@@ -166,7 +172,7 @@ def _made(column: Kept) -> sql.Composable:
     return sql.SQL(_MADE[column.fn]).format(value=value, op=sql.SQL("new_table.{}").format(sql.Identifier(OP_COLUMN)))
 
 
-def _updated(column: Kept) -> sql.Composable:
+def _updated(column: Accumulator) -> sql.Composable:
     from psycopg import sql
 
     return sql.SQL(_UPDATED.get(column.fn, "{0} = target.{0} + excluded.{0}")).format(sql.Identifier(column.name))

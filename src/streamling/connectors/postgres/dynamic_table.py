@@ -1,0 +1,220 @@
+"""A dynamic table in Postgres."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection_errors import connection_error
+from streamling.connectors.postgres.dynamic_table_layout import DynamicTableLayout, prepare
+from streamling.connectors.postgres.session import Session
+from streamling.connectors.postgres.transient_errors import first_line, is_transient
+from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    import psycopg
+
+ResultT = TypeVar("ResultT")
+
+#: seconds after which the server gives up on a statement, and twice that, we on the server
+_STATEMENT_TIMEOUT: Final = 30.0
+_CONNECT_TIMEOUT: Final = 10.0
+#: rows that the first load of a cache fetches at a time
+_PAGE: Final = 1000
+_NUL: Final = "\x00"
+
+_ALL: Final = "SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
+_KNOWN: Final = "SELECT {column} FROM {table} WHERE {column} = ANY (%s)"
+# a table of the user's own may lack a unique index, so that there is no conflict to do nothing on
+_NEW: Final = (
+    "FROM unnest(%s::text[]) AS new (value) "
+    "WHERE NOT EXISTS (SELECT FROM {table} WHERE {column} = new.value) ON CONFLICT DO NOTHING"
+)
+_ADD: Final = "INSERT INTO {table} ({column}) SELECT new.value " + _NEW
+_ADD_TIMED: Final = "INSERT INTO {table} ({column}, {time}) SELECT new.value, clock_timestamp() " + _NEW
+#: whoever writes a cached table takes turns, so that times become visible in their order
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext(%s))"
+
+_REMEDIES: Final = {
+    "42501": "GRANT the user what it needs on the schema and the table",
+}
+
+
+class Retries(Protocol):
+    """What waits for a server that is unavailable: the context of a node."""
+
+    def retry(self, work: Callable[[], ResultT], /) -> ResultT:
+        """``work``, called until it succeeds or cannot."""
+
+
+class PostgresStore:
+    """Connects on first use; trouble that passes is waited out."""
+
+    durable = True
+
+    def __init__(
+        self,
+        server: Server,
+        layout: DynamicTableLayout,
+        *,
+        name: str,
+        cached: bool,
+        chunk: int,
+        retries: Retries,
+        connections: int = 1,
+    ) -> None:
+        layout.check_names()
+        self._server = server
+        self._layout = layout
+        self._cached = cached
+        self._chunk = chunk
+        self._retries = retries
+        self._session = Session(
+            server,
+            application_name=f"streamling {name}",
+            connect_timeout=_CONNECT_TIMEOUT,
+            time_limit=2 * _STATEMENT_TIMEOUT,
+        )
+        self._lock = threading.Lock()
+        self._prepared = False
+        #: further connections for look-ups of several chunks
+        self._readers = [
+            PostgresStore(server, layout, name=name, cached=cached, chunk=chunk, retries=retries)
+            for _ in range(connections - 1)
+        ]
+
+    # ── values ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def find_existing(self, values: Collection[str]) -> Set[str]:
+        # a text with a NUL cannot be asked for, and cannot be in there
+        chunks = list(_chunks((value for value in values if _NUL not in value), self._chunk))
+        if not chunks:
+            return set()
+        if len(chunks) == 1 or not self._readers or not self._prepared:  # one of them prepares the table
+            return self._known(chunks)
+        stores = [self, *self._readers][: len(chunks)]
+        shares = [chunks[number :: len(stores)] for number in range(len(stores))]
+        with ThreadPoolExecutor(len(stores), thread_name_prefix="look-up") as pool:
+            return set().union(*pool.map(PostgresStore._known, stores, shares))
+
+    def _known(self, chunks: Sequence[Sequence[str]]) -> set[str]:
+        query = self._layout.filled(_KNOWN)
+
+        def look(connection: psycopg.Connection) -> set[str]:
+            with _pipelined(connection), self._transaction(connection):
+                answers = [connection.execute(query, (chunk,)) for chunk in chunks]
+                return {value for answer in answers for (value,) in answer.fetchall()}
+
+        return self._run(look)
+
+    def add(self, values: Collection[str]) -> None:
+        if bad := next((value for value in values if _NUL in value), None):
+            raise StreamlingError.user(
+                f"the value {bad!r} for table {self._layout} holds a NUL character, which Postgres cannot store",
+                remedy="leave it out in the WHERE of the table's `sql`",
+            )
+        statement = self._layout.filled(_ADD_TIMED if self._cached else _ADD)
+
+        def append(connection: psycopg.Connection) -> None:
+            with _pipelined(connection), self._transaction(connection):
+                if self._cached:
+                    connection.execute(_LOCK, (str(self._layout),))
+                # sorted: two writers then take their row locks in the same order
+                for chunk in _chunks(sorted(values), self._chunk):
+                    connection.execute(statement, (chunk,))
+
+        self._run(append)
+
+    def take_new(self) -> None:
+        return None
+
+    # ── what a cache needs ──────────────────────────────────────────────────────────────────────────────────
+
+    def load(self) -> tuple[Iterable[str], Any]:
+        def read(connection: psycopg.Connection) -> tuple[list[str], Any]:
+            with self._transaction(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+                newest = self._newest(connection)
+                with connection.cursor("streamling_load") as cursor:
+                    cursor.itersize = _PAGE
+                    cursor.execute(self._layout.filled(_ALL))
+                    return [value for (value,) in cursor], newest
+
+        return self._run(read)
+
+    def newest(self) -> Any:
+        return self._run(self._newest)
+
+    def since(self, moment: Any) -> Iterable[str]:
+        newer = "" if moment is None else " AND {time} >= %(moment)s"
+        query = self._layout.filled(_ALL + newer)
+        return self._run(lambda c: [value for (value,) in c.execute(query, {"moment": moment}).fetchall()])
+
+    def _newest(self, connection: psycopg.Connection) -> Any:
+        row = connection.execute(self._layout.filled("SELECT max({time}) FROM {table}")).fetchone()
+        return row[0] if row else None
+
+    # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def close(self) -> None:
+        for reader in self._readers:
+            reader.close()
+        with self._lock:
+            self._session.close()
+
+    def _run(self, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
+        def attempt() -> ResultT:
+            with self._lock:
+                try:
+                    with self._session.answering() as connection:
+                        if not self._prepared:
+                            prepare(connection, self._layout, cached=self._cached)
+                            self._prepared = True
+                        return work(connection)
+                except Exception as error:
+                    self._session.discard()
+                    raise self._translate_error(error) from None
+
+        return self._retries.retry(attempt)
+
+    @contextmanager
+    def _transaction(self, connection: psycopg.Connection, *first: str) -> Iterator[None]:
+        with connection.transaction():
+            for statement in first:
+                connection.execute(statement)
+            milliseconds = str(int(_STATEMENT_TIMEOUT * 1000))
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", (milliseconds,))
+            yield
+
+    def _translate_error(self, error: Exception) -> StreamlingError:
+        import psycopg
+
+        where = f"table {self._layout} at {self._server}"
+        if isinstance(error, StreamlingError):
+            return error
+        if (refused := connection_error(error, self._server, connected=self._session.has_connected)) is not None:
+            return refused
+        if is_transient(error):
+            return StreamlingError.transient(f"{where}: {first_line(error)}")
+        if not isinstance(error, psycopg.Error):
+            return StreamlingError(f"{where} cannot be used", cause=error)
+        state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
+        text = error.diag.message_primary or first_line(error)
+        return StreamlingError.user(f"{where}: {text}{state}", remedy=_REMEDIES.get(error.sqlstate or ""))
+
+
+def _pipelined(connection: psycopg.Connection) -> Any:
+    """All statements are sent before the first answer is waited for, where the client library can."""
+    import psycopg
+
+    return connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
+
+
+def _chunks(values: Iterable[str], size: int) -> Iterator[Sequence[str]]:
+    left = iter(values)
+    while chunk := list(islice(left, size)):
+        yield chunk

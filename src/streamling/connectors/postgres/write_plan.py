@@ -1,0 +1,127 @@
+"""Which rows of a batch have to be written or deleted, and in which order, so that the outcome is the same as if
+they came one at a time. Arrow kernels only: no row passes through Python.
+
+A batch becomes steps. Within one step every key occurs once, which is what ``INSERT … ON CONFLICT`` demands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Action = Literal["write", "delete"]
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """Rows to stage and what to do with them, step by step."""
+
+    #: numbers of the rows that are needed, None: all
+    rows: pa.Array | None
+    #: step of each of those rows, None: all belong to the only step
+    steps_of_rows: pa.Array | None
+    #: step number and what it does, in order
+    steps: tuple[tuple[int, Action], ...]
+
+
+def last_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
+    """Only the last row of each key counts. ``deleted``: which rows are deletes, None: none is."""
+    rows = _extreme_rows(_numbered(keys), list(keys.column_names), "max")
+    kept = None if len(rows) == keys.num_rows else rows
+    if deleted is None:
+        return WritePlan(kept, None, ((0, "write"),))
+    return _two_steps(kept, deleted if kept is None else deleted.take(kept), first="write")
+
+
+def first_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
+    """Of each key the first row counts that comes after its last delete; the delete comes before."""
+    names = list(keys.column_names)
+    numbered = _numbered(keys)
+    if deleted is None:
+        rows = _extreme_rows(numbered, names, "min")
+        return WritePlan(None if len(rows) == keys.num_rows else rows, None, ((0, "write"),))
+    ordered = _ordered(numbered, names)
+    row, group = ordered["row"], ordered["group"]
+    gone = deleted.take(row)
+    deletes = _extreme_rows(pa.table({"row": row.filter(gone), "group": group.filter(gone)}), ["group"], "max")
+    # per group the row of its last delete, -1 where there is none
+    last_delete = pc.if_else(pc.is_in(row, deletes), row, -1)
+    bound = pa.table({"group": group, "row": last_delete}).group_by("group").aggregate([("row", "max")])
+    bound = bound.sort_by("group")["row_max"].combine_chunks()
+    counts = pc.and_(pc.invert(gone), pc.greater(row, bound.take(group)))
+    writes = _extreme_rows(pa.table({"row": row.filter(counts), "group": group.filter(counts)}), ["group"], "min")
+    rows = pa.concat_arrays([deletes, writes])
+    is_delete = pa.concat_arrays([pa.repeat(True, len(deletes)), pa.repeat(False, len(writes))])
+    return _two_steps(rows, is_delete, first="delete")
+
+
+def in_rounds(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
+    """Every row counts: the first row of each key, then the second, and so on."""
+    ordered = _ordered(_numbered(keys), list(keys.column_names))
+    row, turn = ordered["row"], ordered["turn"]
+    rounds = pc.max(turn).as_py() + 1
+    if deleted is None:
+        if rounds == 1:
+            return WritePlan(None, None, ((0, "write"),))
+        return WritePlan(row, turn, tuple((number, "write") for number in range(rounds)))
+    step = pc.add(pc.multiply(turn, 2), deleted.take(row).cast(pa.int64()))
+    present = sorted(step.unique().to_pylist())
+    return WritePlan(row, step, tuple((number, "delete" if number % 2 else "write") for number in present))
+
+
+# ── how ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _two_steps(rows: pa.Array | None, deleted: pa.Array, *, first: Action) -> WritePlan:
+    """Steps 0 and 1; one that has no rows is left out."""
+    second: Action = "delete" if first == "write" else "write"
+    any_deleted, all_deleted = pc.any(deleted, min_count=0).as_py(), pc.all(deleted, min_count=0).as_py()
+    if any_deleted and all_deleted:
+        return WritePlan(rows, None, ((0, "delete"),))
+    if not any_deleted:
+        return WritePlan(rows, None, ((0, "write"),))
+    late = deleted if second == "delete" else pc.invert(deleted)
+    return WritePlan(rows, late.cast(pa.int64()), ((0, first), (1, second)))
+
+
+def _numbered(keys: pa.Table) -> pa.Table:
+    return keys.append_column("row", _numbers(keys.num_rows))
+
+
+def _numbers(count: int) -> pa.Array:
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
+
+
+def _extreme_rows(numbered: pa.Table, names: list[str], which: Literal["min", "max"]) -> pa.Array:
+    """Number of the first or last row of each group, ascending."""
+    found = numbered.group_by(names, use_threads=False).aggregate([("row", which)])[f"row_{which}"].combine_chunks()
+    return found.take(pc.sort_indices(found))
+
+
+def _ordered(numbered: pa.Table, names: list[str]) -> dict[str, pa.Array]:
+    """Rows sorted by key, then as they came: their numbers, their key's group, and their turn within the group."""
+    order = pc.sort_indices(numbered, sort_keys=[(name, "ascending") for name in [*names, "row"]])
+    sorted_keys = numbered.take(order)
+    count = len(order)
+    starts = pc.invert(_same_as_before(sorted_keys, names))
+    position = _numbers(count)
+    group_start = pc.cumulative_max(pc.if_else(starts, position, 0))
+    return {
+        "row": sorted_keys["row"].combine_chunks(),
+        "group": pc.subtract(pc.cumulative_sum(starts.cast(pa.int64())), 1),
+        "turn": pc.subtract(position, group_start),
+    }
+
+
+def _same_as_before(table: pa.Table, names: list[str]) -> pa.Array:
+    """For each row whether its key is that of the row before; nulls are equal to each other."""
+    same = pa.repeat(True, table.num_rows - 1)
+    for name in names:
+        column = table[name].combine_chunks()
+        here, before = column.slice(1), column.slice(0, table.num_rows - 1)
+        equal = pc.equal(here, before).fill_null(False)
+        same = pc.and_(same, pc.or_(equal, pc.and_(here.is_null(), before.is_null())))
+    return pa.concat_arrays([pa.array([False]), same])

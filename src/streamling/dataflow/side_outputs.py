@@ -1,0 +1,97 @@
+"""Side outputs in the network: they see the rows of a node before its consumers do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from streamling.dataflow.rows import Rows
+from streamling.errors import StreamlingError, error_context
+from streamling.pipeline.model import Node
+from streamling.plugins.side_outputs import SideOutput
+
+#: called with the name of the sink instance or side output that acknowledges, the epoch, and what is to be stored with
+#: its positions
+OnAck = Callable[[str, int, Mapping[str, Any]], None]
+
+
+class SideOutputStep:
+    """One side output. A port for markers, as a sink is: an epoch is complete when its rows have been seen."""
+
+    def __init__(
+        self,
+        node: Node,
+        operator: SideOutput[Any],
+        on_ack: OnAck,
+        on_failure: Callable[[StreamlingError], None],
+    ) -> None:
+        self.node = node
+        self.operator = operator
+        self._on_ack = on_ack
+        self._on_failure = on_failure
+        #: flows that meet in the node take turns: the rows of one batch are in order, those of two are not
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        #: the last marker of each producer
+        self._marked: dict[str, int] = {}
+        self._complete = 0
+
+    def open(self) -> None:
+        with error_context(str(self.node)):
+            self.operator.open()
+
+    def close(self) -> None:
+        with error_context(str(self.node)):
+            self.operator.close()
+
+    @contextmanager
+    def showing(self, upstream: str, rows: Rows) -> Iterator[None]:
+        """Show ``rows`` before what is inside the block hands them on."""
+        with self._turn:
+            self._show(upstream, rows)
+            complete = False
+            try:
+                yield
+                complete = True
+            finally:
+                with error_context(str(self.node)):
+                    self.operator.after_emit(complete)
+
+    def _show(self, upstream: str, rows: Rows) -> None:
+        selecting = Rows(rows.session, lineage=(*rows.lineage, (self.node, self.operator)))
+        inputs = {upstream: rows.numbered()}
+        table = selecting.run(lambda: self.operator.select(rows.session, inputs).toArrow(), f"{self.node}: selecting")
+        with self._lock:
+            after = self._marked.get(rows.producer, 0)
+        with error_context(str(self.node)):
+            self.operator.before_emit(table, after)
+
+    # ── markers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def completed(self) -> int:
+        """The last epoch whose rows have all been seen."""
+        return self._complete
+
+    def add_feeder(self, name: str) -> None:
+        self._marked[name] = 0
+
+    def mark(self, feeder: str, epoch: int) -> None:
+        with self._lock:
+            self._marked[feeder] = epoch
+            complete = min(self._marked.values()) >= epoch > self._complete
+            if complete:
+                self._complete = epoch
+        if complete:
+            with error_context(str(self.node)):
+                entries = self.operator.marker(epoch)
+            self._on_ack(self.node.name, epoch, entries)
+
+    def notify_finalized(self, epoch: int) -> None:
+        try:
+            with error_context(str(self.node)):
+                self.operator.finalized(epoch)
+        except StreamlingError as error:
+            self._on_failure(error)

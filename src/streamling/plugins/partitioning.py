@@ -1,0 +1,50 @@
+"""How an operator is divided into instances that run side by side, and which rows each of them gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamling.errors import StreamlingError
+
+
+@dataclass(frozen=True)
+class ByPrimaryKey:
+    """All operations on one key go to one instance, in order; whole batches take turns where there is no key."""
+
+
+@dataclass(frozen=True)
+class ByColumns:
+    """Rows that are equal in these columns go to one instance, in order."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RoundRobin:
+    """Whole batches take turns."""
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """What an operator class says about its instances (`Operator.partitions`)."""
+
+    minimum: int = 1
+    #: None: any number
+    maximum: int | None = None
+    #: instances when the file has no `parallelism`; None: the minimum
+    preferred: int | None = None
+    #: which instance gets which rows; a source makes its own and needs none
+    routing: ByPrimaryKey | ByColumns | RoundRobin = ByPrimaryKey()
+
+    def count(self, asked: int | None) -> int:
+        """The number of instances; ``asked`` is the `parallelism` of the file."""
+        if asked is None:
+            return max(self.minimum, self.preferred or self.minimum)
+        if asked < self.minimum or (self.maximum is not None and asked > self.maximum):
+            raise StreamlingError.user(f"parallelism is {asked}, expected {self._range()}", remedy="change it")
+        return asked
+
+    def _range(self) -> str:
+        if self.maximum is None:
+            return f"at least {self.minimum}"
+        return str(self.minimum) if self.minimum == self.maximum else f"{self.minimum} to {self.maximum}"

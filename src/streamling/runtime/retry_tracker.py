@@ -1,0 +1,29 @@
+"""What the nodes of a run are retrying, so that whoever gives up waiting for them can say why."""
+
+from __future__ import annotations
+
+from streamling.errors import StreamlingError
+
+
+class RetryTracker:
+    """The last error of each node that is being retried. Called from any thread."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, StreamlingError] = {}
+
+    def report(self, node: str, error: StreamlingError | None) -> None:
+        """``node`` retries because of ``error``; None: it succeeded."""
+        if error is None:
+            self._errors.pop(node, None)
+        else:
+            self._errors[node] = error
+
+    def add_retry_cause(self, failure: StreamlingError) -> StreamlingError:
+        """``failure`` with the errors that are being retried as its cause, unless it has one."""
+        errors = dict(self._errors)
+        if not errors or failure.__cause__ is not None:
+            return failure
+        text = "; ".join(f"'{node}' was retrying: {error}" for node, error in errors.items())
+        failure.__cause__ = StreamlingError(text)
+        failure.remedy = failure.remedy or next((error.remedy for error in errors.values() if error.remedy), None)
+        return failure

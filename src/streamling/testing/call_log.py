@@ -1,0 +1,148 @@
+"""Writes down what the engine asks of an operator, and lets a test fail or hold up any of it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from streamling.plugins.operators import Operator, Sink
+
+#: everything the engine may call once data is about to flow
+METHODS = (
+    "open",
+    "restore",
+    "read",
+    "process",
+    "marker",
+    "write",
+    "write_arrow",
+    "write_frame",
+    "flush",
+    "commit",
+    "finalized",
+    "close",
+)
+
+T = TypeVar("T", bound=type[Operator[Any]])
+
+
+@dataclass
+class Call:
+    """One call of the engine; ``result`` is what came back."""
+
+    operator: Operator[Any]
+    method: str
+    arguments: tuple[Any, ...]
+    thread: int
+    result: Any = None
+    failed: bool = False
+
+
+class Fault(RuntimeError):
+    """What a test made happen."""
+
+
+@dataclass
+class _Planned:
+    """A fault that comes with the last of so many calls."""
+
+    calls: int
+    error: Exception
+
+
+class CallLog:
+    """Calls of all instances of the operator under test, in the order they came."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        #: calls that came while another thread was inside the same instance
+        self.overlaps: list[Call] = []
+        self._inside: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._faults: dict[str, _Planned] = {}
+        self._gates: dict[str, threading.Event] = {}
+
+    def of(self, *methods: str) -> list[Call]:
+        """Calls of these methods that did not fail."""
+        with self._lock:
+            return [call for call in self.calls if call.method in methods and not call.failed]
+
+    def count(self, *methods: str) -> int:
+        return len(self.of(*methods))
+
+    def instances(self) -> list[list[Call]]:
+        """The calls of each instance on its own."""
+        with self._lock:
+            by_instance: dict[int, list[Call]] = {}
+            for call in self.calls:
+                by_instance.setdefault(id(call.operator), []).append(call)
+        return list(by_instance.values())
+
+    def fail(self, *methods: str, call: int = 1, error: Exception | None = None) -> None:
+        """Let the nth call of any of ``methods`` from now on raise ``error`` (by default a `Fault`) instead."""
+        planned = _Planned(call, error or Fault(f"{' or '.join(methods)} failed on purpose"))
+        self._faults.update(dict.fromkeys(methods, planned))
+
+    def hold(self, method: str) -> threading.Event:
+        """Let calls of ``method`` wait until the returned event is set."""
+        gate = self._gates[method] = threading.Event()
+        return gate
+
+    # ── from recorded operators ──────────────────────────────────────────────────────────────────────────────
+
+    def run(self, operator: Operator[Any], method: str, arguments: tuple[Any, ...], action: Callable[[], Any]) -> Any:
+        """``action``, written down; what an operator calls on itself is its own business."""
+        thread = threading.get_ident()
+        if self._inside.get(id(operator)) == thread:
+            return action()
+        call = self._enter(Call(operator, method, arguments, thread))
+        try:
+            self._act_up(method)
+            call.result = action()
+        except BaseException:
+            call.failed = True
+            raise
+        finally:
+            with self._lock:
+                self._inside.pop(id(operator), None)
+        return call.result
+
+    def _enter(self, call: Call) -> Call:
+        with self._lock:
+            if id(call.operator) in self._inside:
+                self.overlaps.append(call)
+            self._inside[id(call.operator)] = call.thread
+            self.calls.append(call)
+        return call
+
+    def _act_up(self, method: str) -> None:
+        gate = self._gates.get(method)
+        if gate is not None:
+            gate.wait()
+        planned = self._faults.get(method)
+        if planned is not None:
+            planned.calls -= 1
+            if planned.calls == 0:
+                raise planned.error
+
+
+def recorded(operator: T, journal: CallLog) -> T:
+    """``operator`` with every call of the engine passing through ``journal``."""
+    # what the default marker of a sink does is flush, and that is written down
+    flushes = getattr(operator, "marker", None) is Sink.marker
+    methods = [name for name in METHODS if hasattr(operator, name) and not (name == "marker" and flushes)]
+    overrides = {name: _recorded(getattr(operator, name), name, journal) for name in methods}
+    made: Any = type(operator.__name__, (operator,), {**overrides, "__module__": operator.__module__})
+    kind: T = made
+    return kind
+
+
+def _recorded(original: Callable[..., Any], name: str, journal: CallLog) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(self: Operator[Any], *arguments: Any) -> Any:
+        return journal.run(self, name, arguments, lambda: original(self, *arguments))
+
+    return call

@@ -1,0 +1,214 @@
+"""Puts the answers of dynamic tables on Spark's rows.
+
+A table that all rows of a batch find the same, and that is in memory, is known to Spark: the check is an expression
+like any other. Otherwise the values that are asked about come to this process as Arrow, nothing else does; the answers
+go back as one byte per row in a literal, found by the row's number.
+
+Measured on 1 M rows of 6 columns and a table of 100 000 values, as a share of the speed without the check: 0.55
+(parquet) to 0.65 (csv) for the expression, about 0.7 once Spark knows the table, which takes 0.15 s; 0.4 for the bytes,
+Spark reading the rows twice. Sending the whole rows through Python and back 0.3; a join with the table's values, sent
+over for every batch, 0.4; keeping the rows in Spark's cache meanwhile 0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamling.errors import StreamlingError
+from streamling.sql.lookups import FUNCTION
+from streamling.sql.plan import ROW, LookupColumns, TableLookup, keeps_rows_apart
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+    from streamling.plugins.side_outputs import LookupTable
+
+#: Spark's own numbering puts the partition above these bits, the place within it below
+_PLACE_BITS: Final = 33
+_FALSE, _TRUE, _NULL, _NOT_LOOKED_UP = range(4)
+
+
+@dataclass(frozen=True)
+class LookupResults:
+    """What the tables of a statement say about one batch of rows; called for each check in its plan."""
+
+    tables: Mapping[str, LookupTable[Any]]
+    #: by the name of the table as SQL has it; None: Spark cannot look values up in it by itself
+    look_ups: Mapping[str, Callable[[Column], Column] | None]
+
+    @classmethod
+    def of(cls, spark: SparkSession, asked: Collection[str], tables: Mapping[str, LookupTable[Any]]) -> LookupResults:
+        """``asked`` are the names of tables as SQL has them."""
+        found = {name: _named(tables, name) for name in asked}
+        return cls(found, {name: table.lookup_expression(spark) for name, table in found.items()})
+
+    @property
+    def known_to_spark(self) -> bool:
+        """Whether the rows need no numbers."""
+        return None not in self.look_ups.values()
+
+    def __call__(self, frame: DataFrame, check: LookupColumns) -> DataFrame:
+        """``frame`` with a column for each answer."""
+        told = {
+            question: _condition(frame, lookup_expression, question)
+            for question in check.table_lookups
+            if (lookup_expression := self.look_ups[question.table]) is not None
+        }
+        asked = replace(check, table_lookups=tuple(each for each in check.table_lookups if each not in told))
+        if asked.table_lookups:
+            frame = (_joined if keeps_rows_apart(check.child) else _replaced)(frame, asked, self.tables)
+        return frame.select("*", *(condition.alias(question.answer) for question, condition in told.items()))
+
+
+def with_empty_lookups(frame: DataFrame, check: LookupColumns) -> DataFrame:
+    """``frame`` with the columns that answers will have, where there are no rows yet."""
+    from pyspark.sql import functions as f
+
+    _types(frame, check)
+    return frame.select("*", *(f.lit(None).cast("boolean").alias(question.answer) for question in check.table_lookups))
+
+
+def _condition(frame: DataFrame, lookup_expression: Callable[[Column], Column], question: TableLookup) -> Column:
+    """The answer as an expression."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import ArrayType
+
+    value, is_list = f.expr(question.value), question.is_list
+    if is_list is None:
+        is_list = isinstance(frame.select(value).schema.fields[0].dataType, ArrayType)
+    if not is_list:
+        return lookup_expression(value.cast("string"))
+    return f.exists(value.cast("array<string>"), lambda element: f.coalesce(lookup_expression(element), f.lit(False)))
+
+
+def _joined(frame: DataFrame, check: LookupColumns, tables: Mapping[str, LookupTable[Any]]) -> DataFrame:
+    """Only the values come to Python, and answers are put beside the rows they belong to."""
+    table = frame.select(ROW, *_values(check)).toArrow()
+    rows = _one(table.column(ROW))
+    found = [_found(rows, answers) for answers in _answers(table, check, tables)]
+    # a condition on the time may let a row pass now that it refused before: nobody was asked about that one
+    frame = frame.where(_is_asked(found[0]))
+    truths = [_truth(byte).alias(question.answer) for byte, question in zip(found, check.table_lookups, strict=True)]
+    return frame.select("*", *truths)
+
+
+def _answers(asked: pa.Table, check: LookupColumns, tables: Mapping[str, LookupTable[Any]]) -> list[pa.Array]:
+    rows = _one(asked.column(ROW))
+    return [
+        tables[question.table].contains(_one(asked.column(question.answer)), rows) for question in check.table_lookups
+    ]
+
+
+def _replaced(frame: DataFrame, check: LookupColumns, tables: Mapping[str, LookupTable[Any]]) -> DataFrame:
+    """Rows that have no number of their own (elements of a list, parts of a union) pass through Python whole."""
+    from pyspark.sql.types import BooleanType, StructType
+
+    table = frame.select("*", *_values(check)).toArrow()
+    answers = _answers(table, check, tables)
+    for question, answer in zip(check.table_lookups, answers, strict=True):
+        place = table.column_names.index(question.answer)
+        table = table.set_column(place, pa.field(question.answer, pa.bool_()), answer)
+    schema = StructType(list(frame.schema.fields))
+    for question in check.table_lookups:
+        schema = schema.add(question.answer, BooleanType())
+    return frame.sparkSession.createDataFrame(table, schema)
+
+
+# ── one byte per row ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _found(rows: pa.Array, answers: pa.Array) -> Column:
+    """The byte that answers for a row, found by its number."""
+    from pyspark.sql import functions as f
+
+    number = f.col(ROW)
+    partition = f.shiftright(number, _PLACE_BITS).cast("int")
+    place = (number.bitwiseAND(f.lit((1 << _PLACE_BITS) - 1)) + f.lit(1)).cast("int")
+    parts = [f.lit(bytearray(part)) for part in packed(rows, answers)]
+    return f.substring(f.get(f.array(*parts), partition), place, f.lit(1))
+
+
+def _truth(byte: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.when(byte == _byte(_TRUE), f.lit(True)).when(byte == _byte(_FALSE), f.lit(False))
+
+
+def _is_asked(byte: Column) -> Column:
+    """An empty text, which stands beyond the last byte, is less than any byte."""
+    return (byte >= _byte(_FALSE)) & (byte < _byte(_NOT_LOOKED_UP))
+
+
+def packed(rows: pa.Array, answers: pa.Array) -> list[bytes]:
+    """The answers as bytes, one text per partition; rows that were left out before have their own."""
+    coded = pc.if_else(answers, pa.scalar(_TRUE, pa.uint8()), pa.scalar(_FALSE, pa.uint8())).fill_null(_NULL)
+    partitions = pc.shift_right(rows, _PLACE_BITS)
+    places = pc.bit_wise_and(rows, (1 << _PLACE_BITS) - 1)
+    parts = []
+    for partition in range((pc.max(partitions).as_py() or 0) + 1):
+        inside = pc.equal(partitions, partition)
+        parts.append(_dense(places.filter(inside), coded.filter(inside)))
+    return parts
+
+
+def _dense(places: pa.Array, coded: pa.Array) -> bytes:
+    if not len(places):
+        return b""
+    last = pc.max(places).as_py()
+    if last >= len(places):
+        coded = pc.scatter(coded, places, max_index=last).fill_null(_NOT_LOOKED_UP)
+    buffer = coded.buffers()[1]
+    assert buffer is not None
+    return bytes(buffer.slice(coded.offset, len(coded)))
+
+
+def _byte(value: int) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.lit(bytearray([value]))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks or [pa.array([], column.type)])
+
+
+def _named(tables: Mapping[str, LookupTable[Any]], name: str) -> LookupTable[Any]:
+    """The table that a name in SQL means."""
+    from streamling.sql.references import match
+
+    declared = match(name, tables)
+    if declared is None:
+        raise StreamlingError.user(f"{FUNCTION}() names '{name}', and there is no such dynamic table")
+    return tables[declared]
+
+
+def _values(check: LookupColumns) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    return [f.expr(question.value).alias(question.answer) for question in check.table_lookups]
+
+
+def _types(frame: DataFrame, check: LookupColumns) -> list[DataType]:
+    """What each question asks about: text or lists of text."""
+    types = [field.dataType for field in frame.select(*_values(check)).schema.fields]
+    for type_, question in zip(types, check.table_lookups, strict=True):
+        if not _is_text(type_):
+            raise StreamlingError.user(
+                f"{FUNCTION}('{question.table}', …) looks for text or a list of texts, not {type_.simpleString()}",
+                remedy=f"cast it: {FUNCTION}('{question.table}', CAST(value AS TEXT))",
+            )
+    return types
+
+
+def _is_text(type_: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, NullType, StringType
+
+    inner = type_.elementType if isinstance(type_, ArrayType) else type_
+    return isinstance(inner, StringType | NullType)

@@ -1,0 +1,208 @@
+"""Dynamic tables on a real server: the layout, what others write, the cache, trouble."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from streamling.config import AppConfig
+from streamling.connectors.postgres.dynamic_table_layout import index_name
+from streamling.errors import StreamlingError
+from streamling.plugins.context import NodeContext
+from streamling.plugins.placeholders import NoopMetrics, UnavailableState
+from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
+from tests.harness.pipelines import eventually
+
+pytestmark = pytest.mark.services
+
+
+@contextmanager
+def store(schema: Any, /, *, backend: dict[str, Any] | None = None, max_batch_size: int = 1000, **options: Any):
+    fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t", **options}
+    settings = {"postgres": {**schema.settings, **(backend or {})}, "max_batch_size": max_batch_size}
+    context = NodeContext(
+        name="seen",
+        options=DynamicTableTransformOptions.model_validate(fields),
+        config=AppConfig(dynamic_table_backend=settings),
+        state=UnavailableState("none here"),
+        metrics=NoopMetrics(),
+    )
+    with closing(make_store(context)) as made:
+        yield made
+
+
+CACHED = {"cache": True, "time_column": "updated_at", "cache_refresh_debounce_ms": 0}
+
+
+def test_a_missing_table_is_made_with_its_key_its_time_and_an_index(schema):
+    with store(schema) as table:
+        assert table.known(["a"]) == set()
+    columns = schema.execute(
+        "SELECT column_name::text, data_type::text, is_nullable::text, column_default FROM information_schema.columns"
+        " WHERE table_schema = %s AND table_name = 't' ORDER BY ordinal_position",
+        schema.name,
+    )
+    assert columns == [
+        ("value", "text", "NO", None),
+        ("updated_at", "timestamp with time zone", "NO", "clock_timestamp()"),
+    ]
+    indexes = schema.execute("SELECT indexname::text, indexdef FROM pg_indexes WHERE schemaname = %s", schema.name)
+    assert sorted(name for name, _ in indexes) == ["idx_t_updated_at", "t_pkey"]
+    assert "UNIQUE" in dict(indexes)["t_pkey"]
+    assert dict(indexes)["t_pkey"].endswith("(value)")
+
+
+def test_names_come_from_the_options(schema):
+    other = f"{schema.name}_b"
+    try:
+        with store(schema, schema=other, column="Id", time_column="at") as table:
+            table.add(["a"])
+        rows = schema.execute(f'SELECT "Id", at IS NOT NULL FROM {other}.t')
+        assert rows == [("a", True)]
+    finally:
+        schema.execute(f"DROP SCHEMA IF EXISTS {other} CASCADE")
+
+
+def test_an_index_name_too_long_for_postgres_ends_in_a_hash():
+    assert index_name("t", "at") == "idx_t_at"
+    long = index_name("t" * 60, "updated_at")
+    assert len(long) == 63
+    assert long.startswith("idx_ttt")
+    # FNV-1a with 64 bits of the whole name
+    assert long != index_name("t" * 60, "updated_ad")
+    assert int(long[-16:], 16) >= 0
+
+
+def test_values_are_looked_up_and_added_in_chunks_and_once(schema):
+    with store(schema, max_batch_size=3) as table:
+        table.add([f"v{n}" for n in range(10)])
+        table.add(["v9", "v10"])
+        assert table.known([f"v{n}" for n in range(5, 15)]) == {f"v{n}" for n in range(5, 11)}
+    assert len(schema.values()) == 11
+
+
+@pytest.mark.parametrize(("settings", "connections"), [({}, 1), ({"max_connections": 3}, 3)])
+def test_look_ups_of_many_values_use_the_connections_allowed(schema, settings, connections):
+    values = [f"v{n}" for n in range(20)]
+    with store(schema, backend=settings, max_batch_size=3, column="v") as table:
+        table.add(values[::2])
+        assert table.known(values) == set(values[::2])
+        assert table.known(["v0"]) == {"v0"}
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'streamling seen'"
+        eventually(lambda: schema.execute(query) == [(connections,)])  # those of an earlier test may linger
+
+
+def test_what_others_write_and_delete_is_seen_at_the_next_look(schema):
+    with store(schema) as table:
+        table.add(["a"])
+        schema.execute("INSERT INTO {t} (value) VALUES ('b')")
+        assert table.known(["a", "b"]) == {"a", "b"}
+        schema.execute("DELETE FROM {t} WHERE value = 'a'")
+        assert table.known(["a", "b"]) == {"b"}
+
+
+def test_a_table_of_the_users_own_needs_nothing_but_the_column(schema):
+    schema.create("value varchar(20), note int")
+    schema.execute("INSERT INTO {t} (value) VALUES ('a')")
+    with store(schema, backend={"cache_enabled": True}) as table:  # no time_column: no cache
+        table.add(["a", "b"])
+        assert table.known(["a", "b", "c"]) == {"a", "b"}
+    assert schema.values() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ("id int", {}, ["no column 'value'", "(id)", "`column`"]),
+        ("value int", {}, ["is integer", "text", "TEXT"]),
+        ("value text", CACHED, ["no column 'updated_at'", "cache", "`cache: false`"]),
+        ("value text, updated_at json", CACHED, ["is json", "no order", "`cache: false`"]),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_at_once(schema, columns, options, words):
+    schema.create(columns)
+    with store(schema, **options) as table, pytest.raises(StreamlingError) as refused:
+        table.known(["a"])
+    assert not refused.value.retriable
+    assert not refused.value.internal
+    for word in words:
+        assert word in f"{refused.value} ({refused.value.remedy})"
+
+
+def test_the_flag_of_the_node_keeps_a_table_without_time_out_of_the_cache(schema):
+    schema.create("value text")
+    with store(schema, backend={"cache_enabled": True}, cache=False, time_column="updated_at") as table:
+        table.add(["a"])
+        assert table.known(["a"]) == {"a"}
+
+
+def test_a_cache_loads_several_pages_and_sees_what_is_written_later(schema):
+    with store(schema) as table:
+        table.add([f"v{n}" for n in range(2500)])
+    with store(schema, **CACHED) as table:
+        assert len(table.known([f"v{n}" for n in range(3000)])) == 2500
+        schema.execute("INSERT INTO {t} (value) VALUES ('later')")
+        assert table.known(["later"]) == {"later"}
+        schema.execute("DELETE FROM {t}")
+        assert table.known(["later"]) == {"later"}
+
+
+def test_a_cached_table_of_the_users_own_is_appended_with_the_time(schema):
+    schema.create("value text, updated_at timestamptz")
+    with store(schema, **CACHED) as table:
+        assert table.known(["a"]) == set()
+        table.add(["a"])
+    assert schema.execute("SELECT value, updated_at IS NOT NULL FROM {t}") == [("a", True)]
+
+
+def test_writers_of_a_cached_table_take_turns(schema, postgres):
+    """A writer holds the lock: what another one appends gets a later time and is not overlooked."""
+    dsn = f"host=127.0.0.1 port={postgres.port} dbname=postgres user=postgres"
+    with store(schema, **CACHED) as table, psycopg.connect(dsn) as writer:
+        assert table.known(["a", "b"]) == set()
+        writer.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"{schema.name}.t",))
+        writer.execute(f"INSERT INTO {schema.name}.t (value) VALUES ('a')")
+        appending = threading.Thread(target=table.add, args=(["b"],))
+        appending.start()
+        waits = (
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            " AND objid = (hashtext(%s)::bigint & 4294967295)::oid"
+        )
+        deadline = time.monotonic() + 20
+        while not schema.execute(waits, f"{schema.name}.t")[0][0]:
+            assert time.monotonic() < deadline, "it does not wait for its turn"
+            time.sleep(0.02)
+        writer.commit()
+        appending.join(20)
+        assert table.known(["a", "b"]) == {"a", "b"}
+        times = schema.execute("SELECT value FROM {t} ORDER BY updated_at")
+        assert times == [("a",), ("b",)]
+
+
+def test_trouble_that_passes_is_waited_out(schema):
+    with store(schema) as table:
+        table.add(["a"])
+        schema.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'streamling seen'"
+        )
+        assert table.known(["a"]) == {"a"}
+
+
+def test_a_wrong_database_is_told_at_once(schema):
+    with store(schema, backend={"db": "nowhere"}) as table, pytest.raises(StreamlingError) as refused:
+        table.known(["a"])
+    assert "nowhere" in str(refused.value)
+    assert not refused.value.retriable
+
+
+def test_a_nul_cannot_be_stored_and_is_never_found(schema):
+    with store(schema) as table:
+        assert table.known(["a\x00"]) == set()
+        with pytest.raises(StreamlingError, match="NUL"):
+            table.add(["a\x00"])

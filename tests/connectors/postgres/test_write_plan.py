@@ -1,0 +1,96 @@
+"""Plans against a model that takes rows one at a time. No server: a dictionary stands for the table."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamling.connectors.postgres.write_plan import WritePlan, first_wins, in_rounds, last_wins
+
+#: key, value, is it a delete
+Change = tuple[Any, int, bool]
+Table = dict[Any, int]
+
+
+def update(table: Table, key: Any, value: int) -> None:
+    table[key] = value
+
+
+def keep(table: Table, key: Any, value: int) -> None:
+    table.setdefault(key, value)
+
+
+def update_greater(table: Table, key: Any, value: int) -> None:
+    table[key] = max(value, table.get(key, value))
+
+
+def one_at_a_time(table: Table, changes: Sequence[Change], write: Callable[[Table, Any, int], None]) -> None:
+    for key, value, deleted in changes:
+        if deleted:
+            table.pop(key, None)
+        else:
+            write(table, key, value)
+
+
+def by_plan(table: Table, changes: Sequence[Change], write: Callable[[Table, Any, int], None], plan: WritePlan) -> None:
+    rows = range(len(changes)) if plan.rows is None else plan.rows.to_pylist()
+    steps = [0] * len(rows) if plan.steps_of_rows is None else plan.steps_of_rows.to_pylist()
+    assert set(steps) <= {number for number, _ in plan.steps}
+    for number, action in plan.steps:
+        now = [changes[row] for row, step in zip(rows, steps, strict=True) if step == number]
+        keys = [key for key, _, _ in now]
+        assert len(keys) == len(set(keys)), "a key came twice in one step"
+        one_at_a_time(table, [(key, value, action == "delete") for key, value, _ in now], write)
+
+
+def plan_for(make: Callable[..., WritePlan], changes: Sequence[Change]) -> WritePlan:
+    deleted = [deleted for _, _, deleted in changes]
+    keys = [key if isinstance(key, tuple) else (key,) for key, _, _ in changes]
+    types = (pa.int64(), pa.string())
+    table = pa.table({f"k{n}": pa.array(column, types[n]) for n, column in enumerate(zip(*keys, strict=True))})
+    return make(table, pa.array(deleted, pa.bool_()) if any(deleted) else None)
+
+
+WAYS = [
+    pytest.param(last_wins, update, id="last wins"),
+    pytest.param(first_wins, keep, id="first wins"),
+    pytest.param(in_rounds, update, id="rounds"),
+    pytest.param(in_rounds, keep, id="rounds, first wins"),
+    pytest.param(in_rounds, update_greater, id="rounds, greater wins"),
+]
+KEYS: list[Callable[[random.Random], Any]] = [
+    lambda chance: chance.randrange(4),
+    lambda chance: (chance.randrange(2), chance.choice(["", " ", "ü", None])),
+]
+
+
+@pytest.mark.parametrize(("make", "write"), WAYS)
+@pytest.mark.parametrize("key", KEYS, ids=["one column", "two columns, nulls"])
+@pytest.mark.parametrize("deletes", [0.0, 0.3, 1.0])
+def test_a_plan_ends_like_rows_that_come_one_at_a_time(make, write, key, deletes) -> None:
+    for seed in range(60):
+        chance = random.Random(seed)
+        expected: Table = {key(chance): -1 for _ in range(2)}
+        found = dict(expected)
+        for _ in range(3):
+            size = chance.randint(1, 12)
+            changes = [(key(chance), chance.randrange(9), chance.random() < deletes) for _ in range(size)]
+            one_at_a_time(expected, changes, write)
+            by_plan(found, changes, write, plan_for(make, changes))
+            assert found == expected, f"seed {seed}: {changes}"
+
+
+@pytest.mark.parametrize("make", [last_wins, first_wins, in_rounds])
+def test_rows_of_distinct_keys_are_taken_as_they_are(make) -> None:
+    plan = plan_for(make, [(1, 0, False), (2, 0, False)])
+    assert plan == WritePlan(None, None, ((0, "write"),))
+
+
+@pytest.mark.parametrize("make", [last_wins, first_wins])
+def test_however_often_a_key_comes_it_takes_two_steps_at_most(make) -> None:
+    changes = [(n % 3, n, n % 7 == 0) for n in range(1000)]
+    assert len(plan_for(make, changes).steps) <= 2
