@@ -150,7 +150,7 @@ def request_limits(config: AppConfig) -> object:
 
 def script_node(config: AppConfig) -> object:
     options: Any = configured(parse_pipeline(_SCRIPT, registry=Registry.builtin()), config)["s"].options
-    return options.streams, options.rows_per_batch, options.flush_interval
+    return options.instance_count, options.rows_per_batch, options.flush_interval
 
 
 def queues(config: AppConfig) -> object:

@@ -243,7 +243,7 @@ from streamling.plugins import SqlFunction, plugin
 
 @plugin("variable")
 class Variable(SqlFunction):
-    takes = (pa.string(),)
+    argument_types = (pa.string(),)
     returns = pa.string()
 
     def call(self, names):

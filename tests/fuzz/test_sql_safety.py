@@ -13,7 +13,7 @@ from streamling.errors import StreamlingError
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import tokenize
 from streamling.sql.frames import prepare
-from streamling.sql.plan import Project, Read, texts
+from streamling.sql.plan import Project, Read, sql_expressions
 from streamling.sql.problems import InvalidSql
 from tests.fuzz.budget import rounds
 from tests.sql.hostile import COLUMNS, SCHEMA, arm, hostile_row, is_canary_dead
@@ -78,7 +78,7 @@ def test_hostile_text_never_becomes_sql(spark: Any) -> None:
             plan = compiled(sql)
             if plan is None:
                 continue
-            for text in texts(plan):
+            for text in sql_expressions(plan):
                 parser.parseExpression(text)  # what is emitted is always an expression
             items += [item for item in getattr(plan, "items", ()) if isinstance(plan, Project) and not plan.explodes]
         ran += _run(session, rows, items)

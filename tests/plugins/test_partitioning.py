@@ -139,7 +139,7 @@ COLOURS = pa.record_batch({"id": [1, 2, 3, 4], "colour": ["red", "blue", "red", 
 
 
 def placed(routing) -> list[tuple[int, list[str]]]:
-    kind = type("Placed", (Placed,), {"placement": routing, "got": []})
+    kind = type("Placed", (Placed,), {"routing": routing, "got": []})
     Bench(kind, {}).finish([COLOURS, COLOURS])
     return kind.got
 
@@ -156,6 +156,6 @@ def test_batches_take_turns():
 
 
 def test_a_column_to_place_by_that_does_not_arrive_is_refused_before_the_start():
-    kind = type("Placed", (Placed,), {"placement": ByColumns(("shape",)), "got": []})
+    kind = type("Placed", (Placed,), {"routing": ByColumns(("shape",)), "got": []})
     with pytest.raises(InvalidPipeline, match="placed by column 'shape', which does not arrive"):
         Bench(kind, {}).prepare([COLOURS])

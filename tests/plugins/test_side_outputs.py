@@ -35,7 +35,7 @@ class Audit(SideOutput[AuditOptions]):
     def open(self):
         self._seen = {}
 
-    def emitting(self, rows, after):
+    def before_emit(self, rows, after):
         self._seen[after + 1] = self._seen.get(after + 1, 0) + rows.num_rows
 
     def marker(self, epoch):

@@ -16,7 +16,7 @@ from streamling.sql.dialect import tokenize
 from streamling.sql.frames import prepare
 from streamling.sql.library import registry
 from streamling.sql.library.unsupported import ALTERNATIVES
-from streamling.sql.plan import Column, texts
+from streamling.sql.plan import Column, sql_expressions
 from streamling.sql.problems import SqlProblem
 
 FUNCTIONS = list(registry.functions())
@@ -67,7 +67,7 @@ def test_what_uses_kernels_says_so(function: Any) -> None:
 def test_parameters_of_lambdas_cannot_hide_a_column(function: Any, example: str) -> None:
     """Inside a lambda its parameter hides a column of the same name: ours have names that no column has."""
     compiled = compile_sql(f"SELECT {example} AS v FROM t", {"t": ROW})
-    tokens = [token for text in texts(compiled.plan) for token in tokenize(text)]
+    tokens = [token for text in sql_expressions(compiled.plan) for token in tokenize(text)]
     arrows = [place for place, token in enumerate(tokens) if token.text == "->"]
     hidden = [tokens[place - 1].text for place in arrows if tokens[place - 1].text != ")"]
     hidden += [tokens[place - back].text for place in arrows if tokens[place - 1].text == ")" for back in (2, 4)]

@@ -32,7 +32,7 @@ SUFFIX = "!"
 class Shout(SqlFunction):
     """Louder, as often as said."""
 
-    takes = (pa.string(), pa.int32())
+    argument_types = (pa.string(), pa.int32())
     returns = pa.string()
 
     def call(self, text, times):
@@ -43,7 +43,7 @@ class Shout(SqlFunction):
 class Upper(SqlFunction):
     """Wins over the built-in one."""
 
-    takes = (pa.string(),)
+    argument_types = (pa.string(),)
     returns = pa.string()
 
     def call(self, text):
@@ -52,7 +52,7 @@ class Upper(SqlFunction):
 
 @plugin("liar")
 class Liar(SqlFunction):
-    takes = (pa.int64(),)
+    argument_types = (pa.int64(),)
     returns = pa.int64()
 
     def call(self, numbers):
@@ -61,7 +61,7 @@ class Liar(SqlFunction):
 
 @plugin("short")
 class Short(SqlFunction):
-    takes = (pa.int64(),)
+    argument_types = (pa.int64(),)
     returns = pa.int64()
 
     def call(self, numbers):
@@ -70,7 +70,7 @@ class Short(SqlFunction):
 
 @plugin("fails")
 class Fails(SqlFunction):
-    takes = (pa.int64(),)
+    argument_types = (pa.int64(),)
     returns = pa.int64()
 
     def call(self, numbers):

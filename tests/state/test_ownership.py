@@ -13,8 +13,8 @@ from streamling.state.ownership import lock_state
 HOLD = """
 import sys
 from pathlib import Path
-from streamling.state.ownership import owned
-with owned(Path(sys.argv[1]), sys.argv[2]):
+from streamling.state.ownership import lock_state
+with lock_state(Path(sys.argv[1]), sys.argv[2]):
     print("owned", flush=True)
     sys.stdin.read()
 """

@@ -18,7 +18,7 @@ class InputSchemaTracker:
         self._last: pa.Schema | None = None
 
     def detect_change(self, batch_schema: pa.Schema) -> bool:
-        """Whether a batch of ``batch_schema`` has other columns than those before. From then on `schema` is the new one."""
+        """Whether a batch of ``batch_schema`` has other columns than those before. `schema` is then the new one."""
         if self._last is not None and batch_schema.equals(self._last):
             return False
         self._last = batch_schema

@@ -30,7 +30,7 @@ ReportProgress = Callable[[str, float], None]
 #: 200 MB each: with and without connectors for two versions
 _KEPT = 4
 #: what it was trained on decides what it is good for
-_TRAINING = tuple(Path(__file__).parents[1] / "training" / name for name in ("job.py", "stand_in.py"))
+_TRAINING = tuple(Path(__file__).parents[1] / "training" / name for name in ("job.py", "fake_kafka.py"))
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,8 @@ def find_legacy_state(config: AppConfig, belongs: Callable[[str], bool]) -> Stat
 
 
 def migrate_legacy_state(state: StateBackend, config: AppConfig, belongs: Callable[[str], bool]) -> int:
-    """Move the entries of `find_legacy_state` into ``state``, which is that of ``config`` and has none yet. Returns how many
-    there were. A crash in between leaves them in both places; the next start uses the new one."""
+    """Move the entries of `find_legacy_state` into ``state``, which is that of ``config`` and has none yet. Returns how
+    many there were. A crash in between leaves them in both places; the next start uses the new one."""
     former = None if state.items() else find_legacy_state(config, belongs)
     if former is None:
         return 0

@@ -85,8 +85,8 @@ class LookupColumns:
 
 Plan = Read | Filter | Project | UnionAll | LookupColumns
 
-#: Numbers the rows of a batch in source order. The engine adds it to the rows of a plan that has `LookupColumns`; every row
-#: keeps it through the plan, and neither a name nor a star can see it.
+#: Numbers the rows of a batch in source order. The engine adds it to the rows of a plan that has `LookupColumns`; every
+#: row keeps it through the plan, and neither a name nor a star can see it.
 ROW = "__streamling_row"
 
 

@@ -78,7 +78,7 @@ def test_a_missing_topic_is_named(bench: KafkaBench) -> None:
         finish(run)
     place = run.pipeline["rows"].text_of("topic")
     assert place.line
-    assert caught.value.place == f"{place.file}:{place.line}:{place.column}"
+    assert caught.value.location == f"{place.file}:{place.line}:{place.column}"
 
 
 def test_a_missing_subject_is_named(bench: KafkaBench) -> None:

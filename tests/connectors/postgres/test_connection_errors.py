@@ -83,7 +83,7 @@ def table(config: AppConfig) -> Store:
 
 def use_table(config: AppConfig) -> None:
     with closing(table(config)) as store:
-        assert store.known(["x"]) == set()
+        assert store.find_existing(["x"]) == set()
 
 
 USERS = {
@@ -148,5 +148,5 @@ def test_an_outage_after_the_start_is_waited_out(postgres: LocalPostgres) -> Non
         store.add(["kept"])
         front.close()
         front.open_after(0.5)
-        assert store.known(["kept", "unknown"]) == {"kept"}
+        assert store.find_existing(["kept", "unknown"]) == {"kept"}
     front.close()

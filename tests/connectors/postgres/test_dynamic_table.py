@@ -42,7 +42,7 @@ CACHED = {"cache": True, "time_column": "updated_at", "cache_refresh_debounce_ms
 
 def test_a_missing_table_is_made_with_its_key_its_time_and_an_index(schema):
     with store(schema) as table:
-        assert table.known(["a"]) == set()
+        assert table.find_existing(["a"]) == set()
     columns = schema.execute(
         "SELECT column_name::text, data_type::text, is_nullable::text, column_default FROM information_schema.columns"
         " WHERE table_schema = %s AND table_name = 't' ORDER BY ordinal_position",
@@ -83,7 +83,7 @@ def test_values_are_looked_up_and_added_in_chunks_and_once(schema):
     with store(schema, max_batch_size=3) as table:
         table.add([f"v{n}" for n in range(10)])
         table.add(["v9", "v10"])
-        assert table.known([f"v{n}" for n in range(5, 15)]) == {f"v{n}" for n in range(5, 11)}
+        assert table.find_existing([f"v{n}" for n in range(5, 15)]) == {f"v{n}" for n in range(5, 11)}
     assert len(schema.values()) == 11
 
 
@@ -92,8 +92,8 @@ def test_look_ups_of_many_values_use_the_connections_allowed(schema, settings, c
     values = [f"v{n}" for n in range(20)]
     with store(schema, backend=settings, max_batch_size=3, column="v") as table:
         table.add(values[::2])
-        assert table.known(values) == set(values[::2])
-        assert table.known(["v0"]) == {"v0"}
+        assert table.find_existing(values) == set(values[::2])
+        assert table.find_existing(["v0"]) == {"v0"}
         query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'streamling seen'"
         eventually(lambda: schema.execute(query) == [(connections,)])  # those of an earlier test may linger
 
@@ -102,9 +102,9 @@ def test_what_others_write_and_delete_is_seen_at_the_next_look(schema):
     with store(schema) as table:
         table.add(["a"])
         schema.execute("INSERT INTO {t} (value) VALUES ('b')")
-        assert table.known(["a", "b"]) == {"a", "b"}
+        assert table.find_existing(["a", "b"]) == {"a", "b"}
         schema.execute("DELETE FROM {t} WHERE value = 'a'")
-        assert table.known(["a", "b"]) == {"b"}
+        assert table.find_existing(["a", "b"]) == {"b"}
 
 
 def test_a_table_of_the_users_own_needs_nothing_but_the_column(schema):
@@ -112,7 +112,7 @@ def test_a_table_of_the_users_own_needs_nothing_but_the_column(schema):
     schema.execute("INSERT INTO {t} (value) VALUES ('a')")
     with store(schema, backend={"cache_enabled": True}) as table:  # no time_column: no cache
         table.add(["a", "b"])
-        assert table.known(["a", "b", "c"]) == {"a", "b"}
+        assert table.find_existing(["a", "b", "c"]) == {"a", "b"}
     assert schema.values() == ["a", "b"]
 
 
@@ -128,7 +128,7 @@ def test_a_table_of_the_users_own_needs_nothing_but_the_column(schema):
 def test_a_table_that_does_not_fit_is_refused_at_once(schema, columns, options, words):
     schema.create(columns)
     with store(schema, **options) as table, pytest.raises(StreamlingError) as refused:
-        table.known(["a"])
+        table.find_existing(["a"])
     assert not refused.value.retriable
     assert not refused.value.internal
     for word in words:
@@ -139,24 +139,24 @@ def test_the_flag_of_the_node_keeps_a_table_without_time_out_of_the_cache(schema
     schema.create("value text")
     with store(schema, backend={"cache_enabled": True}, cache=False, time_column="updated_at") as table:
         table.add(["a"])
-        assert table.known(["a"]) == {"a"}
+        assert table.find_existing(["a"]) == {"a"}
 
 
 def test_a_cache_loads_several_pages_and_sees_what_is_written_later(schema):
     with store(schema) as table:
         table.add([f"v{n}" for n in range(2500)])
     with store(schema, **CACHED) as table:
-        assert len(table.known([f"v{n}" for n in range(3000)])) == 2500
+        assert len(table.find_existing([f"v{n}" for n in range(3000)])) == 2500
         schema.execute("INSERT INTO {t} (value) VALUES ('later')")
-        assert table.known(["later"]) == {"later"}
+        assert table.find_existing(["later"]) == {"later"}
         schema.execute("DELETE FROM {t}")
-        assert table.known(["later"]) == {"later"}
+        assert table.find_existing(["later"]) == {"later"}
 
 
 def test_a_cached_table_of_the_users_own_is_appended_with_the_time(schema):
     schema.create("value text, updated_at timestamptz")
     with store(schema, **CACHED) as table:
-        assert table.known(["a"]) == set()
+        assert table.find_existing(["a"]) == set()
         table.add(["a"])
     assert schema.execute("SELECT value, updated_at IS NOT NULL FROM {t}") == [("a", True)]
 
@@ -165,7 +165,7 @@ def test_writers_of_a_cached_table_take_turns(schema, postgres):
     """A writer holds the lock: what another one appends gets a later time and is not overlooked."""
     dsn = f"host=127.0.0.1 port={postgres.port} dbname=postgres user=postgres"
     with store(schema, **CACHED) as table, psycopg.connect(dsn) as writer:
-        assert table.known(["a", "b"]) == set()
+        assert table.find_existing(["a", "b"]) == set()
         writer.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"{schema.name}.t",))
         writer.execute(f"INSERT INTO {schema.name}.t (value) VALUES ('a')")
         appending = threading.Thread(target=table.add, args=(["b"],))
@@ -180,7 +180,7 @@ def test_writers_of_a_cached_table_take_turns(schema, postgres):
             time.sleep(0.02)
         writer.commit()
         appending.join(20)
-        assert table.known(["a", "b"]) == {"a", "b"}
+        assert table.find_existing(["a", "b"]) == {"a", "b"}
         times = schema.execute("SELECT value FROM {t} ORDER BY updated_at")
         assert times == [("a",), ("b",)]
 
@@ -191,18 +191,18 @@ def test_trouble_that_passes_is_waited_out(schema):
         schema.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'streamling seen'"
         )
-        assert table.known(["a"]) == {"a"}
+        assert table.find_existing(["a"]) == {"a"}
 
 
 def test_a_wrong_database_is_told_at_once(schema):
     with store(schema, backend={"db": "nowhere"}) as table, pytest.raises(StreamlingError) as refused:
-        table.known(["a"])
+        table.find_existing(["a"])
     assert "nowhere" in str(refused.value)
     assert not refused.value.retriable
 
 
 def test_a_nul_cannot_be_stored_and_is_never_found(schema):
     with store(schema) as table:
-        assert table.known(["a\x00"]) == set()
+        assert table.find_existing(["a\x00"]) == set()
         with pytest.raises(StreamlingError, match="NUL"):
             table.add(["a\x00"])

@@ -117,7 +117,7 @@ NESTED = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "carrier"), [*((type_, pa.binary()) for type_ in TYPES), *NESTED], ids=str)
+@pytest.mark.parametrize(("type_", "physical_type"), [*((type_, pa.binary()) for type_ in TYPES), *NESTED], ids=str)
 def test_names_lead_back_to_the_type(type_: pa.DataType, physical_type: pa.DataType) -> None:
     assert arrow_type(arrow_type_name(type_), physical_type) == type_
 

@@ -108,8 +108,8 @@ def _javascript(value: float) -> str:
 
 
 def reader(logical: pa.DataType, physical: pa.DataType) -> _Convert:
-    """A function that turns a parsed JSON value into what pyarrow takes for a column of type ``physical`` that stands for
-    ``logical``. It raises `ValueError`."""
+    """A function that turns a parsed JSON value into what pyarrow takes for a column of type ``physical`` that stands
+    for ``logical``. It raises `ValueError`."""
     read = _reader(logical, physical)
     return lambda found: None if found is None else read(found)
 

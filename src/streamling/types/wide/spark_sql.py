@@ -1,7 +1,7 @@
 """Spark SQL over wide numbers as they are held (`types/wide/layout.py`): what the JVM can do with them by itself.
 
-``place`` is SQL for the value and may occur several times in the result; ``on_overflow`` is SQL for what a value becomes
-that does not fit the type, and is evaluated only then.
+``place`` is SQL for the value and may occur several times in the result; ``on_overflow`` is SQL for what a value
+becomes that does not fit the type, and is evaluated only then.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ class Instance:
         since = datetime.fromtimestamp(other.started / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return GroupConflict.user(
             f"another instance of the application '{self.application}' reads the topic '{self.topic}' already "
-            f"(at {conflicting_member.host}, since {since}), and instances can only share a topic when they share their "
-            "state",
+            f"(at {conflicting_member.host}, since {since}), and instances can only share a topic when they share "
+            "their state",
             remedy="set state_backend.backend_type to Postgres for all of them, "
             "or give this pipeline an application_id of its own",
         )
