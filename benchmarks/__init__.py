@@ -1,1 +1,1 @@
-"""`streamling bench`: this machine's figures, each beside the same job written by hand in plain PySpark."""
+"""`python -m benchmarks`: this machine's figures, each beside the same job written by hand in plain PySpark."""

@@ -20,7 +20,7 @@ HEADINGS = ("scenario", "what", "ratio", "ours", "theirs", "they are", "goal", "
 _PAGE = """# Benchmarks
 
 What streamling costs beside the same job written by hand in plain PySpark, measured in one run on one machine.
-Written by `streamling bench --write`; do not edit.
+Written by `make bench`; do not edit.
 
 Read the ratios: absolute figures belong to the machine, ratios mostly do not. Each cell is a median, with the best
 run in brackets.
@@ -78,9 +78,9 @@ does not need it.
   {slow_seconds:g} s for each of {slow_batches} batches; the largest distance from the median after warm-up.
 
 {repetitions} runs each after {warm_ups} to warm up, ours and theirs in turns, every second round backwards; four times
-as many of plugins, as one takes a second; idle and memory figures are taken once. Twins: `src/streamling/bench/twins/`.
+as many of plugins, as one takes a second; idle and memory figures are taken once. Hand-written counterparts: `benchmarks/twins/`.
 
-`make bench` measures anew; `streamling bench --quick` is a smoke run.
+`make bench` measures again; `python -m benchmarks --quick` is a smoke run.
 """
 
 
