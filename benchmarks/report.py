@@ -78,7 +78,8 @@ does not need it.
   {slow_seconds:g} s for each of {slow_batches} batches; the largest distance from the median after warm-up.
 
 {repetitions} runs each after {warm_ups} to warm up, ours and theirs in turns, every second round backwards; four times
-as many of plugins, as one takes a second; idle and memory figures are taken once. Hand-written counterparts: `benchmarks/twins/`.
+as many of plugins, as one takes a second; idle and memory figures are taken once. Hand-written counterparts:
+`benchmarks/twins/`.
 
 `make bench` measures again; `python -m benchmarks --quick` is a smoke run.
 """
