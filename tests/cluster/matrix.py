@@ -29,7 +29,7 @@ from tests.harness.endpoint import Endpoint, Reply, Request
 from tests.recovery.accounts import SCHEMA as ACCOUNT
 
 HERE = Path(__file__).parent
-PLUGINS = HERE.parent / "engine" / "spreading.py"
+PLUGINS = HERE.parent / "harness" / "spreading.py"
 
 _ITEMS = ["tea", "ïnk", "rice", "jam", "ıslak"]
 _WIDE = 2**255 - 12345

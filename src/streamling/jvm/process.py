@@ -113,7 +113,8 @@ class Jvm:
         words = self.last_output()
         for pattern, meaning, remedy in _EXPLANATIONS:
             if pattern in words:
-                return StreamlingError(f"{what}: {meaning}", cause=RuntimeError(words), remedy=remedy)
+                cause = words[words.rfind("\n", 0, words.index(pattern)) + 1 :]
+                return StreamlingError(f"{what}: {meaning}", cause=RuntimeError(cause), remedy=remedy)
         status = self.process.poll()
         end = "" if status is None else f"its JVM ended with {_ending(status)}"
         return StreamlingError(

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamling.connectors.file import reader as _file_reader
-from streamling.connectors.file import staging as _file_staging
+from streamling.connectors.file import reader as file_reader
+from streamling.connectors.file import staging as file_staging
 from streamling.connectors.file.splits import split_file
 from streamling.errors import StreamlingError
 from tests.connectors.file.driver import NAME, Run, StoredState, make_source
@@ -77,10 +77,10 @@ def test_parquet_pieces_are_row_groups() -> None:
 
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of a few kilobytes is large now."""
-    monkeypatch.setattr(_file_reader, "SPLIT_BYTES", 1000)
-    monkeypatch.setattr(_file_reader, "BATCH_BYTES", dict.fromkeys(("csv", "json", "parquet", "avro"), 3000))
-    original = _file_staging.split_file
-    monkeypatch.setattr(_file_staging, "cut", lambda *arguments: original(*arguments, size=1000))
+    monkeypatch.setattr(file_reader, "SPLIT_BYTES", 1000)
+    monkeypatch.setattr(file_reader, "BATCH_BYTES", dict.fromkeys(("csv", "json", "parquet", "avro"), 3000))
+    original = file_staging.split_file
+    monkeypatch.setattr(file_staging, "split_file", lambda *arguments: original(*arguments, size=1000))
 
 
 @pytest.mark.spark
