@@ -54,7 +54,7 @@ class LandingTransaction(StagedTransaction):
 
         values = [column.name for column in self.columns if column.name not in self.key]
         return self._text(
-            "INSERT INTO {table} ({columns}, {epoch}) SELECT {columns}, {mark} FROM {staging} {where}"
+            "INSERT INTO {table} ({columns}, {epoch}) SELECT {columns}, {epoch_tag} FROM {staging} {where}"
             " ON CONFLICT ({key}) DO UPDATE SET {updated}",
             epoch=sql.Identifier(EPOCH_COLUMN),
             epoch_tag=self.epoch_tag,
