@@ -58,7 +58,7 @@ def test_a_chain_of_sql_nodes_is_one_plan(bench):
             "out: {type: memory, from: c}",
         )
     )
-    empty = run.analysis.empty["numbers"]
+    empty = run.analysis.empty_frames["numbers"]
     first = run.analysis.built["a"].operator.apply(bench.spark, {"numbers": empty})
     fused = run.analysis.built["c"].operator.apply(bench.spark, {"a": first})
     plan = fused._jdf.queryExecution().optimizedPlan().toString()

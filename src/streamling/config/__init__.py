@@ -1,6 +1,22 @@
 """The application's configuration: built-in defaults < `config.yaml` < environment."""
 
-from streamling.config.load import load_config
-from streamling.config.model import AppConfig
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamling.config.load import load_config
+    from streamling.config.model import AppConfig
 
 __all__ = ["AppConfig", "load_config"]
+
+
+def __getattr__(name: str) -> Any:
+    # on demand: `AppConfig` is put together from the settings of all connectors, whose modules import this package
+    if name == "AppConfig":
+        from streamling.config.model import AppConfig
+
+        return AppConfig
+    if name == "load_config":
+        from streamling.config.load import load_config
+
+        return load_config
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

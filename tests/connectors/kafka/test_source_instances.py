@@ -152,7 +152,10 @@ def test_one_more_instance_than_partitions_waits_until_it_is_needed(fleet: Fleet
     first = fleet.join(topic)
     fleet.divided(1)
     second = fleet.join(topic)
-    eventually(lambda: second._sources["rows"]._group and second._sources["rows"]._group._logged_assignment == frozenset(), SOON)
+    eventually(
+        lambda: second._sources["rows"]._group and second._sources["rows"]._group._logged_assignment == frozenset(),
+        SOON,
+    )
     fleet.write(topic, 100, 1)
     fleet.complete()
     assert rows_in(second) == 0

@@ -76,7 +76,7 @@ def test_a_missing_topic_is_named(bench: KafkaBench) -> None:
     run = bench.begin(topic)
     with pytest.raises(StreamlingError, match=f"kafka source 'rows': there is no topic '{topic.name}'") as caught:
         finish(run)
-    place = run.pipeline["rows"].text_of("topic")
+    place = run.pipeline["rows"].value_location("topic")
     assert place.line
     assert caught.value.location == f"{place.file}:{place.line}:{place.column}"
 

@@ -18,6 +18,9 @@ from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.transforms.dynamic_table.backends import make_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from tests.harness.pipelines import eventually
+from tests.transforms.dynamic_table.conftest import schema
+
+__all__ = ["schema"]
 
 pytestmark = pytest.mark.services
 
