@@ -74,9 +74,8 @@ def test_a_node_with_several_consumers_is_evaluated_once(bench):
             "a: {type: memory, from: left_side}\nb: {type: memory, from: right_side}\nc: {type: memory, from: tagged}",
         )
     )
-    tags = [
-        dict(zip(t.column("id").to_pylist(), t.column("tag").to_pylist(), strict=True)) for t in map(run.table, "abc")
-    ]
+    tables = [collected_rows(run, name) for name in "abc"]
+    tags = [dict(zip(t.column("id").to_pylist(), t.column("tag").to_pylist(), strict=True)) for t in tables]
     assert tags[0] == tags[1] == tags[2]
     assert len(tags[0]) == 100
 
