@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -68,12 +70,12 @@ class TestAggregating(SinkContract):
         assert len(self.durable()) == sum(batch.num_rows for batch in self.given())
 
 
-def run(place: Aggregate, batches: list[pa.RecordBatch], **sink: Any) -> None:
+def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval: float = 0.05, **sink: Any) -> None:
     """From given batches into the aggregate, to the end; what it cannot take goes to the table ``refused``."""
     registry = Registry.builtin()
     given = {"batches": batches, "asked": lambda number: None}
     registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
-    config = AppConfig(checkpoint_interval_sec=0.05, postgres_sink=place.settings)
+    config = AppConfig(checkpoint_interval_sec=checkpoint_interval, postgres_sink=place.settings)
     out = {"type": "postgres_aggregate", "from": "given", "schema": place.schema, **FIELDS, **sink}
     refused = {"type": "postgres", "schema": place.schema, "table": "refused"}
     nodes = {
@@ -88,18 +90,48 @@ def run(place: Aggregate, batches: list[pa.RecordBatch], **sink: Any) -> None:
     wait_for_end(started)
 
 
-def test_sums_are_exact_however_many_instances_write(place: Aggregate) -> None:
-    """Few groups, which all instances meet in, in another order in each batch."""
+@pytest.mark.parametrize(("checkpoint_interval", "delivered_twice"), [(0.05, 0), (60, 3)])
+def test_sums_are_exact_however_many_instances_write(
+    place: Aggregate, checkpoint_interval: float, delivered_twice: int
+) -> None:
+    """Few groups, which all instances meet in, in another order in each batch. Batches that a source delivers twice
+    within one epoch count once."""
     chance = random.Random(5)
     rows: list[Row] = [("i", id, chance.choice("abcde"), chance.randrange(-1000, 1000)) for id in range(3000)]
     rows += [("d", *row[1:]) for row in chance.sample(rows, 500)]
     batches = [transfers(*rows[at : at + 41]) for at in range(0, len(rows), 41)]
-    run(place, [*batches, *batches[-3:]], parallelism=4)
+    again = batches[len(batches) - delivered_twice :]
+    run(place, [*batches, *again], checkpoint_interval=checkpoint_interval, parallelism=4)
 
     expected: Counter[str] = Counter()
     for operation, _, account, amount in rows:
         expected[account] += -amount if operation == "d" else amount
     assert place.totals() == sorted(expected.items())
+
+
+def test_an_instance_that_starts_while_another_writes_waits_for_it(
+    place: Aggregate, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.write(transfers(("i", 1, "a", 1)))
+    with psycopg.connect(place.dsn) as writing:  # as a transaction that has its staging table and no rows yet
+        writing.execute(f"CREATE TEMP TABLE staged AS SELECT * FROM {place.log} WITH NO DATA")
+        starting = threading.Thread(target=place.write, args=(transfers(("i", 2, "a", 10)),))
+        starting.start()
+        wait_until_locked(place)
+        writing.execute(f"INSERT INTO {place.log} (id, account, amount, _gs_op) VALUES (3, 'a', 100, 'i')")
+    starting.join(60)
+    assert not starting.is_alive()
+    assert place.totals() == [("a", 111)]
+    assert not [record for record in caplog.records if "deadlock" in record.getMessage()]
+
+
+def wait_until_locked(place: Aggregate) -> None:
+    """Until somebody waits for the landing table."""
+    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
+    deadline = time.monotonic() + 60
+    while not place.execute(waiting, place.log):
+        assert time.monotonic() < deadline, "nobody waits for the landing table"
+        time.sleep(0.01)
 
 
 def test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink(place: Aggregate) -> None:

@@ -64,6 +64,9 @@ class Objects:
         # in one transaction: no row may be written between the old trigger and the new one
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (str(self._landing),))
+            # at once, not statement by statement: an instance that writes already has locked the table for reading and
+            # is about to lock it for writing, and each would wait for the other
+            connection.execute(self._text("LOCK TABLE {landing} IN ACCESS EXCLUSIVE MODE"))
             if EPOCH_COLUMN not in columns_of(connection, self._landing):
                 connection.execute(self._text("ALTER TABLE {landing} ADD COLUMN {epoch} BIGINT NOT NULL DEFAULT 0"))
             connection.execute(self._text("CREATE INDEX IF NOT EXISTS {index} ON {landing} ({epoch})"))
