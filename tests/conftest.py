@@ -15,6 +15,14 @@ CANARY, CANARY_VALUE = "ACME_API_TOKEN", "canary-7f3a9c"
 pytest_plugins = ["tests.harness.services"]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """What hostile tests print must be valid UTF-8 to travel from a worker of pytest-xdist to the main process."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
+
+
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
     """The user's cache folder: archives and connectors of earlier runs are used again."""

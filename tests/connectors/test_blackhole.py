@@ -1,10 +1,13 @@
 """The blackhole: every row is computed, none is kept."""
 
+import json
+
 import pyarrow as pa
 import pytest
 
 from streamling.connectors.blackhole import BlackholeSink
 from streamling.testing import Bench
+from tests.harness.pipelines import Bench as PipelineBench
 
 ROWS = pa.record_batch({"id": [1, 2, 3]})
 
@@ -43,6 +46,19 @@ def test_the_plan_runs_in_full(spark, sink, form):
     sink.write_frame(form(spark.range(100)))
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         sink.write_frame(form(spark.range(100).selectExpr("1 / (id - 57)")))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rows", [1, 250])
+def test_rows_that_stay_in_spark_are_counted(spark, tmp_path, rows):
+    (tmp_path / "numbers.csv").write_text("".join(["id\n", *(f"{id}\n" for id in range(rows))]))
+    nodes = {
+        "sources": {"numbers": {"type": "file", "path": str(tmp_path), "format": "csv", "mode": {"type": "bounded"}}},
+        "sinks": {"out": {"type": "blackhole", "from": "numbers"}},
+    }
+    run = PipelineBench(spark).run(json.dumps(nodes))
+    assert run.rows_written() == {"out": rows}
+    assert run.metrics.value("output_rows", "out") == rows
 
 
 @pytest.mark.spark

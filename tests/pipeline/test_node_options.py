@@ -107,7 +107,9 @@ def read(kind: NodeKind, id: str, **fields: Any) -> Any:
     return model(kind, id).model_validate({"type": id, **fields})
 
 
-@pytest.mark.parametrize(("kind", "id", "required", "optional"), FIELDS, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize(
+    ("kind", "id", "required", "optional"), FIELDS, ids=lambda value: "" if isinstance(value, set) else str(value)
+)
 def test_fields(kind: NodeKind, id: str, required: set[str], optional: set[str]) -> None:
     fields = {field_name(name, info): info for name, info in model(kind, id).model_fields.items()}
     assert set(fields) >= COMMON | required | optional

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -95,6 +97,11 @@ class KafkaSinkBench(Bench):
         (answer,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
         return {name: entry.value for name, entry in answer.result(30).items()}
 
+    def record_batches(self, topic: str) -> list[RecordBatch]:
+        """What the producer sent at once, as the broker has stored it."""
+        segments = sorted((self.kafka.folder / "data").glob(f"{topic}-[0-9]*/*.log"))
+        return [batch for segment in segments for batch in _record_batches(segment.read_bytes())]
+
     def messages(self, topic: str) -> list[Message]:
         return list(consume(self.kafka.brokers, topic))
 
@@ -109,6 +116,25 @@ class KafkaSinkBench(Bench):
         operation = _OPERATIONS[message.header("dbz.op")]
         assert value.get("_gs_op", operation) == operation, "payload and header disagree"
         return {**value, "_gs_op": operation}
+
+
+@dataclass(frozen=True)
+class RecordBatch:
+    codec: str
+    messages: int
+
+
+def _record_batches(segment: bytes) -> Iterator[RecordBatch]:
+    """The batches of a log segment, in Kafka's record format 2."""
+    header = struct.Struct(">qiibIhi")  # base offset, length, leader epoch, magic, CRC, attributes, last offset delta
+    at = 0
+    while at + header.size <= len(segment):
+        _, length, _, magic, _, attributes, last = header.unpack_from(segment, at)
+        if not length:  # the rest of the file is reserved
+            return
+        assert magic == 2
+        yield RecordBatch(("none", "gzip", "snappy", "lz4", "zstd")[attributes & 7], last + 1)
+        at += 12 + length
 
 
 def record(*fields: Any, **extra: Any) -> dict[str, Any]:

@@ -32,19 +32,42 @@ def test_a_hundred_rows_become_a_hundred_messages(bench: KafkaSinkBench, format:
     assert rows == [{"id": id, "name": f"n{id}", "_gs_op": "i"} for id in range(100)]
 
 
-@pytest.mark.parametrize("compression", ["gzip", "none", "lz4"])
-def test_fifty_compressed_rows(bench: KafkaSinkBench, compression: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "codec"),
+    [
+        ({"compression": "gzip"}, "gzip"),
+        ({"compression": "none"}, "none"),
+        ({"compression": "lz4"}, "lz4"),
+        ({}, "lz4"),
+    ],
+)
+def test_messages_are_stored_as_compressed_as_the_pipeline_says(bench: KafkaSinkBench, options, codec: str) -> None:
     topic = bench.topic()
-    bench.write(topic, numbered(0, 50), compression=compression)
+    bench.write(topic, numbered(0, 50), **options)
     assert sorted(row["id"] for row in bench.rows(topic)) == list(range(50))
+    assert {batch.codec for batch in bench.record_batches(topic)} == {codec}
 
 
-def test_five_hundred_rows_in_batches(bench: KafkaSinkBench) -> None:
-    topic = bench.topic()
-    batches = [numbered(first, 100) for first in range(0, 500, 100)]
-    bench.write(topic, *batches, batch_size=50, batch_flush_interval="10ms")
+@pytest.mark.parametrize(("batch_size", "least", "most"), [(1, 1, 1), (50, 20, 150), (5000, 500, 500)])
+def test_batch_size_limits_the_messages_of_a_record_batch(
+    bench: KafkaSinkBench, batch_size: int, least: int, most: int
+) -> None:
+    """The producer's limit is in bytes, a hundred per message; these messages have about forty."""
+    topic, options = bench.topic(), {"batch_size": batch_size, "batch_flush_interval": "2s"}
+    bench.write(topic, numbered(0, 500), topic_partitions=1, compression="none", **options)
     assert sorted(row["id"] for row in bench.rows(topic)) == list(range(500))
     assert bench.runs[-1].rows_written() == {"out": 500}
+    assert least <= max(batch.messages for batch in bench.record_batches(topic)) <= most
+
+
+def test_rows_wait_for_others_as_long_as_batch_flush_interval_says(bench: KafkaSinkBench) -> None:
+    """Without waiting, the sender takes the first message while the second is still encoded."""
+    batches = {}
+    for interval in ("0s", "2s"):
+        topic = bench.topic()
+        bench.write(topic, numbered(0, 500), topic_partitions=1, batch_size=50_000, batch_flush_interval=interval)
+        batches[interval] = len(bench.record_batches(topic))
+    assert batches["2s"] == 1 < batches["0s"]
 
 
 @pytest.mark.parametrize("options", [{}, {"deduplicate": False}, {"deduplicate": False, "parallelism": 2}])
