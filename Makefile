@@ -3,6 +3,9 @@
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
+# each worker has a Spark session and services of its own: about 3 GB
+WORKERS ?= 2
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # how long each fuzz test of `make soak` runs
 SOAK_SECONDS ?= 600
 # bytecode is compiled here: without it every start would compile PySpark, sqlglot and pydantic anew
@@ -27,15 +30,15 @@ demo: .venv/runtime ## Set up, prepare a fast start, run examples/quickstart
 test: .venv/dev ## Set up, then check format, lint and types and run every test
 	@$(MAKE) --no-print-directory lint
 	@$(BIN)/streamling doctor --fix
-	$(BIN)/pytest -q
+	$(PYTEST) -m "not soak"
 
-test-fast: .venv/dev ## The tests that need no service and no JVM (well under 3 minutes)
-	$(BIN)/pytest -q -m "not spark and not services and not slow"
+test-fast: .venv/dev ## The tests that need no service and no JVM (under 2 minutes)
+	$(PYTEST) -m "not spark and not services and not slow"
 
 soak: .venv/dev ## The randomised tests for as long as SOAK_SECONDS says, with the kill counts of a release
 	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_SQL_EXPRESSIONS=2000 STREAMLING_TEST_CDC_SCENARIOS=50 \
 		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
-		$(BIN)/pytest -q tests/fuzz tests/recovery
+		$(BIN)/pytest -q tests/fuzz tests/recovery tests/benchmarks
 
 lint: .venv/dev ## Formatter, linter, strict type checker and import layers
 	$(BIN)/ruff format --check --quiet .
