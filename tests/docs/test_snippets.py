@@ -13,16 +13,18 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import click
+import psycopg
 import pytest
-import sqlglot
 import yaml
 
 from streamling.cli.main import cli
 from streamling.config import AppConfig, load_config
 from streamling.config.schema import settings
 from streamling.connectors.memory import collected_rows
+from streamling.dev.postgres import LocalPostgres
 from streamling.pipeline.model import NodeKind
 from streamling.plugins import FreeFormOptions, Sink
 from streamling.plugins.loader import load_plugins
@@ -95,7 +97,9 @@ def test_only_diagrams_output_and_notation_are_not_checked() -> None:
 
 
 @pytest.mark.parametrize("block", of("yaml"))
-def test_yaml_is_a_valid_pipeline_node_or_configuration(block: Block, registry: Registry, tmp_path: Path) -> None:
+def test_yaml_is_a_valid_pipeline_node_or_configuration(
+    block: Block, registry: Registry, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     data = yaml.safe_load(block.text)
     if data is None:
         assert all(line.startswith("#") for line in block.text.splitlines())
@@ -106,6 +110,7 @@ def test_yaml_is_a_valid_pipeline_node_or_configuration(block: Block, registry: 
     else:
         (tmp_path / "config.yaml").write_text(block.text)
         load_config(cwd=tmp_path, env={})
+        assert not caplog.messages  # such as a setting that does not exist
 
 
 # ── pipelines that run ──────────────────────────────────────────────────────────────────────────────────────
@@ -239,12 +244,25 @@ def test_variables_of_the_environment_are_settings(page: Path) -> None:
 # ── other languages ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("block", of("sql"))
-def test_sql_can_be_parsed(block: Block, registry: Registry) -> None:
-    if "postgres" in block.comments:
-        assert sqlglot.parse(block.text, read="postgres", error_level=sqlglot.ErrorLevel.RAISE)
-    else:
-        check_sql(block.text, registry)
+def test_sql_is_that_of_the_sql_transform(registry: Registry) -> None:
+    for block in BLOCKS:
+        if block.language == "sql" and "postgres" not in block.comments:
+            check_sql(block.text, registry)
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if "postgres" in block.comments}))
+def test_sql_for_postgres_runs_there(page: str, postgres: LocalPostgres) -> None:
+    """All statements of a page, in order, in a database of their own."""
+    server = f"host=127.0.0.1 port={postgres.port} user=postgres"
+    database = f"docs_{uuid4().hex}"
+    with psycopg.connect(f"{server} dbname=postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {database}")
+    with psycopg.connect(f"{server} dbname={database}", autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA streamling")
+        for block in BLOCKS:
+            if block.page == page and "postgres" in block.comments:
+                connection.execute(block.text)
 
 
 @pytest.mark.parametrize("block", of("json"))
