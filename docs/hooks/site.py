@@ -1,4 +1,4 @@
-"""Brings files from outside docs/ into the site: the changelog, the contributing guide and the examples.
+"""Builds the site from the repository: adds the changelog, the contributing guide and the examples to docs/.
 
 Their links, and those of the pages to them, are written for the repository. They are resolved there and rewritten to
 where the target is in the site, so the same Markdown works in both.
@@ -24,6 +24,8 @@ _SUFFIXES = (".md", ".yaml", ".py", ".csv", ".jsonl", ".avsc", ".toml")
 _ASSISTANTS_PAGE, _ASSISTANTS_FILE = "llms.md", "llms.txt"
 
 _FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
+_TABLE_CODE = re.compile(r"(?<=<code>)[\w.<>&;-]{16,}(?=</code>)")
+_NAME_PART = re.compile(r"_+|\.(?=[a-z])")
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
@@ -35,7 +37,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite links of ``page`` whose targets are elsewhere in the site than in the repository."""
+    """Rewrite links of ``page`` whose targets are elsewhere in the site than in the repository. The first page has
+    no sidebars; its front matter would be visible in the repository."""
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation", "toc"]
     here = _repository_path(page.file)
 
     def rewritten(link: re.Match[str]) -> str:
@@ -46,6 +51,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return posixpath.relpath(found, start) + (link[2] or "")
 
     return _outside_of_code(markdown, lambda text: _LINK.sub(rewritten, text))
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Let long names in tables break after ``_`` and ``.``: a variable is longer than its column is wide."""
+    return _TABLE_CODE.sub(lambda code: _NAME_PART.sub(r"\g<0><wbr>", code[0]), output)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
