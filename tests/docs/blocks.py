@@ -1,4 +1,4 @@
-"""The fenced blocks of README.md and docs/, and what comments before them say about them.
+"""The fenced blocks of the pages in docs/, of the examples and of the guides, and what comments before them say.
 
 A block is checked by its language. HTML comments directly before it say more:
 
@@ -19,7 +19,11 @@ from pathlib import Path
 
 from tests.paths import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "AGENTS.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("README.md")),
+]
 
 _COMMENT = re.compile(r"<!-- ([a-z ]+?)(?:: (.*?))? -->|<!-- (data): (\S+)\n(.*?)^-->", re.MULTILINE | re.DOTALL)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.docs.blocks import PAGES
 from tests.paths import ROOT
 
 #: attributes that make a browser load something; the `href` of an `a` does not
@@ -118,6 +119,13 @@ def test_links_between_repository_and_site_lead_to_pages(site: Path) -> None:
     assert 'href="examples/dead-letters/index.html"' in (site / "dead-letters.html").read_text()
     assert 'href="../../dead-letters.html"' in (site / "examples" / "dead-letters" / "index.html").read_text()
     assert 'href="security.html"' in (site / "CHANGELOG.html").read_text()
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_work_in_the_repository_too(page: Path) -> None:
+    prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    targets = re.findall(r"(?<=\]\()(?![a-z]+:|#)[^)\s#]+", prose)
+    assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
 def test_assistants_find_their_page_as_text(site: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every block of code in README.md and docs/ is valid, and what can run here runs and gives the rows that are shown.
+"""Every block of code in the documentation is valid, and what can run here runs and gives the rows that are shown.
 
 The language of a block says how it is checked; `tests.docs.blocks` lists the comments that say more.
 """
