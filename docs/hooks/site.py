@@ -24,8 +24,8 @@ _SUFFIXES = (".md", ".yaml", ".py", ".csv", ".jsonl", ".avsc", ".toml")
 _ASSISTANTS_PAGE, _ASSISTANTS_FILE = "llms.md", "llms.txt"
 
 _FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
-_TABLE_CODE = re.compile(r"(?<=<code>)[\w.<>&;-]{16,}(?=</code>)")
-_NAME_PART = re.compile(r"_+|\.(?=[a-z])")
+_TABLE_CODE = re.compile(r"(?<=<code>)[\w.<>&;:/-]{16,}(?=</code>)")
+_NAME_PART = re.compile(r"_+|::|/|\.(?=[a-z])")
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
@@ -54,7 +54,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Let long names in tables break after ``_`` and ``.``: a variable is longer than its column is wide."""
+    """Let long names in tables break between their parts: a variable is longer than its column is wide."""
     return _TABLE_CODE.sub(lambda code: _NAME_PART.sub(r"\g<0><wbr>", code[0]), output)
 
 

@@ -10,7 +10,6 @@ import yaml
 from streamling.errors import InvalidPipeline
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
-from streamling.reference.compact import with_node_types
 from streamling.sql.problems import InvalidSql
 from tests.docs.blocks import blocks_of
 from tests.docs.pipelines import check_pipeline, runnable
@@ -20,24 +19,6 @@ PAGE = ROOT / "docs" / "llms.md"
 AGENTS = ROOT / "AGENTS.md"
 
 EXAMPLES = [block for block in blocks_of(PAGE) if block.comments.get("file") == "pipeline.yaml"]
-
-
-def test_the_node_types_are_those_of_the_models() -> None:
-    text = PAGE.read_text()
-    assert with_node_types(text, Registry.builtin()) == text, "run python -m streamling.reference.compact docs/llms.md"
-
-
-def test_every_node_type_that_can_run_is_listed_with_its_fields() -> None:
-    text, registry = PAGE.read_text(), Registry.builtin()
-    for kind in NodeKind:
-        for id in registry.ids(kind):
-            found = registry.get(kind, id)
-            assert found is not None
-            listed = re.search(rf"^{kind.value} {id}\n((?:  .*\n)+)", text, re.MULTILINE)
-            assert bool(listed) == (found.operator is not None), id
-            if listed:
-                fields = found.options.model_json_schema()["properties"]
-                assert [name for name in fields if name != "type" and name not in listed[1]] == []
 
 
 def test_there_are_ten_examples_of_different_kinds() -> None:
