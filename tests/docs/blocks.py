@@ -3,7 +3,7 @@
 A block is checked by its language. HTML comments directly before it say more:
 
 - ``<!-- file: NAME -->``: the contents of a file; further blocks of the section use it
-- ``<!-- data: NAME`` with lines of text ``-->``: the same, but not shown
+- ``<!-- data: NAME`` with lines of text ``-->``: the same, but not shown; text after ``query.sql`` is its error
 - ``<!-- run in: FOLDER -->``: a pipeline that runs in a folder of the repository
 - ``<!-- same as: FILE -->``: equal to a file of the repository; a pipeline runs in its folder
 - ``<!-- rows: SINK -->``: the rows that the pipeline before it writes to a sink

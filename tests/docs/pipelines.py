@@ -92,9 +92,7 @@ def runnable() -> list[Block]:
 def folder_of(block: Block, tmp_path: Path) -> Path:
     """Where a pipeline finds its files."""
     if "same as" in block.comments:
-        file = ROOT / block.comments["same as"]
-        assert file.read_text() == block.text
-        return file.parent
+        return (ROOT / block.comments["same as"]).parent
     if "run in" in block.comments:
         return ROOT / block.comments["run in"]
     section = [other for other in BLOCKS if (other.page, other.section) == (block.page, block.section)]

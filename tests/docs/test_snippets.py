@@ -29,6 +29,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.plugins import FreeFormOptions, Sink
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
+from streamling.sql.problems import InvalidSql
 from streamling.types.json import json_rows
 from tests.docs.blocks import PAGES, Block
 from tests.docs.pipelines import (
@@ -90,7 +91,11 @@ def test_only_diagrams_output_and_notation_are_not_checked() -> None:
     marked = [block for block in BLOCKS if "not checked" in block.comments]
     assert all(block.language == "text" and block.comments["not checked"] in REASONS for block in marked), marked
     unmarked = [block for block in BLOCKS if block.language == "text" and block not in marked]
-    assert [str(block) for block in unmarked if not usages(block) and "node types" not in block.comments] == []
+    assert [
+        str(block)
+        for block in unmarked
+        if not (usages(block) or "query.sql" in block.data or "node types" in block.comments)
+    ] == []
 
 
 # ── pipelines and configuration ─────────────────────────────────────────────────────────────────────────────
@@ -138,6 +143,11 @@ def test_a_pipeline_that_needs_no_service_gives_the_rows_that_the_page_shows(
 
 def enough(written: Any, expected: dict[str, int]) -> bool:
     return all(written.get(sink, 0) >= max(count, 1) for sink, count in expected.items())
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if "same as" in block.comments], ids=str)
+def test_a_block_that_repeats_a_file_is_equal_to_it(block: Block) -> None:
+    assert block.text == (ROOT / block.comments["same as"]).read_text()
 
 
 def test_pipelines_with_shown_rows_are_run() -> None:
@@ -248,6 +258,15 @@ def test_sql_is_that_of_the_sql_transform(registry: Registry) -> None:
     for block in BLOCKS:
         if block.language == "sql" and "postgres" not in block.comments:
             check_sql(block.text, registry)
+
+
+def test_an_error_of_sql_is_the_one_that_is_shown(registry: Registry) -> None:
+    shown = [block for block in BLOCKS if "query.sql" in block.data]
+    assert shown
+    for block in shown:
+        with pytest.raises(InvalidSql) as raised:
+            check_sql(block.data["query.sql"], registry)
+        assert str(raised.value).strip() == block.text.strip()
 
 
 @pytest.mark.services
