@@ -11,8 +11,11 @@ SOAK_SECONDS ?= 600
 # bytecode is compiled here: without it every start would compile PySpark, sqlglot and pydantic anew
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 
+# without the banner about the future of Material for MkDocs
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast soak lint format bench wheel requirements clean
+.PHONY: help demo test test-fast soak lint format bench docs docs-serve wheel requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,16 +56,24 @@ format: .venv/dev ## Format and repair what can be repaired
 bench: .venv/dev ## Measure beside hand-written PySpark; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks --write docs/benchmarks.md
 
+docs: .venv/docs ## Build the documentation site into site/ (open site/index.html)
+	@$(MKDOCS) build --strict
+	@echo "open $(CURDIR)/site/index.html"
+
+docs-serve: .venv/docs ## Serve the documentation on http://127.0.0.1:8000 and rebuild it on every change
+	@$(MKDOCS) serve --strict --dev-addr 127.0.0.1:8000
+
 wheel: .venv/dev ## Build dist/*.whl
 	$(BIN)/python -m hatchling build -t wheel
 
 requirements: .venv/dev ## Compile the pinned, hash-checked requirements anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/docs.in -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/dev.in -o requirements/dev.txt
 
 clean: ## Remove the environment and everything built
-	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv dist build site .pytest_cache .mypy_cache .ruff_cache
 
 .venv/python: requirements/bootstrap.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is needed; 'make PYTHON=/path/to/python3' names one."; exit 1; }
@@ -75,6 +86,10 @@ clean: ## Remove the environment and everything built
 	@$(UV) --require-hashes -r requirements/runtime.txt
 	@$(UV) --no-deps --editable .
 	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+.venv/docs: .venv/python requirements/docs.txt
+	@$(UV) --require-hashes -r requirements/docs.txt
 	@touch $@
 
 .venv/dev: .venv/runtime requirements/dev.txt
