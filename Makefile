@@ -40,8 +40,9 @@ test-fast: .venv/dev ## The tests that need no service and no JVM (under 2 minut
 
 soak: .venv/dev ## The randomised tests for as long as SOAK_SECONDS says, with the kill counts of a release
 	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_SQL_EXPRESSIONS=2000 STREAMLING_TEST_CDC_SCENARIOS=50 \
-		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
-		$(BIN)/pytest -q tests/fuzz tests/recovery tests/benchmarks
+		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 STREAMLING_TEST_HTTP_KILLS=10 \
+		STREAMLING_TEST_SIMULATIONS=2000 STREAMLING_TEST_WRITE_PLANS=300 STREAMLING_TEST_AGGREGATE_SEEDS=150 \
+		$(BIN)/pytest -q tests/fuzz tests/recovery tests/benchmarks tests/checkpoint tests/connectors/postgres
 
 lint: .venv/dev ## Formatter, linter, strict type checker and import layers
 	$(BIN)/ruff format --check --quiet .

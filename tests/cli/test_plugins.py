@@ -43,6 +43,7 @@ def test_a_plugin_that_cannot_be_loaded_is_a_bad_configuration(project, monkeypa
     assert "Traceback" not in result.err
 
 
+@pytest.mark.slow
 def test_a_new_plugin_runs_passes_its_tests_and_is_listed(project, tmp_path, monkeypatch):
     result = project.call("plugins", "new", "acme-orders", "--dir", str(tmp_path / "made"))
     assert result.code == 0

@@ -61,6 +61,7 @@ def test_a_second_run_adds_nothing(folder):
     assert len((folder / "results.jsonl").read_text().splitlines()) == 12
 
 
+@pytest.mark.slow
 def test_the_plugins_of_the_walk_through_pass_their_contract_tests(folder):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_dice.py"],
@@ -72,6 +73,7 @@ def test_the_plugins_of_the_walk_through_pass_their_contract_tests(folder):
     assert re.search(r"^\d{2} passed", done.stdout, re.MULTILINE), done.stdout
 
 
+@pytest.mark.slow
 def test_the_mistakes_that_the_walk_through_proposes_are_noticed(folder):
     file = folder / "dice.py"
     right = file.read_text()

@@ -84,6 +84,7 @@ def _outside_of_quotes(text: str) -> str:
     return re.sub(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", "''", text, flags=re.S)
 
 
+@pytest.mark.slow
 def test_every_node_of_the_parser_is_refused_or_has_its_text_in_quotes() -> None:
     emitted = 0
     for node in _nodes():
