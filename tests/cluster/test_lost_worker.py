@@ -11,7 +11,7 @@ import pytest
 
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.cluster import Cluster
-from tests.recovery.accounts import SCHEMA, Command, Load, expected, stored
+from tests.recovery.accounts import SCHEMA, AccountLoad, Command, expected, stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
@@ -31,7 +31,7 @@ def test_a_killed_worker_costs_no_row(tmp_path, cluster: Cluster, kafka, registr
     settings = {"STREAMLING__SPARK__MASTER": cluster.master, "STREAMLING__CHECKPOINT_INTERVAL_SEC": "1"}
     pipeline = Command(tmp_path, {**env, **settings})
     topic.write(SCHEMA, {"id": 1000, "owner": "first", "cents": 0}, partition=0)
-    load = Load(topic, random.Random(SEED), partitions=2)
+    load = AccountLoad(topic, random.Random(SEED), partitions=2)
     victim = next(worker for worker in cluster.workers if worker.poll() is None)
     try:
         pipeline.start()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.kafka.source_driver import Topic
-from tests.recovery.accounts import Command, Load, expected, stored
+from tests.recovery.accounts import AccountLoad, Command, expected, stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
@@ -63,7 +63,7 @@ def pair(tmp_path, topic, kafka, registry, postgres) -> Iterator[list[Instance]]
 def test_the_table_is_what_the_topic_says_after_kills_of_one_instance_or_the_other(topic, pair, postgres):
     print(f"seed {SEED}")
     chance = random.Random(SEED)
-    load = Load(topic, random.Random(SEED + 1), partitions=4)
+    load = AccountLoad(topic, random.Random(SEED + 1), partitions=4)
     load.start()
     try:
         for instance in pair:

@@ -17,7 +17,7 @@ import pytest
 from streamling.dev.service import LocalService
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import Topic
-from tests.recovery.accounts import WIDER, Command, Load, expected, stored, written
+from tests.recovery.accounts import WIDER, AccountLoad, Command, expected, stored, written
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
@@ -76,7 +76,7 @@ def test_a_running_pipeline_outlives_its_services(tmp_path, kafka, registry, pos
     env = {**kafka.variables(), **registry.variables(), **postgres.variables()}
     env |= {"STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.3", "STREAMLING__STATE_BACKEND__BACKEND_TYPE": "Postgres"}
     topic = Topic(kafka, registry, name="outage-accounts")
-    load = Load(topic, random.Random(SEED))
+    load = AccountLoad(topic, random.Random(SEED))
     pipeline = Pipeline(tmp_path, env, topic, postgres.dsn)
     pipeline.start()
     load.start()

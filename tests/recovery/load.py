@@ -1,0 +1,37 @@
+"""Messages that are produced in the background while a pipeline runs."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+
+
+class Load(ABC):
+    """Produces until it is stopped. `produce_some` runs in a thread of its own, every ``pause`` seconds."""
+
+    #: slow enough that a pipeline on a busy machine keeps up
+    pause = 0.2
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @abstractmethod
+    def produce_some(self) -> None: ...
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self.pause):
+            self.produce_some()
