@@ -59,8 +59,8 @@ def test_a_chain_of_sql_nodes_is_one_plan(bench):
         )
     )
     empty = run.analysis.empty_frames["numbers"]
-    first = run.analysis.built["a"].operator.apply(bench.spark, {"numbers": empty})
-    fused = run.analysis.built["c"].operator.apply(bench.spark, {"a": first})
+    first = run.analysis.nodes["a"].operator.apply(bench.spark, {"numbers": empty})
+    fused = run.analysis.nodes["c"].operator.apply(bench.spark, {"a": first})
     plan = fused._jdf.queryExecution().optimizedPlan().toString()
     assert plan.count("Project") <= 1, plan
 

@@ -21,7 +21,6 @@ from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions, TransformOptions
 from streamling.pipeline.parse import parse_pipeline
-from streamling.planning.analysis import PlannedNode
 from streamling.planning.placement import (
     ClusterPlacement,
     ExecutorSink,
@@ -30,6 +29,7 @@ from streamling.planning.placement import (
     on_executor,
     placement_for,
 )
+from streamling.planning.planned import PlannedNode
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Sink, Transform
 from streamling.plugins.registry import Registry
@@ -100,7 +100,7 @@ def noting(kind: type, **more: Any) -> Any:
 def built(operator: Any, **options: Any) -> PlannedNode:
     analysis = Bench(operator, options).prepare([rows(1)]).analysis
     assert analysis is not None
-    return analysis.built[NAME]
+    return analysis.nodes[NAME]
 
 
 def function(operator: Any, **options: Any) -> Any:
@@ -118,7 +118,7 @@ def test_columns_that_appear_go_through_a_transform_on_executors(spark):
     """
     analysis = EngineBench(spark).prepare(text).analysis
     assert analysis is not None
-    scripted = analysis.built["scripted"]
+    scripted = analysis.nodes["scripted"]
     transform = ExecutorTransform(scripted.operator, scripted)
     frames = [spark.sql(f"SELECT 1L AS id, 'n' AS name{more}, 'i' AS _gs_op") for more in ("", ", 'x' AS note", "")]
     found = [transform.apply(spark, {"rows": frame}).toArrow().to_pylist() for frame in frames]
@@ -135,7 +135,7 @@ def test_columns_that_appear_reach_a_sink_on_executors_with_what_they_stand_for(
         """
         analysis = EngineBench(spark).prepare(text).analysis
         assert analysis is not None
-        sink = ExecutorSink(analysis.built["out"].operator, analysis.built["out"])
+        sink = ExecutorSink(analysis.nodes["out"].operator, analysis.nodes["out"])
         wide = pa.array([Decimal(10**45 + 1)], pa.decimal256(50, 0))
         grown = pa.record_batch({"id": [1], "name": ["n"], "wide": wide, "_gs_op": ["i"]})
         for batch in (grown.drop_columns(["wide"]), grown):
@@ -306,7 +306,7 @@ def test_a_process_that_cannot_import_the_plugin_file_can_run_it(tmp_path):
 
     analysis = prepared(text(tmp_path), NoSpark()).analysis
     sent = tmp_path / "function"
-    sent.write_bytes(cloudpickle.dumps(on_executor(analysis.built["squares"])))
+    sent.write_bytes(cloudpickle.dumps(on_executor(analysis.nodes["squares"])))
     code = f"""
 import pickle, pyarrow as pa
 function = pickle.loads(open({str(sent)!r}, "rb").read())
@@ -323,8 +323,8 @@ def test_options_survive_the_way_to_the_executor(tmp_path):
     from streamling.testing.harness import NoSpark
 
     analysis = prepared(text(tmp_path, sink="refuse: 7, parallelism: 2"), NoSpark()).analysis
-    options = analysis.built["out"].node.options
-    on_executor(analysis.built["out"])
+    options = analysis.nodes["out"].node.options
+    on_executor(analysis.nodes["out"])
     copy = pickle.loads(cloudpickle.dumps(options))
     assert copy == options or copy.model_dump() == options.model_dump()
     assert (copy.refuse, copy.instance_count, copy.upstreams()) == (7, 2, ("squares",))

@@ -149,7 +149,7 @@ def test_a_class_of_no_kind_is_refused_with_the_choice(tmp_path):
     text = "from streamling.plugins import plugin\n\n\n@plugin('acme.thing')\nclass Thing:\n    pass\n"
     (problem,) = problems(write(tmp_path, "mine.py", text))
     assert problem.message.startswith("plugin 'acme.thing': <class ")
-    assert problem.message.endswith("is no source, transform or sink")
+    assert problem.message.endswith("is not a source, transform or sink")
     assert problem.remedy == "derive it from Source, Transform or Sink of streamling.plugins"
 
 

@@ -23,6 +23,16 @@ class NodeKind(StrEnum):
         return f"{self.value}s"
 
     @property
+    def has_input(self) -> bool:
+        """Whether nodes of this kind take rows from other nodes."""
+        return self is not NodeKind.SOURCE
+
+    @property
+    def has_output(self) -> bool:
+        """Whether nodes of this kind hand rows on to other nodes."""
+        return self is not NodeKind.SINK
+
+    @property
     def optional(self) -> bool:
         """Whether a pipeline may do without nodes of this kind."""
         return self is NodeKind.TRANSFORM

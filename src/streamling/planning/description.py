@@ -6,36 +6,27 @@ Made from a checked run; nothing is opened and no JVM is needed. `spark_plans` a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamling.config import AppConfig
 from streamling.config.values import mask_map, mask_url
-from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.pipeline.model import Node, Pipeline
 from streamling.pipeline.options import dump
-from streamling.planning.analysis import Analysis, ResolvedPipeline, empty_frame, operator_class
+from streamling.planning.empty_inputs import empty_frame
 from streamling.planning.instances import instances_of
-from streamling.planning.placement import LocalPlacement, placement_for
-from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, StreamedSource, Transform
+from streamling.planning.placement import placement_for, runs_on_executors
+from streamling.planning.planned import Analysis, ResolvedPipeline, operator_class
+from streamling.plugins.execution import ExecutionMode
+from streamling.plugins.operators import AnySource, Operator
 from streamling.plugins.registry import Registry
-from streamling.plugins.side_outputs import SideOutput
+from streamling.spark.master import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-class ExecutionMode(StrEnum):
-    """Where the work of a node happens."""
-
-    PULLED = "pulled"  # a source that the engine asks for batches
-    STREAMED = "streamed"  # a source that Spark Structured Streaming paces
-    SPARK = "spark"  # part of a Spark plan
-    LANE = "lane"  # a thread of this process with a bounded queue
-    SIDE = "side"  # sees the rows of its upstream before they are emitted
 
 
 @dataclass(frozen=True)
@@ -106,13 +97,9 @@ def describe_plan(
     """The whole picture of a checked pipeline; ``schemas`` are the columns as far as known, ``state`` says where the
     positions are kept."""
     pipeline = resolved.pipeline
-    sources = {
-        name: source for name, built in resolved.built.items() if isinstance(source := built.operator, AnySource)
-    }
-    local = isinstance(placement_for(config.spark.master), LocalPlacement)
-    places = {
-        node.name: _place(operator_class(node, registry), local or node.dead_letters is not None) for node in pipeline
-    }
+    sources = resolved.sources
+    local = is_local(config.spark.master)
+    places = {node.name: _place(node, operator_class(node, registry), local) for node in pipeline}
     segments = _segments(pipeline, places)
     number_of = {name: segment.number for segment in segments for name in segment.nodes}
     nodes = {
@@ -144,15 +131,8 @@ def describe_plan(
 # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _place(kind: type[Operator[Any]], local: bool) -> ExecutionMode:
-    if issubclass(kind, AnySource):
-        return ExecutionMode.STREAMED if issubclass(kind, StreamedSource) else ExecutionMode.PULLED
-    if issubclass(kind, (FrameTransform, FrameSink)):
-        return ExecutionMode.SPARK
-    if issubclass(kind, SideOutput):
-        return ExecutionMode.SIDE
-    moves = issubclass(kind, Transform) or (issubclass(kind, Sink) and kind.distributable)
-    return ExecutionMode.SPARK if moves and not local else ExecutionMode.LANE
+def _place(node: Node, kind: type[Operator[Any]], local: bool) -> ExecutionMode:
+    return ExecutionMode.SPARK if runs_on_executors(node, kind) and not local else kind.execution
 
 
 def _node(
@@ -165,7 +145,7 @@ def _node(
     instances: int,
 ) -> NodeDescription:
     # a sink takes what its upstream gives; its own entry is empty when a type is not known yet
-    schema = schemas.get(node.upstreams[0] if node.kind is NodeKind.SINK and node.upstreams else node.name)
+    schema = schemas.get(node.name if node.kind.has_output or not node.upstreams else node.upstreams[0])
     return NodeDescription(
         name=node.name,
         kind=node.kind.value,
@@ -218,18 +198,16 @@ def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
 
 def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[Segment, ...]:
     """Neighbours of the same place. Sinks in lanes stand alone: nothing follows them."""
+    kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     groups: list[set[str]] = []
     for node in pipeline:
-        if node.kind is NodeKind.SOURCE or (node.kind is NodeKind.SINK and places[node.name] is ExecutionMode.LANE):
-            continue
-        if places[node.name] is ExecutionMode.SIDE:
+        if places[node.name] not in kinds or (places[node.name] is ExecutionMode.LANE and not node.kind.has_output):
             continue
         near = {upstream for upstream in node.upstreams if places[upstream] is places[node.name]}
         joined = [group for group in groups if group & near]
         groups = [*(group for group in groups if not group & near), {node.name}.union(*joined)]
     order = {node.name: number for number, node in enumerate(pipeline)}
     sorted_groups = sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda g: order[g[0]])
-    kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     return tuple(
         Segment(number, kinds[places[names[0]]], tuple(names)) for number, names in enumerate(sorted_groups, start=1)
     )
@@ -248,22 +226,44 @@ def spark_plans(analysis: Analysis, segments: Sequence[Segment], master: str) ->
 
 
 def _segment_plans(analysis: Analysis, segment: Segment, master: str) -> Iterator[tuple[str, str]]:
-    placement, session = placement_for(master), analysis.session
-    frames: dict[str, DataFrame] = {}
-    inputs: dict[str, str] = {}
+    placement, inputs = placement_for(master), _PlanInputs(analysis)
     for name in segment.nodes:
-        built = analysis.built[name]
-        operator = placement.place(built)
-        if not isinstance(operator, FrameTransform):
-            continue
-        for upstream in built.node.upstreams:
-            if upstream not in frames:
-                frames[upstream] = _rows_of(session, analysis.built[upstream].schema)
-                inputs[_first_column(frames[upstream])] = upstream
-        frames[name] = operator.apply(session, {upstream: frames[upstream] for upstream in built.node.upstreams})
-        followers = {node.name for node in analysis.pipeline.consumers(name) if node.kind is NodeKind.TRANSFORM}
+        planned = analysis.nodes[name]
+        placement.place(planned).analyse(inputs.of(planned.node))
+        if name not in inputs.frames:
+            continue  # a sink: Spark writes what the plan above it computes
+        followers = {node.name for node in analysis.pipeline.consumers(name) if node.kind.has_output}
         if not followers or not followers <= set(segment.nodes):
-            yield name, _readable(frames[name]._jdf.queryExecution().executedPlan().toString(), inputs)
+            plan = inputs.frames[name]._jdf.queryExecution().executedPlan().toString()
+            yield name, _readable(plan, inputs.names_by_column)
+
+
+class _PlanInputs:
+    """The plans of a segment, each over those before it. One node at a time: `of` chooses it."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.frames: dict[str, DataFrame] = {}
+        #: first column of a DataFrame that stands for a node outside of the segment → its name
+        self.names_by_column: dict[str, str] = {}
+        self._analysis = analysis
+        self._node = ""
+
+    def of(self, node: Node) -> _PlanInputs:
+        self._node = node.name
+        return self
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._analysis.pipeline[self._node].upstreams
+
+    def apply(self, plan: Callable[[SparkSession, Mapping[str, DataFrame]], DataFrame]) -> DataFrame:
+        session = self._analysis.session
+        for upstream in self.names:
+            if upstream not in self.frames:
+                self.frames[upstream] = _rows_of(session, self._analysis.nodes[upstream].schema)
+                self.names_by_column[_first_column(self.frames[upstream])] = upstream
+        self.frames[self._node] = plan(session, {upstream: self.frames[upstream] for upstream in self.names})
+        return self.frames[self._node]
 
 
 def _rows_of(session: SparkSession, schema: pa.Schema) -> DataFrame:

@@ -10,7 +10,7 @@ from streamling.dataflow.routing import Router
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.pipeline.options import ParallelOptions
-from streamling.plugins.operators import AnySource, Operator
+from streamling.plugins.operators import Operator
 from streamling.plugins.partitioning import ByColumns, ByPrimaryKey, RoundRobin
 
 
@@ -18,7 +18,7 @@ def instances_of(node: Node, operator: type[Operator[Any]]) -> int:
     """As the operator's class says; one that says nothing runs ``parallelism`` times, a source once."""
     declared = operator.partitions(node.options)
     if declared is None:
-        return 1 if issubclass(operator, AnySource) else node.options.instance_count
+        return node.options.instance_count if operator.scales_with_parallelism else 1
     return declared.count(node.options.parallelism if isinstance(node.options, ParallelOptions) else None)
 
 

@@ -6,8 +6,8 @@ cluster they run on the executors, wrapped so that Spark sees them as part of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -18,8 +18,8 @@ from streamling.dataflow.results import Results
 from streamling.dataflow.rows import check_columns
 from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
 from streamling.errors import StreamlingError
-from streamling.pipeline.model import Node
-from streamling.planning.analysis import PlannedNode
+from streamling.pipeline.model import Node, NodeKind
+from streamling.planning.planned import PlannedNode
 from streamling.plugins.context import Metrics, NodeContext, always_ready, ignore_stop
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState, UnavailableTables
@@ -42,36 +42,31 @@ _ORDER = "__streamling_order"
 
 
 class Placement(Protocol):
-    def place(self, built: PlannedNode) -> Operator[Any]:
+    def place(self, planned: PlannedNode) -> Operator[Any]:
         """The operator that the engine runs for a transform or sink."""
 
 
 class LocalPlacement:
     """Everything where it is made."""
 
-    def place(self, built: PlannedNode) -> Operator[Any]:
-        return built.operator
+    def place(self, planned: PlannedNode) -> Operator[Any]:
+        return planned.operator
 
 
 class ClusterPlacement:
     """Arrow transforms, and sinks that may be divided, on the executors; not those with a dead-letter sink, which is
     fed from this process."""
 
-    def place(self, built: PlannedNode) -> Operator[Any]:
-        operator = built.operator
-        if not runs_on_executors(built.node, type(operator)):
+    def place(self, planned: PlannedNode) -> Operator[Any]:
+        operator = planned.operator
+        if not runs_on_executors(planned.node, type(operator)):
             return operator
-        if isinstance(operator, Transform):
-            return ExecutorTransform(operator, built)
-        assert isinstance(operator, Sink)
-        return ExecutorSink(operator, built)
+        return _ON_EXECUTORS[planned.node.kind].wrapper(operator, planned)
 
 
 def runs_on_executors(node: Node, kind: type[Operator[Any]]) -> bool:
     """Whether Python workers of a cluster run ``node``."""
-    if node.dead_letters is not None:
-        return False
-    return issubclass(kind, Transform) or (issubclass(kind, Sink) and kind.distributable)
+    return kind.distributable and node.dead_letters is None
 
 
 def placement_for(master: str) -> Placement:
@@ -82,11 +77,11 @@ def placement_for(master: str) -> Placement:
 class ExecutorTransform(FrameTransform[Any]):
     """An Arrow transform as a step of Spark's plan: one instance per partition."""
 
-    def __init__(self, operator: Transform[Any], built: PlannedNode) -> None:
+    def __init__(self, operator: Transform[Any], planned: PlannedNode) -> None:
         super().__init__(operator.context)
         self._operator = operator
-        self._built = built
-        self._function = on_executor(built)
+        self._planned = planned
+        self._function = on_executor(planned)
         #: what runs where other columns arrive than declared, by these columns
         self._others: dict[str, tuple[ArrowMap, pa.Schema]] = {}
 
@@ -100,15 +95,15 @@ class ExecutorTransform(FrameTransform[Any]):
     def _for_columns(self, frame: DataFrame) -> tuple[ArrowMap, pa.Schema]:
         from streamling.types.spark import to_arrow_schema
 
-        columns = InputSchemaTracker(self._built.input_schema)
+        columns = InputSchemaTracker(self._planned.input_schema)
         if not columns.detect_change(to_arrow_schema(frame.schema)):
-            return self._function, self._built.schema
+            return self._function, self._planned.schema
         key = str(columns.schema)
         if key not in self._others:
             operator = self._operator.with_input_schema(columns.schema)
             output = operator.output_schema()
             report_dropped_columns(self._operator.context, columns.schema, output)
-            grown = replace(self._built, operator=operator, input_schema=columns.schema, schema=output)
+            grown = replace(self._planned, operator=operator, input_schema=columns.schema, schema=output)
             self._others[key] = on_executor(grown), output
         return self._others[key]
 
@@ -121,13 +116,13 @@ class ExecutorSink(FrameSink[Any]):
 
     counts_rows: ClassVar[bool] = True
 
-    def __init__(self, operator: Sink[Any], built: PlannedNode) -> None:
+    def __init__(self, operator: Sink[Any], planned: PlannedNode) -> None:
         super().__init__(operator.context)
         self._operator = operator
-        self._function = on_executor(built)
-        self._key = built.node.primary_key
+        self._function = on_executor(planned)
+        self._key = planned.node.primary_key
         #: as many as `parallelism` says, else one for each core
-        self._tasks = built.instances if built.instances > 1 else None
+        self._tasks = planned.instances if planned.instances > 1 else None
 
     def write_frame(self, frame: DataFrame) -> int:
         if self._key:
@@ -159,16 +154,16 @@ def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> D
 # ── what executors run ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def on_executor(built: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
+def on_executor(planned: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
     """The function that Spark calls for each partition; it carries everything it needs in a pickle.
 
-    ``operator`` stands in for the class of ``built`` where that one cannot be sent.
+    ``operator`` stands in for the class of ``planned`` where that one cannot be sent.
     """
-    kind: type[Any] = operator or type(built.operator)
+    kind: type[Any] = operator or type(planned.operator)
     send_by_value(kind)
-    work = _transforming if issubclass(kind, Transform) else _writing
-    context, (rows, _) = _portable(built.operator.context), built.operator.batching()
-    return _named(work(kind, context, rows), context.name, str(built.node))
+    context, (rows, _) = _portable(planned.operator.context), planned.operator.batching()
+    work = _ON_EXECUTORS[planned.node.kind].work(kind, context, rows)
+    return _named(work, context.name, str(planned.node))
 
 
 def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
@@ -242,6 +237,22 @@ def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None)
 def _slices(batch: pa.RecordBatch, rows: int | None) -> Iterator[pa.RecordBatch]:
     for start in range(0, batch.num_rows, rows or max(1, batch.num_rows)):
         yield batch.slice(start, rows or batch.num_rows)
+
+
+@dataclass(frozen=True)
+class _ExecutorRole:
+    """How nodes of one kind run on executors."""
+
+    #: the operator that Spark sees in the driver: of the Arrow operator and its node
+    wrapper: Callable[[Any, PlannedNode], Operator[Any]]
+    #: the function for each partition: of the operator's class, its context and the rows per call
+    work: Callable[[Any, NodeContext[Any], int | None], ArrowMap]
+
+
+_ON_EXECUTORS = {
+    NodeKind.TRANSFORM: _ExecutorRole(ExecutorTransform, _transforming),
+    NodeKind.SINK: _ExecutorRole(ExecutorSink, _writing),
+}
 
 
 # ── failures on their way back ───────────────────────────────────────────────────────────────────────────────

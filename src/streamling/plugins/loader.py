@@ -21,23 +21,16 @@ from typing import Any, TypeVar
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError, exit_sentence
 from streamling.pipeline.model import NodeKind
-from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, Transform
+from streamling.plugins.operators import Operator
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
 from streamling.plugins.scan import declared_ids
-from streamling.plugins.side_outputs import SideOutput
 from streamling.spark.pickling import FILE_MODULE
 from streamling.sql.user_functions import SqlFunction
 
 GROUP = "streamling.plugins"
 
 _ID = "__streamling_plugin_id__"
-
-_KINDS: tuple[tuple[tuple[type, ...], NodeKind], ...] = (
-    ((AnySource,), NodeKind.SOURCE),
-    ((Transform, FrameTransform, SideOutput), NodeKind.TRANSFORM),
-    ((Sink, FrameSink), NodeKind.SINK),
-)
 
 C = TypeVar("C", bound=type[Operator[Any]] | type[Preprocessor] | type[SqlFunction])
 
@@ -54,11 +47,10 @@ def plugin(id: str) -> Callable[[C], C]:
 
 def kind_of(operator: object) -> NodeKind:
     """Whether a class is a source, a transform or a sink."""
-    for bases, kind in _KINDS:
-        if isinstance(operator, type) and issubclass(operator, bases):
-            return kind
+    if isinstance(operator, type) and issubclass(operator, Operator) and operator.node_kind is not None:
+        return operator.node_kind
     raise StreamlingError.user(
-        f"{operator!r} is no source, transform or sink",
+        f"{operator!r} is not a source, transform or sink",
         remedy="derive it from Source, Transform or Sink of streamling.plugins",
     )
 

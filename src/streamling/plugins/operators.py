@@ -36,8 +36,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeV
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import NodeOptions
 from streamling.plugins.connections import Connection, ExternalPosition
+from streamling.plugins.execution import ExecutionMode
 from streamling.plugins.partitioning import Partitioning
 from streamling.types.row_kind import OP_COLUMN as OP_COLUMN
 
@@ -54,13 +56,33 @@ Position = Mapping[str, Any]
 OptionsT = TypeVar("OptionsT", bound=NodeOptions)
 
 
+class EmptyInputs(Protocol):
+    """The upstreams of a node while the pipeline is analysed: DataFrames with the right columns and no rows."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the upstream nodes."""
+
+    def apply(self, plan: Callable[[SparkSession, Mapping[str, DataFrame]], DataFrame]) -> DataFrame:
+        """``plan`` over the upstreams, which are passed by name. Spark's errors are translated."""
+
+
 class Operator(ABC, Generic[OptionsT]):
     """What all operators share: typed options, and a life from ``open`` to ``close``."""
 
     #: the model of the node's fields in the pipeline file
     Options: ClassVar[type[NodeOptions]]
-    #: whether rows reach the operator as Arrow batches or as Spark DataFrames; set by the classes below
-    runs_on: ClassVar = "arrow"
+    #: in which section of the pipeline file its nodes are; set by the classes below
+    node_kind: ClassVar[NodeKind | None] = None
+    #: how the engine runs it; set by the classes below
+    execution: ClassVar[ExecutionMode]
+    #: whether instances may run on the executors of a cluster instead of in the driver
+    distributable: ClassVar[bool] = False
+    #: whether `parallelism` sets the number of instances where `partitions` returns None; otherwise there is one
+    scales_with_parallelism: ClassVar[bool] = True
+    #: True for a source whose data is divided among the instances of the pipeline that share their state. Each of them
+    #: would read all of any other source, so a pipeline with one runs once at a time.
+    can_scale_out: ClassVar[bool] = False
     #: False for side outputs: nothing can read from them
     emits_rows: ClassVar[bool] = True
     #: whether its rows go to standard output, which is then kept free of everything else
@@ -99,6 +121,21 @@ class Operator(ABC, Generic[OptionsT]):
         instance is made, and nothing is connected before `ExternalPosition.forget` is called; ``spark`` gives the
         session."""
         return ()
+
+    @classmethod
+    def needs_input_schema(cls) -> bool:
+        """Whether no instance can be made for `static_check` before the columns of the input are known."""
+        return True
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
+        """What is wrong that can be seen without Spark, and the output columns as far as known. ``inputs`` are the
+        columns of the upstreams by node name; None where they are not known. Called once, before Spark is started. By
+        default the rows that arrive are passed on."""
+        return (), self.context.input_schema
+
+    def analyse(self, inputs: EmptyInputs) -> pa.Schema | None:
+        """The output columns, now that Spark is running; None: the columns that arrive. Called once."""
+        return None
 
     def open(self) -> None:
         """Connect, allocate, create tables. Called once, on the thread that makes the data calls."""
@@ -176,9 +213,8 @@ class Progress:
 class AnySource(Operator[OptionsT]):
     """What both pacings share."""
 
-    #: True when instances of the pipeline that share their state divide the data among themselves. Each of them would
-    #: read all of any other source, so a pipeline with one runs once at a time.
-    can_scale_out: ClassVar[bool] = False
+    node_kind: ClassVar[NodeKind | None] = NodeKind.SOURCE
+    scales_with_parallelism: ClassVar[bool] = False
     #: True when the source ends by itself; needed for job mode and decides the drain policy.
     #: A property where it depends on options.
     bounded: bool = False
@@ -232,7 +268,7 @@ class AnySource(Operator[OptionsT]):
 class Source(AnySource[OptionsT]):
     """A source that is asked for its next batch."""
 
-    pacing: ClassVar = "pull"
+    execution: ClassVar[ExecutionMode] = ExecutionMode.PULLED
 
     @abstractmethod
     def read(self, position: Position) -> SourceBatch | Wait | End:
@@ -258,7 +294,7 @@ class PositionedStream:
 class StreamedSource(AnySource[OptionsT]):
     """A source that Spark Structured Streaming paces."""
 
-    pacing: ClassVar = "stream"
+    execution: ClassVar[ExecutionMode] = ExecutionMode.STREAMED
 
     @abstractmethod
     def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:
@@ -297,11 +333,24 @@ class AsyncCalls(Generic[ResponseT]):
 class Transform(Operator[OptionsT]):
     """Rows in, rows out, as Arrow."""
 
-    runs_on: ClassVar = "arrow"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.TRANSFORM
+    execution: ClassVar[ExecutionMode] = ExecutionMode.LANE
+    distributable: ClassVar[bool] = True
 
     def check(self) -> None:
         """Raise for mistakes in the options that need no columns to be seen. Called once, before Spark is there; the
         input schema may not be known yet and is empty then."""
+
+    @classmethod
+    def needs_input_schema(cls) -> bool:
+        return cls.check is Transform.check
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
+        self.check()
+        return (), self.output_schema() if self.context.input_schema.names else None
+
+    def analyse(self, inputs: EmptyInputs) -> pa.Schema | None:
+        return self.output_schema()
 
     @abstractmethod
     def output_schema(self) -> pa.Schema:
@@ -325,7 +374,8 @@ class Transform(Operator[OptionsT]):
 class FrameTransform(Operator[OptionsT]):
     """A transform that compiles to Spark. SQL is the only one."""
 
-    runs_on: ClassVar = "spark"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.TRANSFORM
+    execution: ClassVar[ExecutionMode] = ExecutionMode.SPARK
     sub_plan_metrics: ClassVar[str | None] = "df_"
 
     @property
@@ -349,10 +399,17 @@ class FrameTransform(Operator[OptionsT]):
         plan, which may cost something: the transform may run Spark jobs of its own over them."""
         return self.apply(spark, inputs)
 
+    @classmethod
+    def needs_input_schema(cls) -> bool:
+        return False
+
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
-        """What is wrong that can be seen without Spark, and the output columns as far as known. None for an
-        input whose columns are not known."""
         return (), None
+
+    def analyse(self, inputs: EmptyInputs) -> pa.Schema | None:
+        from streamling.types.spark import to_arrow_schema
+
+        return to_arrow_schema(inputs.apply(self.apply).schema)
 
 
 # ── sinks ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -369,7 +426,8 @@ class Acknowledge(Protocol):
 class Sink(Operator[OptionsT]):
     """Takes Arrow batches. After ``flush`` returns, everything written before is durable."""
 
-    runs_on: ClassVar = "arrow"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.SINK
+    execution: ClassVar[ExecutionMode] = ExecutionMode.LANE
     #: True when instances may run on Spark's executors, each writing its own share of the keys.
     #: A sink whose output belongs to this process (a terminal, a Python list) stays in the driver.
     distributable: ClassVar[bool] = False
@@ -398,7 +456,8 @@ class Sink(Operator[OptionsT]):
 class FrameSink(Operator[OptionsT]):
     """A sink that Spark writes by itself, without the rows passing through Python."""
 
-    runs_on: ClassVar = "spark"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.SINK
+    execution: ClassVar[ExecutionMode] = ExecutionMode.SPARK
     #: True when `write_frame` returns the number of rows. Otherwise Spark counts them for the engine, which takes
     #: 0.04 to 0.25 µs per row.
     counts_rows: ClassVar[bool] = False

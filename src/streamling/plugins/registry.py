@@ -73,6 +73,11 @@ class Registry:
             self._types[key] = _load(kind, id, *self._builtins[key])
         return self._types.get(key)
 
+    def operator(self, kind: NodeKind, id: str) -> type[Operator[Any]] | None:
+        """The class that runs the type under ``id``; None when there is no such type or this version cannot run it."""
+        found = self.get(kind, id)
+        return None if found is None else found.operator
+
     def ids(self, kind: NodeKind) -> tuple[str, ...]:
         """All ids of a kind, sorted."""
         return tuple(sorted({id for of_kind, id in (*self._builtins, *self._types) if of_kind is kind}))

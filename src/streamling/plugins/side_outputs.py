@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from streamling.plugins.operators import Operator, OptionsT
+from streamling.pipeline.model import NodeKind
+from streamling.plugins.execution import ExecutionMode
+from streamling.plugins.operators import EmptyInputs, Operator, OptionsT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,17 +33,33 @@ if TYPE_CHECKING:
 class SideOutput(Operator[OptionsT]):
     """Sees rows before they are emitted."""
 
-    runs_on: ClassVar = "arrow"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.TRANSFORM
+    execution: ClassVar[ExecutionMode] = ExecutionMode.SIDE
+    scales_with_parallelism: ClassVar[bool] = False
     emits_rows: ClassVar[bool] = False
+
+    @property
+    def blocks_until_filled(self) -> bool:
+        """Whether rows of other sources that look values up in it wait at the start until it is filled."""
+        return False
 
     def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """What of the rows it wants to see, as a plan over them (by node name); by default everything. The column
         `streamling.sql.plan.ROW` numbers the rows of a batch in source order."""
         return next(iter(inputs.values()))
 
-    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> Sequence[SqlProblem]:
-        """What is wrong with the selection that can be seen without Spark."""
-        return ()
+    @classmethod
+    def needs_input_schema(cls) -> bool:
+        return False
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
+        """What is wrong with the selection that can be seen without Spark, and the columns that it lets pass."""
+        return (), next(iter(inputs.values()), pa.schema([]))
+
+    def analyse(self, inputs: EmptyInputs) -> pa.Schema | None:
+        if inputs.names:
+            inputs.apply(self.select)
+        return None
 
     @abstractmethod
     def before_emit(self, rows: pa.Table, after: int) -> None:
@@ -62,7 +80,6 @@ class LookupTable(SideOutput[OptionsT]):
 
     @property
     def blocks_until_filled(self) -> bool:
-        """Whether rows of another source that ask this table wait at the start until it is filled."""
         return True
 
     def lookup_expression(self, spark: SparkSession) -> Callable[[Column], Column] | None:

@@ -112,8 +112,8 @@ class App:
 
     def writes_to_stdout(self, pipeline: Pipeline) -> bool:
         """Whether rows of ``pipeline`` go to standard output."""
-        kinds = (self.registry.get(sink.kind, sink.type) for sink in pipeline.sinks)
-        return any(kind is not None and kind.operator is not None and kind.operator.writes_to_stdout for kind in kinds)
+        operators = (self.registry.operator(sink.kind, sink.type) for sink in pipeline.sinks)
+        return any(operator is not None and operator.writes_to_stdout for operator in operators)
 
     @contextmanager
     def state(self, pipeline: Pipeline, *, dry_run: bool = False) -> Iterator[StateBackend]:
@@ -143,8 +143,8 @@ class App:
 
     def _is_divided(self, pipeline: Pipeline) -> bool:
         """Whether several instances of ``pipeline`` may run on one state, where that is shared."""
-        kinds = (self.registry.get(node.kind, node.type) for node in pipeline.sources)
-        return all(kind is not None and getattr(kind.operator, "can_scale_out", False) for kind in kinds)
+        operators = (self.registry.operator(node.kind, node.type) for node in pipeline.sources)
+        return all(operator is not None and operator.can_scale_out for operator in operators)
 
     @contextmanager
     def locked_state(self) -> Iterator[None]:

@@ -28,11 +28,11 @@ from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError, error_context
 from streamling.pipeline.config_defaults import configured
 from streamling.pipeline.model import Node, Pipeline
-from streamling.planning import analysis
-from streamling.planning.build import Builder, Callbacks, ExecutionGraph
+from streamling.planning import analysis, planned, row_paths, sources
+from streamling.planning.build import Builder
 from streamling.planning.connection_checks import NodeConnection
+from streamling.planning.execution_graph import Callbacks, ExecutionGraph
 from streamling.planning.placement import placement_for, runs_on_executors
-from streamling.planning.validation import check_without_spark
 from streamling.plugins.connections import ExternalPosition
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Operator, Position, Progress
@@ -99,11 +99,11 @@ class PipelineRun:
         self._graph = ExecutionGraph()
         self._checkpointer: Checkpointer | None = None
         self._sides: Mapping[str, SideOutput[Any]] = {}
-        self._sides = analysis.make_side_outputs(pipeline, registry, self.context)
-        self._sources = analysis.make_sources(pipeline, registry, self.context)
+        self._sides = sources.make_side_outputs(pipeline, registry, self.context)
+        self._sources = sources.make_sources(pipeline, registry, self.context)
         self._on_first_rows: Callable[[], None] = lambda: None
-        self.resolved: analysis.ResolvedPipeline | None = None
-        self.analysis: analysis.Analysis | None = None
+        self.resolved: planned.ResolvedPipeline | None = None
+        self.analysis: planned.Analysis | None = None
 
     # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -138,9 +138,9 @@ class PipelineRun:
     def _kinds(self) -> Iterator[tuple[Node, type[Operator[Any]]]]:
         """Each node with its class, as far as this version can run it."""
         for node in self.pipeline:
-            found = self._registry.get(node.kind, node.type)
-            if found is not None and found.operator is not None:
-                yield node, found.operator
+            operator = self._registry.operator(node.kind, node.type)
+            if operator is not None:
+                yield node, operator
 
     @property
     def bounded(self) -> bool:
@@ -156,9 +156,9 @@ class PipelineRun:
         """Call ``listener`` when the first rows come to a sink; set before the start."""
         self._on_first_rows = listener
 
-    def resolve_sources(self) -> analysis.ResolvedPipeline:
+    def resolve_sources(self) -> planned.ResolvedPipeline:
         """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
-        self.resolved = analysis.resolve_sources(
+        self.resolved = sources.resolve_sources(
             self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys
         )
         self.pipeline = self.resolved.pipeline
@@ -167,9 +167,10 @@ class PipelineRun:
     def check_without_spark(self) -> Mapping[str, pa.Schema | None]:
         """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there; otherwise the columns of
         every node as far as they are known."""
-        return check_without_spark(self.resolved or self.resolve_sources(), self._registry, self.context)
+        resolved = self.resolved or self.resolve_sources()
+        return analysis.check_without_spark(resolved, self._registry, self.context, self._sides)
 
-    def analyse(self, session: SparkSession) -> analysis.Analysis:
+    def analyse(self, session: SparkSession) -> planned.Analysis:
         """Learn the schemas of all nodes from Spark; every mistake of the user comes out here at the latest."""
         resolved = self.resolved or self.resolve_sources()
         # names and settings of one pipeline must not be seen by another
@@ -188,8 +189,8 @@ class PipelineRun:
             metrics=self.metrics.of(node.name),
             primary_key=node.primary_key,
             input_schema=input_schema,
-            collected=analysis.is_collected(self.pipeline, node, self._registry),
-            is_splittable=not analysis.is_spread(self.pipeline, node),
+            collected=row_paths.is_collected(self.pipeline, node, self._registry),
+            is_splittable=not row_paths.is_spread(self.pipeline, node),
             instance=instance,
             instances=instances,
             shared=self._shared,
@@ -209,7 +210,7 @@ class PipelineRun:
     def start(self) -> None:
         """Open sinks and sources and let data flow; returns at once."""
         assert self.analysis is not None, "analyse first"
-        self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.built)))
+        self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.nodes)))
         callbacks = Callbacks(
             on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
             on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
