@@ -25,7 +25,20 @@ _RETRIABLE_OS_ERRORS = (
 
 
 @dataclass(frozen=True)
-class Spot:
+class NodeLabel:
+    """A node as messages name it: ``postgres sink 'orders'``, with a number where it runs several times."""
+
+    type: str
+    kind: str
+    name: str
+    instance: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.kind} '{self.name}{'' if self.instance is None else f'[{self.instance}]'}'"
+
+
+@dataclass(frozen=True)
+class OptionLocation:
     """What an error is about in the options of a node: a field, and inside of a text such as `sql` a line and a column
     (1-based; 0 = the value as a whole)."""
 
@@ -37,10 +50,10 @@ class Spot:
 
 
 class StreamlingError(Exception):
-    """A failure with a sentence for people, two flags for machines, and the chain of what was being done.
+    """A failure: a sentence for people, two flags for machines, the node it is about, and what was being done.
 
-    ``StreamlingError("cannot read the file", cause=exc).context("file source 'orders'")`` reads as
-    ``file source 'orders': cannot read the file``, caused by ``exc``.
+    ``StreamlingError("connection refused").context("listing files").of_node(NodeLabel("file", "source", "orders"))``
+    reads as ``file source 'orders': listing files: connection refused``.
     """
 
     def __init__(
@@ -57,9 +70,11 @@ class StreamlingError(Exception):
         self.internal = internal
         self.retriable = retriable
         self.remedy = remedy
+        #: the node that failed; set once, on the way up
+        self.node: NodeLabel | None = None
         self.contexts: list[str] = []
         #: what it is about in the options of its node, and where that stands: ``file:line:column``
-        self.option_location: Spot | None = None
+        self.option_location: OptionLocation | None = None
         self.location = ""
         if cause is not None:
             self.__cause__ = cause
@@ -78,7 +93,7 @@ class StreamlingError(Exception):
     def wrap(cls, error: BaseException, message: str) -> StreamlingError:
         """``error`` as a `StreamlingError`: context is added to one of ours, anything else becomes the cause."""
         if isinstance(error, StreamlingError):
-            return error.context(message)
+            return error.context(message) if message else error
         return cls(message, retriable=isinstance(error, _RETRIABLE_OS_ERRORS), cause=error)
 
     def context(self, doing: str) -> Self:
@@ -86,9 +101,14 @@ class StreamlingError(Exception):
         self.contexts.append(doing)
         return self
 
+    def of_node(self, node: NodeLabel) -> Self:
+        """Say which node failed. The first one stays: it is closest to the cause."""
+        self.node = self.node or node
+        return self
+
     def about(self, field: str, line: int = 0, column: int = 0, note: str = "") -> Self:
         """Say which option of its node this is about; the engine knows where that stands in the file."""
-        self.option_location = Spot(field, line, column, note)
+        self.option_location = OptionLocation(field, line, column, note)
         return self
 
     def mark_retriable(self) -> Self:
@@ -107,7 +127,13 @@ class StreamlingError(Exception):
     @property
     def sentence(self) -> str:
         """What happened, without the place in the file."""
-        return ": ".join([*reversed(self.contexts), self.message])
+        parts = ["" if self.node is None else str(self.node), *reversed(self.contexts), self.message]
+        return ": ".join(part for part in parts if part)
+
+    @property
+    def with_causes(self) -> str:
+        """What happened and why, in one line."""
+        return ": ".join([str(self), *self.causes()])
 
     def causes(self) -> Iterator[str]:
         """One line per cause, outermost first."""
@@ -122,11 +148,11 @@ class StreamlingError(Exception):
 
 @contextmanager
 def error_context(what: str) -> Iterator[None]:
-    """Whatever is raised inside comes out as a `StreamlingError` that says ``what`` it was about, once."""
+    """Whatever is raised inside comes out as a `StreamlingError` with ``what`` as context, once."""
     try:
         yield
     except (Exception, SystemExit) as error:
-        if isinstance(error, StreamlingError) and what in str(error):
+        if isinstance(error, StreamlingError) and what in error.contexts:
             raise
         wrapped = StreamlingError.wrap(error, what)
         if wrapped is error:
@@ -191,7 +217,7 @@ def _sentence(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in a file the user wrote, and the place where it stands (1-based; 0 = the whole file)."""
+    """One error in a file the user wrote, and the place where it stands (1-based; 0 = the whole file)."""
 
     message: str
     file: str = ""

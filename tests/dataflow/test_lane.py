@@ -5,7 +5,7 @@ import pyarrow as pa
 from streamling.checkpoint.clock import RealClock
 from streamling.dataflow.lane import Lane
 from streamling.dataflow.rebatch import Rebatcher
-from streamling.errors import StreamlingError
+from streamling.errors import NodeLabel, StreamlingError
 
 
 def rows(*ids: int) -> pa.RecordBatch:
@@ -51,7 +51,7 @@ class Recorder:
 
 def lane(work, *feeders, rows=None, interval=None, failures=None) -> Lane:
     made = Lane(
-        "test sink 's'",
+        NodeLabel("test", "sink", "s"),
         work,
         rebatcher=Rebatcher(rows, interval),
         clock=RealClock(),

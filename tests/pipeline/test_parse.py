@@ -42,7 +42,7 @@ def test_nodes_know_their_kind_options_upstreams_and_place() -> None:
     assert str(sink) == "blackhole sink 'out'"
     assert sink.upstreams == ("s",)
     assert (sink.location.line, sink.location.column) == (5, 3)
-    assert (sink.place_of("from").line, sink.place_of("from").column) == (5, 26)
+    assert (sink.field_location("from").line, sink.field_location("from").column) == (5, 26)
     assert sink.value_location("from").column == 32
     assert pipeline.consumers("s") == (sink,)
     assert dump(source.options) == {"type": "kafka", "topic": "t", "primary_key": "id"}

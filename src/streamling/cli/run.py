@@ -271,8 +271,8 @@ def _blamed_on(runtime: SparkRuntime) -> Iterator[None]:
         death = runtime.failure()
         if death is None:
             raise
-        if error.contexts:  # the node that noticed
-            death.context(error.contexts[-1])
+        if error.node is not None:  # the node that noticed
+            death.of_node(error.node)
         raise death from death.__cause__
 
 

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from streamling.dataflow.network import Outlet
 from streamling.dataflow.rows import Rows, check_columns
-from streamling.errors import StreamlingError, error_context
-from streamling.pipeline.error_locations import add_location
+from streamling.errors import StreamlingError
+from streamling.pipeline.error_locations import add_location, node_error, node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import OP_COLUMN, AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
 
@@ -195,14 +195,16 @@ class Flow(ABC):
             self._call_source(lambda: self.source.finalized(committed[0]))
 
     def _call_source(self, call: Callable[[], T]) -> T:
-        """Call the source; what goes wrong in there is told with its name."""
-        with error_context(str(self.node)):
+        """Call the source; its errors name the node."""
+        with node_errors(self.node):
             return call()
 
     def _fail(self, error: BaseException) -> None:
         self.pause()
-        failure = error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node))
-        self._on_failure(add_location(failure, self.node))
+        if isinstance(error, StreamlingError):  # without a node it is about the plan of several
+            self._on_failure(add_location(error, self.node))
+        else:
+            self._on_failure(node_error(error, self.node))
 
     def _delivered(self, rows: int) -> None:
         self.rows_in = (self.rows_in or 0) + rows

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from streamling.checkpoint.clock import Clock
 from streamling.dataflow.rebatch import Rebatcher
-from streamling.errors import StreamlingError
+from streamling.errors import NodeLabel, StreamlingError
 
 #: Batches that may wait in front of a lane: one being written, one ready, one being read is enough to overlap
 #: reading with writing; more would only cost memory.
@@ -68,7 +68,7 @@ class Lane:
 
     def __init__(
         self,
-        name: str,
+        node: NodeLabel,
         work: Work,
         *,
         rebatcher: Rebatcher,
@@ -76,7 +76,7 @@ class Lane:
         on_failure: Callable[[StreamlingError], None],
         queue_length: int = QUEUE_LENGTH,
     ) -> None:
-        self.name = name
+        self.node = node
         self._work = work
         self._feeders: set[str] = set()
         self._rebatcher = rebatcher
@@ -86,7 +86,7 @@ class Lane:
         self._arrived: dict[int, set[str]] = {}
         self._finalized: int | None = None
         self._failed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lane {name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"lane {node}", daemon=True)
 
     def add_feeder(self, name: str) -> None:
         """Declare who will send rows and markers; only before the start."""
@@ -145,7 +145,7 @@ class Lane:
             self._loop()
         except (Exception, SystemExit) as error:
             self._failed.set()
-            self._on_failure(StreamlingError.wrap(error, self.name))
+            self._on_failure(StreamlingError.wrap(error, "").of_node(self.node))
         finally:
             if opened:
                 self._close()
@@ -155,7 +155,7 @@ class Lane:
             self._work.close()
         except (Exception, SystemExit) as error:
             if not self._failed.is_set():
-                self._on_failure(StreamlingError.wrap(error, f"{self.name}: closing"))
+                self._on_failure(StreamlingError.wrap(error, "closing").of_node(self.node))
 
     def _loop(self) -> None:
         while True:

@@ -20,8 +20,8 @@ from streamling.dataflow.routing import Router
 from streamling.dataflow.row_observation import RowObservation
 from streamling.dataflow.rows import Rows
 from streamling.dataflow.side_outputs import OnAck, SideOutputStep
-from streamling.errors import StreamlingError, error_context
-from streamling.pipeline.error_locations import add_location
+from streamling.errors import StreamlingError
+from streamling.pipeline.error_locations import node_error, node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameSink, FrameTransform
 
@@ -166,15 +166,11 @@ class FrameSinkStep:
         self._countable = True
 
     def open(self) -> None:
-        try:
-            with error_context(str(self.node)):
-                self.operator.open()
-        except StreamlingError as error:
-            add_location(error, self.node)
-            raise
+        with node_errors(self.node):
+            self.operator.open()
 
     def close(self) -> None:
-        with error_context(f"{self.node}: closing"):
+        with node_errors(self.node, "closing"):
             self.operator.close()
 
     def accept(self, upstream: str, rows: Rows) -> None:
@@ -206,7 +202,7 @@ class FrameSinkStep:
     def _take(self, rows: Rows) -> int | None:
         """Write ``rows``. Returns their number; None when they report it themselves."""
         if rows.in_python:
-            with error_context(str(self.node)):
+            with node_errors(self.node):
                 taken = self.operator.write_arrow(rows.batches())
             if not taken:
                 self._write(self.prepare(rows))
@@ -229,16 +225,14 @@ class FrameSinkStep:
 
     def _write(self, rows: Rows) -> int | None:
         write = lambda: self._with_error_context(lambda: self.operator.write_frame(rows.frame()))  # noqa: E731
-        return rows.job(write, f"{self.node}: writing")
+        return rows.job(write, self.node, "writing")
 
     def _with_error_context(self, call: Callable[[], T]) -> T:
-        """What the sink itself says went wrong is told with its name; other errors are about the plan above it."""
+        """Errors that the sink itself raises name it; other exceptions are about the plan above it."""
         try:
             return call()
         except StreamlingError as error:
-            if str(self.node) not in str(error):
-                error.context(str(self.node))
-            add_location(error, self.node)
+            node_error(error, self.node)
             raise
 
     def ports(self) -> Sequence[Port]:

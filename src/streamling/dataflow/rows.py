@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamling.dataflow.row_observation import RowObservation
 from streamling.errors import StreamlingError
-from streamling.pipeline.error_locations import add_location
+from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.spark.errors import is_from_spark, spark_error
@@ -100,23 +100,23 @@ class Rows:
     def in_python(self) -> bool:
         return self._batches is not None
 
-    def job(self, action: Callable[[], T], doing: str | None = None) -> T:
+    def job(self, action: Callable[[], T], node: Node | None = None, doing: str = "") -> T:
         """`run` an action that computes the rows."""
         began = time.monotonic()
-        result = self.run(action, doing)
+        result = self.run(action, node, doing)
         if self.on_elapsed is not None:
             self.on_elapsed(time.monotonic() - began)
         return result
 
-    def run(self, action: Callable[[], T], doing: str | None = None) -> T:
-        """Do something with the plan of these rows; what goes wrong is put in the user's terms. ``doing`` names the
-        action for failures that none of the operators behind the rows can translate."""
+    def run(self, action: Callable[[], T], node: Node | None = None, doing: str = "") -> T:
+        """Do something with the plan of these rows; Spark's errors are translated. ``node`` was ``doing`` it: for
+        errors that none of the operators behind the rows can translate."""
         try:
             return action()
         except StreamlingError:
             raise
         except Exception as error:
-            translated = self.translate_error(error, doing)
+            translated = self.translate_error(error, node, doing)
             if translated.__suppress_context__:  # it knows its cause; Spark's text adds nothing
                 raise translated  # noqa: B904
             raise translated from error
@@ -163,18 +163,23 @@ class Rows:
         for listener in counters:
             listener(rows)
 
-    def translate_error(self, error: Exception, doing: str | None = None) -> StreamlingError:
-        for node, operator in self.lineage:
+    def translate_error(self, error: Exception, node: Node | None = None, doing: str = "") -> StreamlingError:
+        """``error`` of Spark as the operator it is about translates it; otherwise as one of ``node``, or of all nodes
+        of the plan."""
+        for part, operator in self.lineage:
             translated = operator.translate_error(error)
             if translated is not None:
-                named = translated if str(node) in str(translated) else translated.context(str(node))
-                return add_location(named, node)
+                return node_error(translated, part)
         if (lost := worker_failure(error)) is not None:
-            return lost if doing is None else lost.context(doing)
-        nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))
-        what, where = "Spark could not run the plan", doing or nodes
+            return lost if node is None else node_error(lost, node, doing)
+        what = "Spark could not run the plan"
         failure = spark_error(error, what) if is_from_spark(error) else StreamlingError.wrap(error, what)
-        return failure.context(where) if where else failure
+        if node is not None:
+            return node_error(failure, node, doing)
+        nodes = list(dict.fromkeys(part.label for part, _ in self.lineage))
+        if len(nodes) == 1:
+            return failure.of_node(nodes[0])
+        return failure.context(", ".join(map(str, nodes))) if nodes else failure
 
 
 def check_columns(found: pa.Schema, declared: pa.Schema) -> None:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamling.dataflow.rows import Rows
-from streamling.errors import StreamlingError, error_context
+from streamling.errors import StreamlingError
+from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.side_outputs import SideOutput
 
@@ -39,11 +40,11 @@ class SideOutputStep:
         self._complete = 0
 
     def open(self) -> None:
-        with error_context(str(self.node)):
+        with node_errors(self.node):
             self.operator.open()
 
     def close(self) -> None:
-        with error_context(str(self.node)):
+        with node_errors(self.node):
             self.operator.close()
 
     @contextmanager
@@ -56,16 +57,16 @@ class SideOutputStep:
                 yield
                 complete = True
             finally:
-                with error_context(str(self.node)):
+                with node_errors(self.node):
                     self.operator.after_emit(complete)
 
     def _show(self, upstream: str, rows: Rows) -> None:
         selecting = Rows(rows.session, lineage=(*rows.lineage, (self.node, self.operator)))
         inputs = {upstream: rows.numbered()}
-        table = selecting.run(lambda: self.operator.select(rows.session, inputs).toArrow(), f"{self.node}: selecting")
+        table = selecting.run(lambda: self.operator.select(rows.session, inputs).toArrow(), self.node, "selecting")
         with self._lock:
             after = self._marked.get(rows.producer, 0)
-        with error_context(str(self.node)):
+        with node_errors(self.node):
             self.operator.before_emit(table, after)
 
     # ── markers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,13 +86,13 @@ class SideOutputStep:
             if complete:
                 self._complete = epoch
         if complete:
-            with error_context(str(self.node)):
+            with node_errors(self.node):
                 entries = self.operator.marker(epoch)
             self._on_ack(self.node.name, epoch, entries)
 
     def notify_finalized(self, epoch: int) -> None:
         try:
-            with error_context(str(self.node)):
+            with node_errors(self.node):
                 self.operator.finalized(epoch)
         except StreamlingError as error:
             self._on_failure(error)

@@ -80,7 +80,7 @@ def label_problems(node: Node) -> list[Problem]:
     return [
         problem_at(
             f"{node}: the label '{key}' is set by every {node.type} {node.kind} itself",
-            node.place_of(f"telemetry.labels.{key}"),
+            node.field_location(f"telemetry.labels.{key}"),
             "choose another label name",
         )
         for key in reserved_by_type(node.options.telemetry.labels, node.options.reserved_labels)

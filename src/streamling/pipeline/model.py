@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from streamling.document.location import UNKNOWN_LOCATION, Location
+from streamling.errors import NodeLabel
 from streamling.pipeline.options import NodeOptions
 
 
@@ -61,11 +62,16 @@ class Node:
     def type(self) -> str:
         return self.options.type
 
-    def __str__(self) -> str:
-        return f"{self.type} {self.kind} '{self.name}'"
+    @property
+    def label(self) -> NodeLabel:
+        """How errors name the node."""
+        return NodeLabel(self.type, self.kind, self.name)
 
-    def place_of(self, path: str) -> Location:
-        """Where the field stands."""
+    def __str__(self) -> str:
+        return str(self.label)
+
+    def field_location(self, path: str) -> Location:
+        """Where the field is in the file."""
         return self.field_locations.get(path, self.location)
 
     def value_location(self, path: str) -> Location:

@@ -92,7 +92,7 @@ def sql_problem(problem: SqlProblem, node: str, text: Location) -> Problem:
 
 
 def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
-    location = _place_of(reference, draft)
+    location = _reference_location(reference, draft)
     name = resolve(reference, by_name)
     if name is None:
         readable = [each.name for each in by_name.values() if each is not draft and _readable(each)]
@@ -113,7 +113,7 @@ def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], proble
     return name
 
 
-def _place_of(reference: str, draft: Draft) -> Location:
+def _reference_location(reference: str, draft: Draft) -> Location:
     """Where a name stands: in `from`, or in a FROM of the SQL."""
     field, offset = ("from", 0) if draft.options is None else draft.options.mention_of(reference)
     start = draft.document.entry_location((*draft.path, field)).value

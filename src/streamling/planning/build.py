@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -169,7 +169,9 @@ class Builder:
             name = _instance_name(planned, number)
             dead_letters = self._dead_letter_output(name, operator)
             work = make_work(name, operator, dead_letters is not None)
-            lanes.append(self._lane(planned, name, work if dead_letters is None else RejectingWork(work, dead_letters)))
+            lanes.append(
+                self._lane(planned, number, work if dead_letters is None else RejectingWork(work, dead_letters))
+            )
         self.graph.lanes.extend(lanes)
         upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key if node.upstreams else ()
         if instances > 1 and not set(planned.input_schema.names).issuperset(node.primary_key):
@@ -200,9 +202,9 @@ class Builder:
 
         return work
 
-    def _lane(self, planned: PlannedNode, name: str, work: Work) -> Lane:
+    def _lane(self, planned: PlannedNode, number: int, work: Work) -> Lane:
         return Lane(
-            f"{planned.node.type} {planned.node.kind} '{name}'",
+            replace(planned.node.label, instance=number if planned.instances > 1 else None),
             work,
             rebatcher=Rebatcher(*planned.operator.batching()),
             clock=self.clock,

@@ -64,7 +64,7 @@ def _tried(one: NodeConnection) -> ConnectionResult:
     try:
         remark = connection.check()
     except StreamlingError as failure:
-        error, remedy = ": ".join([str(failure), *failure.causes()]), failure.remedy
+        error, remedy = failure.with_causes, failure.remedy
     except Exception as failure:  # of a plugin
         error = f"{type(failure).__name__}: {failure}"
     return ConnectionResult(

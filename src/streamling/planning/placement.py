@@ -17,7 +17,7 @@ import pyarrow as pa
 from streamling.dataflow.results import Results
 from streamling.dataflow.rows import check_columns
 from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
-from streamling.errors import StreamlingError
+from streamling.errors import NodeLabel, StreamlingError
 from streamling.pipeline.model import Node, NodeKind
 from streamling.planning.planned import PlannedNode
 from streamling.plugins.context import Metrics, NodeContext, always_ready, ignore_stop
@@ -163,7 +163,7 @@ def on_executor(planned: PlannedNode, operator: type[Operator[Any]] | None = Non
     send_by_value(kind)
     context, (rows, _) = _portable(planned.operator.context), planned.operator.batching()
     work = _ON_EXECUTORS[planned.node.kind].work(kind, context, rows)
-    return _named(work, context.name, str(planned.node))
+    return _named(work, planned.node.label)
 
 
 def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
@@ -258,7 +258,7 @@ _ON_EXECUTORS = {
 # ── failures on their way back ───────────────────────────────────────────────────────────────────────────────
 
 
-def _named(function: ArrowMap, name: str, node: str) -> ArrowMap:
+def _named(function: ArrowMap, node: NodeLabel) -> ArrowMap:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         source = _Upstream(batches)
         try:
@@ -266,7 +266,7 @@ def _named(function: ArrowMap, name: str, node: str) -> ArrowMap:
         except (Exception, SystemExit) as error:
             if source.failed:
                 raise  # of an operator further up in the same plan
-            raise to_executor_error(error, name, node) from None
+            raise to_executor_error(error, node.name, node=node) from None
 
     return run
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.errors import error_context
+from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.keys import with_primary_keys
 from streamling.pipeline.model import Node, Pipeline
 from streamling.planning.instances import instances_of
@@ -66,7 +66,7 @@ def resolve_sources(
 
 
 def _resolve_source(node: Node, source: AnySource[Any]) -> PlannedNode:
-    with error_context(str(node)):
+    with node_errors(node):
         schema = source.schema()
     if OP_COLUMN not in schema.names:
         schema = schema.append(pa.field(OP_COLUMN, pa.string(), nullable=False))

@@ -25,8 +25,9 @@ from streamling.config import AppConfig
 from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.dataflow.network import FrameSinkStep
 from streamling.dataflow.side_outputs import SideOutputStep
-from streamling.errors import StreamlingError, error_context
+from streamling.errors import StreamlingError
 from streamling.pipeline.config_defaults import configured
+from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node, Pipeline
 from streamling.planning import analysis, planned, row_paths, sources
 from streamling.planning.build import Builder
@@ -116,7 +117,7 @@ class PipelineRun:
         """What the nodes connect to. Nothing is connected yet; ``spark`` is for those whose check needs a session."""
         found = []
         for node, kind in self._kinds():
-            with error_context(str(node)):
+            with node_errors(node):
                 named = kind.connections(self.context(node, pa.schema([]), 0, 1), spark)
                 found += [NodeConnection(node.name, connection) for connection in named]
         return found
@@ -322,7 +323,7 @@ class PipelineRun:
         """What a stop still waits for. May be called from any thread at any time."""
         waiting = self._checkpointer.missing() if self._checkpointer is not None else None
         parts = [f"the final checkpoint waits for {waiting}"] if waiting else []
-        parts += [f"{lane.name} is busy" for lane in self._graph.lanes if not lane.join(0)]
+        parts += [f"{lane.node} is busy" for lane in self._graph.lanes if not lane.join(0)]
         return parts or [f"{flow.name} is busy" for flow in self._graph.flows.values() if not flow.has_ended()]
 
     def progress(self) -> Progress | None:
@@ -407,7 +408,7 @@ class PipelineRun:
         for lane in reversed(self._graph.lanes):
             lane.end()
             if not lane.join(self._left(deadline)):
-                late.append(lane.name)
+                late.append(str(lane.node))
         for step in self._graph.steps_without_lane:
             self._close_step(step)
         self._deep_calls.close()

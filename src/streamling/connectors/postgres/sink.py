@@ -202,8 +202,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         for column, option in asked.items():
             if column not in names:
                 raise StreamlingError.user(
-                    f"postgres sink '{self.context.name}': `{option}` names the column '{column}', which is not"
-                    f" among ({', '.join(names)})"
+                    f"`{option}` names the column '{column}', which is not among ({', '.join(names)})"
                 )
 
 
