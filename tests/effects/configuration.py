@@ -23,7 +23,7 @@ from streamling.connectors.postgres.state import PostgresState
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.pipeline.config_defaults import configured
+from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
@@ -149,7 +149,7 @@ def request_limits(config: AppConfig) -> object:
 
 
 def script_node(config: AppConfig) -> object:
-    options: Any = configured(parse_pipeline(_SCRIPT, registry=Registry.builtin()), config)["s"].options
+    options: Any = apply_config_defaults(parse_pipeline(_SCRIPT, registry=Registry.builtin()), config)["s"].options
     return options.instance_count, options.rows_per_batch, options.flush_interval
 
 

@@ -124,7 +124,7 @@ class Placed(Transform[TransformOptions]):
     got: list[tuple[int, list[str]]]
 
     @classmethod
-    def partitions(cls, options):
+    def partitioning(cls, options):
         return Partitioning(preferred=2, routing=cls.routing)
 
     def output_schema(self):

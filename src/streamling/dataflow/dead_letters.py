@@ -80,10 +80,10 @@ class DeadLetterOutput:
     """The way from one instance of an operator to the dead-letter sink of its node."""
 
     def __init__(
-        self, feeder: str, rejects: RejectedRows, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]
+        self, feeder: str, rejected: RejectedRows, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]
     ) -> None:
         self._feeder = feeder
-        self._rejects = rejects
+        self._rejected = rejected
         self._sink = sink
         self._rows = rows
         self.ports = sink.ports()
@@ -92,7 +92,7 @@ class DeadLetterOutput:
 
     def send(self) -> None:
         """Hand over what has been rejected so far."""
-        for batch in self._rejects.take():
+        for batch in self._rejected.take():
             self._sink.accept(self._feeder, self._rows(self._feeder, batch))
 
     def mark(self, epoch: int) -> None:
@@ -104,27 +104,27 @@ class DeadLetterOutput:
 class RejectingWork:
     """The work of a lane whose operator rejects rows: they are on their way before the marker of their epoch is."""
 
-    def __init__(self, work: Work, dead_letters: DeadLetterOutput) -> None:
+    def __init__(self, work: Work, output: DeadLetterOutput) -> None:
         self._work = work
-        self._letters = dead_letters
+        self._output = output
 
     def open(self, wake: Callable[[], None]) -> None:
         self._work.open(wake)
 
     def process(self, batch: pa.RecordBatch) -> None:
         self._work.process(batch)
-        self._letters.send()
+        self._output.send()
 
     def proceed(self) -> None:
         self._work.proceed()
-        self._letters.send()
+        self._output.send()
 
     def alignment_started(self, epoch: int) -> None:
         self._work.alignment_started(epoch)
 
     def mark(self, epoch: int) -> None:
         self._work.mark(epoch)
-        self._letters.mark(epoch)
+        self._output.mark(epoch)
 
     def finalized(self, epoch: int) -> None:
         self._work.finalized(epoch)

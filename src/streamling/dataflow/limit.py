@@ -24,7 +24,7 @@ class RowLimit:
         self.taken = 0
 
     @property
-    def counts(self) -> bool:
+    def is_limited(self) -> bool:
         """Whether the number matters, so that a sink that Spark writes has to count its rows."""
         return self._rows is not None
 

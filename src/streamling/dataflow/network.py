@@ -218,9 +218,9 @@ class FrameSinkStep:
             return self._write(rows)
         observed = RowObservation(rows.frame())
         self._write(Rows(rows.session, frame=observed.frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed))
-        count = observed.rows(_LIMIT_WAIT if self._limit.counts else _COUNT_WAIT)
+        count = observed.rows(_LIMIT_WAIT if self._limit.is_limited else _COUNT_WAIT)
         if count is None:
-            self._countable = self._limit.counts
+            self._countable = self._limit.is_limited
         return count
 
     def _write(self, rows: Rows) -> int | None:

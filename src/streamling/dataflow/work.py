@@ -62,8 +62,8 @@ class SinkWork:
     def _measure(self) -> None:
         """Count what was written. Where the sink rejects rows later than it took them, the next ones make up for it: a
         counter only grows."""
-        rejects = self._sink.context.rejects
-        written = self._taken - (0 if rejects is None else rejects.count)
+        rejected = self._sink.context.rejected_rows
+        written = self._taken - (0 if rejected is None else rejected.count)
         if written > self._measured:
             self._meter.count_rows_out(written - self._measured)
             self._measured = written

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def configured(pipeline: Pipeline, config: AppConfig) -> Pipeline:
+def apply_config_defaults(pipeline: Pipeline, config: AppConfig) -> Pipeline:
     """``pipeline`` with the fields that its nodes leave to the configuration. Warns of fields without an effect."""
     for node in pipeline:
         _warn_of_ineffective(node)
     return replace(
-        pipeline, nodes=tuple(replace(node, options=node.options.configured(config)) for node in pipeline.nodes)
+        pipeline,
+        nodes=tuple(replace(node, options=node.options.with_config_defaults(config)) for node in pipeline.nodes),
     )
 
 

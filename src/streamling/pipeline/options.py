@@ -61,7 +61,7 @@ class NodeOptions(Options):
     )
     telemetry: Telemetry = Field(default_factory=Telemetry, description="Metric settings of this node.")
 
-    def configured(self, config: AppConfig) -> Self:
+    def with_config_defaults(self, config: AppConfig) -> Self:
         """These options with what the configuration sets for all nodes of the type."""
         return self
 

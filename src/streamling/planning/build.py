@@ -221,7 +221,7 @@ class Builder:
 
     def _dead_letter_output(self, feeder: str, operator: Operator[Any]) -> DeadLetterOutput | None:
         """Takes the rejected rows of an instance when its node has a dead-letter sink."""
-        name, rejected = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejects
+        name, rejected = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejected_rows
         if name is None or rejected is None:
             return None
         return DeadLetterOutput(feeder, rejected, self._step(name), self._rows)

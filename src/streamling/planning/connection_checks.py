@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from streamling.errors import StreamlingError
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 
 #: connections that are tried at the same time
 _AT_A_TIME = 8
@@ -19,7 +19,7 @@ class NodeConnection:
     """A connection, and the node that needs it."""
 
     node: str
-    connection: Connection
+    connection: ConnectionCheck
 
 
 @dataclass(frozen=True)

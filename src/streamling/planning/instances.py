@@ -16,7 +16,7 @@ from streamling.plugins.partitioning import ByColumns, ByPrimaryKey, RoundRobin
 
 def instances_of(node: Node, operator: type[Operator[Any]]) -> int:
     """As the operator's class says; one that says nothing runs ``parallelism`` times, a source once."""
-    declared = operator.partitions(node.options)
+    declared = operator.partitioning(node.options)
     if declared is None:
         return node.options.instance_count if operator.scales_with_parallelism else 1
     return declared.count(node.options.parallelism if isinstance(node.options, ParallelOptions) else None)
@@ -27,7 +27,7 @@ def router_of(
 ) -> Router:
     """What divides the rows of ``node`` between its instances. A key whose columns the node itself makes cannot place
     its input: the key of what it reads has to."""
-    declared = operator.partitions(node.options)
+    declared = operator.partitioning(node.options)
     instances = instances_of(node, operator)
     match declared.routing if declared else ByPrimaryKey():
         case ByColumns(columns):

@@ -175,7 +175,7 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
         shared=SharedResources(),
         tables=UnavailableTables(f"{context.name}: dynamic tables are not available on executors"),
         functions={},
-        rejects=None,
+        rejected_rows=None,
         # a task may begin in the middle of a run: what it cannot reach is waited for as in any outage
         config=context.config.model_copy(update={"startup_timeout_sec": inf}),
         report_retry=ignore_retry,

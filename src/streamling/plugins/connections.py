@@ -18,7 +18,7 @@ class ExternalPosition:
 
 
 @dataclass(frozen=True)
-class Connection:
+class ConnectionCheck:
     """A service that a node talks to, or a folder that it reads."""
 
     #: what it is: ``Postgres``, ``Kafka``, ``files``

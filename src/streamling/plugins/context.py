@@ -29,7 +29,7 @@ class NodeState(Protocol):
     """Small durable memory of a node, in the pipeline's namespace of the state backend."""
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         """Whether other instances of the pipeline see the same entries."""
 
     def get(self, key: str) -> Any | None:
@@ -119,7 +119,7 @@ class NodeContext(Generic[OptionsT]):
     report_retry: Callable[[StreamlingError | None], None] = ignore_retry
 
     #: where bad rows wait for the dead-letter sink; None when the node has none
-    rejects: RejectedRows | None = None
+    rejected_rows: RejectedRows | None = None
 
     #: columns that have been reported as left out; the instances of a node share it
     dropped_columns: dict[str, object] = field(default_factory=dict)
@@ -130,9 +130,9 @@ class NodeContext(Generic[OptionsT]):
     def reject(self, rows: pa.RecordBatch, error: str) -> None:
         """Do without ``rows``, as they came, because of ``error``: they go to the node's dead-letter sink. Where there
         is none, the error is raised. Call it while rows are read, processed or written, or flushed for a marker."""
-        if self.rejects is None:
+        if self.rejected_rows is None:
             raise BadRow.user(error)
-        self.rejects.add(rows, error)
+        self.rejected_rows.add(rows, error)
 
     def report_dropped_columns(self, what: str, names: Iterable[str]) -> None:
         """Warn about columns that are not part of the node's output: ``what`` they have done, then those of ``names``

@@ -38,7 +38,7 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import NodeOptions
-from streamling.plugins.connections import Connection, ExternalPosition
+from streamling.plugins.connections import ConnectionCheck, ExternalPosition
 from streamling.plugins.execution import ExecutionMode
 from streamling.plugins.partitioning import Partitioning
 from streamling.types.row_kind import OP_COLUMN as OP_COLUMN
@@ -78,7 +78,7 @@ class Operator(ABC, Generic[OptionsT]):
     execution: ClassVar[ExecutionMode]
     #: whether instances may run on the executors of a cluster instead of in the driver
     distributable: ClassVar[bool] = False
-    #: whether `parallelism` sets the number of instances where `partitions` returns None; otherwise there is one
+    #: whether `parallelism` sets the number of instances where `partitioning` returns None; otherwise there is one
     scales_with_parallelism: ClassVar[bool] = True
     #: True for a source whose data is divided among the instances of the pipeline that share their state. Each of them
     #: would read all of any other source, so a pipeline with one runs once at a time.
@@ -95,7 +95,7 @@ class Operator(ABC, Generic[OptionsT]):
         self.options: OptionsT = context.options
 
     @classmethod
-    def partitions(cls, options: OptionsT) -> Partitioning | None:
+    def partitioning(cls, options: OptionsT) -> Partitioning | None:
         """How many instances may run side by side and which rows each gets; asked before any is made. None: a
         source runs once, a transform or sink as often as `parallelism` says, divided by primary key."""
         return None
@@ -107,10 +107,12 @@ class Operator(ABC, Generic[OptionsT]):
         return frozenset()
 
     @classmethod
-    def connections(cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]) -> Sequence[Connection]:
+    def connections(
+        cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]
+    ) -> Sequence[ConnectionCheck]:
         """What a node with these options connects to, for `validate --connect` and `doctor`. No instance is made, and
-        nothing is connected before `Connection.check` is called. ``spark`` gives the session, which starts a JVM: only
-        for a ``check`` that cannot do without."""
+        nothing is connected before `ConnectionCheck.check` is called. ``spark`` returns the session and starts a JVM:
+        call it only in a ``check`` that needs it."""
         return ()
 
     @classmethod

@@ -26,7 +26,7 @@ class RoundRobin:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """What an operator class says about its instances (`Operator.partitions`)."""
+    """What an operator class says about its instances (`Operator.partitioning`)."""
 
     minimum: int = 1
     #: None: any number

@@ -27,7 +27,7 @@ class NoopMetrics:
 class UnavailableState:
     """Refuses every access with ``reason``."""
 
-    shared = False
+    is_shared = False
 
     def __init__(self, reason: str) -> None:
         self._reason = reason

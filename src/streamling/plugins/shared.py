@@ -22,7 +22,7 @@ class SharedResources:
         self._lock = threading.Lock()
         self._things: dict[type[Any], tuple[Any, int]] = {}
 
-    def take(self, kind: type[ThingT], make: Callable[[], ThingT]) -> ThingT:
+    def acquire(self, kind: type[ThingT], make: Callable[[], ThingT]) -> ThingT:
         """The pipeline's ``kind``; each call needs one of `release`."""
         with self._lock:
             thing, users = self._things.get(kind) or (make(), 0)

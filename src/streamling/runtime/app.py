@@ -133,7 +133,7 @@ class App:
         def opened() -> StateBackend:
             backend = open_state(self.config)
             try:
-                backend.own(exclusive=exclusive)
+                backend.lock(exclusive=exclusive)
             except BaseException:
                 backend.close()
                 raise

@@ -18,8 +18,8 @@ class NodeStateView:
         self._longer = tuple(f"{name}:" for name in others if name.startswith(f"{node}:"))
 
     @property
-    def shared(self) -> bool:
-        return self._backend.shared
+    def is_shared(self) -> bool:
+        return self._backend.is_shared
 
     def get(self, key: str) -> Any | None:
         return self._backend.get(key)

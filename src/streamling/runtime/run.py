@@ -26,7 +26,7 @@ from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.dataflow.network import FrameSinkStep
 from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
-from streamling.pipeline.config_defaults import configured
+from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node, Pipeline
 from streamling.planning import analysis, planned, row_paths, sources
@@ -76,7 +76,7 @@ class PipelineRun:
     ) -> None:
         """With ``count_in_spark`` rows that never leave Spark are counted too, which costs time there: for runs whose
         metrics someone looks at."""
-        pipeline = configured(pipeline, config)
+        pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
         self._registry = registry
@@ -199,7 +199,7 @@ class PipelineRun:
             tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
             stopping=self._stopping,
             request_stop=self.stop,
-            rejects=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
+            rejected_rows=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
             dropped_columns=self._left_out.setdefault(node.name, {}),
             report_retry=lambda error: self._retrying.report(node.name, error),
             restart_stream=lambda timeout: self._graph.flows[flow].restart(timeout),
@@ -452,4 +452,4 @@ class _Positions:
 
 
 def _rejected(operator: Operator[Any]) -> int:
-    return operator.context.rejects.count if operator.context.rejects is not None else 0
+    return operator.context.rejected_rows.count if operator.context.rejected_rows is not None else 0

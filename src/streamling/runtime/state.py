@@ -10,7 +10,7 @@ from pathlib import Path
 from streamling.config import AppConfig
 from streamling.config.identity import LEGACY_APPLICATION_ID
 from streamling.errors import StreamlingError
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.runtime.config import StateConfig
 from streamling.state.backend import StateBackend
 
@@ -81,17 +81,17 @@ def migrate_legacy_state(state: StateBackend, config: AppConfig, belongs: Callab
     return len(entries)
 
 
-def state_connection(config: AppConfig) -> Connection | None:
+def state_connection(config: AppConfig) -> ConnectionCheck | None:
     """The state backend; None when the state is in memory."""
     settings = config.part(StateConfig).state_backend
     if settings.backend_type == "Postgres" and settings.postgres is not None:
         from streamling.connectors.postgres.connection import Server
 
         server = Server.of(settings.postgres, "state_backend.postgres")
-        return Connection("Postgres", str(server), partial(_check_backend, config))
+        return ConnectionCheck("Postgres", str(server), partial(_check_backend, config))
     if settings.backend_type == "Sqlite" and settings.sqlite is not None:
         path = settings.sqlite.database_path
-        return Connection("SQLite file", str(path), partial(_check_file, config, path))
+        return ConnectionCheck("SQLite file", str(path), partial(_check_file, config, path))
     return None
 
 

@@ -42,7 +42,7 @@ class StateBackend(ABC):
     """
 
     #: whether instances of a pipeline on several machines see the same entries
-    shared: ClassVar[bool] = False
+    is_shared: ClassVar[bool] = False
 
     @abstractmethod
     def get(self, key: str) -> Any | None:
@@ -63,7 +63,7 @@ class StateBackend(ABC):
         check_not_older({key: self.get(key) for key in offsets_in(entries)}, entries)
         self.put_many(entries)
 
-    def own(self, *, exclusive: bool) -> None:  # noqa: B027 - most backends have nothing to do
+    def lock(self, *, exclusive: bool) -> None:  # noqa: B027 - most backends have nothing to do
         """Keep processes off the entries that must not use them beside this one: all of them when ``exclusive``, else
         those that want to be alone. Until `close`. Where processes cannot share the entries, there is nothing to
         do."""

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from streamling.document.scalars import BadValueError, ProgramText
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import TransformOptions
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.operators import OP_COLUMN
 from streamling.plugins.side_outputs import LookupTable
 from streamling.spark.sql_text import quoted
@@ -118,7 +118,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[DynamicTableTransformOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
+    ) -> Sequence[ConnectionCheck]:
         return table_connections(context)
 
     @property
