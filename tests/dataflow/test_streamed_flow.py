@@ -80,7 +80,7 @@ def test_a_query_that_may_work_later_is_tried_again_and_told(spark, caplog) -> N
     eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
     run.stop("enough")
     finish(run)
-    assert "breaking source 'rows': away; attempt 1, trying again" in caplog.text
+    assert "breaking source 'rows': away; attempt 1, retrying" in caplog.text
 
 
 def test_a_source_that_cannot_begin_yet_is_waited_for(spark) -> None:

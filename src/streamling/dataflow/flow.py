@@ -1,11 +1,11 @@
-"""A flow: one source and everything below it, batch after batch.
+"""A flow: one source and everything downstream of it.
 
-What paces the batches is the only difference between sources: a `PulledFlow` asks its source, a `StreamedFlow`
-(`streamling.dataflow.streamed_flow`) is called by Spark Structured Streaming. Both deliver a batch, note the position
-after it, and only then, between batches, send the marker of an epoch and tell the source what has been committed.
+Flows differ in what starts a batch: a `PulledFlow` asks its source, a `StreamedFlow` (`streamling.dataflow.
+streamed_flow`) is called by Spark Structured Streaming. Both deliver a batch, remember the position after it, and then,
+between batches, send the marker of an epoch and notify the source of commits.
 
-A flow's life: ``start`` → batches → ``pause`` (no further batch begins; markers are still answered, so that the
-terminal epoch can run) → ``close``.
+A flow's life: ``start`` → batches → ``pause`` (no further batch starts; markers are still sent, so that the terminal
+epoch can complete) → ``close``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: seconds between two looks at whether the tables that rows ask are filled
+#: seconds between two checks whether the tables that rows query are filled
 GATE_CHECK = 0.05
 
 #: called with the flow's name, the epoch and the position that the epoch covers
@@ -46,7 +46,7 @@ OnMarked = Callable[[str, int, Position], None]
 
 
 class Flow(ABC):
-    """What both pacings share: delivering batches, and acting between them."""
+    """The base of both kinds of flows: delivers batches and handles requests between them."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class Flow(ABC):
         self._thread = threading.Thread(target=self._run, name=f"flow {name}", daemon=True)
         for port in self._ports:
             port.add_feeder(self.name)
-        #: rows that the source has delivered; None when that is not known
+        #: rows that the source has delivered; None if unknown
         self.rows_in: int | None = None
-        #: closed until the tables that rows of this flow ask are filled
+        #: closed until the tables that rows of this flow query are filled
         self.gate: TableGate | None = None
-        #: asks for a checkpoint; None: no flow waits for this one
+        #: requests a checkpoint; None: no flow waits for this one
         self._request_checkpoint: Callable[[], object] | None = None
-        #: everything that the source had at the start has been delivered
+        #: set when everything that the source had at the start has been delivered
         self._caught_up = threading.Event()
         #: the first epoch whose marker came after that
         self._caught_up_epoch: int | None = None
@@ -93,19 +93,19 @@ class Flow(ABC):
 
     @abstractmethod
     def _flow(self) -> None:
-        """Deliver batches until the end or a pause; act whenever woken between batches; return when closed."""
+        """Deliver batches until the end or a pause; handle requests between batches; return when closed."""
 
     def start(self) -> None:
-        """Open the source and begin; returns at once."""
+        """Open the source and deliver batches; returns immediately."""
         self._thread.start()
 
     def pause(self) -> None:
-        """Begin no further batch; returns at once."""
+        """Start no further batch; returns immediately."""
         self._paused.set()
         self._wake.set()
 
     def close(self, timeout: float) -> bool:
-        """End the flow once the running batch has been delivered; False when that was not in time."""
+        """End the flow once the current batch has been delivered; False if that took longer than ``timeout``."""
         self.pause()
         self._closed.set()
         self._wake.set()
@@ -116,14 +116,15 @@ class Flow(ABC):
     def has_ended(self) -> bool:
         return not self._thread.is_alive()
 
-    # ── tables that other flows ask ──────────────────────────────────────────────────────────────────────────
+    # ── tables that other flows query ────────────────────────────────────────────────────────────────────────
 
     def watch(self, request_checkpoint: Callable[[], object]) -> None:
-        """Other flows wait for this one: notice when it has caught up; only before the start."""
+        """Other flows wait for this one: request a checkpoint when it has caught up. Only before the start."""
         self._request_checkpoint = request_checkpoint
 
     def has_filled(self, table: SideOutputStep) -> bool:
-        """Whether ``table`` has seen everything that the source had at the start. Behind a lane, a marker tells."""
+        """Whether ``table`` has received everything that the source had at the start. If there is a lane in between, a
+        marker has to arrive."""
         if not self._caught_up.is_set():
             return False
         if table in self._ports:
@@ -140,8 +141,8 @@ class Flow(ABC):
         return self.gate is not None and not self.gate.is_open()
 
     def restart(self, timeout: float) -> bool:
-        """Have the source begin anew where it stands, as far as the pacing knows beginnings; False when the batch
-        under way was not delivered within ``timeout`` seconds."""
+        """Restart the source's stream at its position, if it has one; False if the current batch was not delivered
+        within ``timeout`` seconds."""
         return True
 
     def _run(self) -> None:
@@ -166,12 +167,12 @@ class Flow(ABC):
     # ── between batches ──────────────────────────────────────────────────────────────────────────────────────
 
     def request_marker(self, epoch: int) -> None:
-        """Send the marker of ``epoch`` at the next batch boundary, which may be now."""
+        """Send the marker of ``epoch`` at the next batch boundary."""
         self._requested = epoch
         self._wake.set()
 
     def commit(self, epoch: int, position: Position) -> None:
-        """``position`` has been stored: let the source tell the outside, between batches."""
+        """``position`` has been stored: let the source commit it, between batches."""
         self._committed = epoch, position
         self._wake.set()
 
@@ -218,7 +219,7 @@ class Flow(ABC):
 
 
 class PulledFlow(Flow):
-    """Asks its source for batch after batch."""
+    """Asks its source for one batch after another."""
 
     def __init__(
         self,
@@ -272,7 +273,7 @@ class PulledFlow(Flow):
     def _report_nothing_new(self) -> None:
         progress = self._source.progress()
         log.info(
-            "%s: nothing new to read, earlier runs have read everything that is there%s. To read it again: "
+            "%s: nothing new to read, earlier runs have read everything%s. To read it again: "
             "streamling state reset %s --node %s",
             self.node,
             f" ({progress.unit}: {progress.total:,})" if progress is not None else "",
@@ -301,5 +302,5 @@ class PulledFlow(Flow):
 
 
 def _may_hold_rows(batch: SourceBatch) -> bool:
-    """False for an empty batch, which only moves the position."""
+    """False for an empty batch, which only advances the position."""
     return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0

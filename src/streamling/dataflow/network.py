@@ -1,8 +1,8 @@
-"""The body of a flow: what happens to a batch below its source.
+"""What happens to a batch downstream of its source.
 
-Every producer of rows (a source, or a transform that runs in a lane) has an `Outlet`: the steps that take its
-rows. Spark steps run at once on the producer's thread and hand on to their own outlet; lanes take the rows as
-Arrow and go on by themselves. Markers follow the same roads: each producer sends a marker to every port that its
+Every producer of rows (a source, or a transform that runs in a lane) has an `Outlet`: the steps that take its rows.
+Spark steps run immediately on the producer's thread and emit to their own outlet; lanes take the rows as Arrow data and
+process them on their own thread. Markers follow the same paths: each producer sends a marker to every port that its
 rows can reach, after the rows.
 """
 
@@ -27,13 +27,13 @@ from streamling.plugins.operators import FrameSink, FrameTransform
 
 T = TypeVar("T")
 
-#: Seconds to wait for the count of rows that have been written, where a limit depends on it and where nothing does.
+#: Seconds to wait for the count of rows that have been written, if a limit depends on it and otherwise.
 #: Spark reports it on a thread of its own, within milliseconds, unless it is so far behind that it drops reports.
 _LIMIT_WAIT, _COUNT_WAIT = 30.0, 2.0
 
 
 class Port(Protocol):
-    """Where markers go: a lane, or a sink that Spark writes."""
+    """A receiver of markers: a lane, a sink that Spark writes, or a side output."""
 
     def add_feeder(self, name: str) -> None: ...
 
@@ -41,7 +41,7 @@ class Port(Protocol):
 
 
 class Step(Protocol):
-    """Something that takes the rows of a node."""
+    """Takes the rows of a node."""
 
     wants_frame: bool
 
@@ -51,8 +51,8 @@ class Step(Protocol):
 
 
 class Outlet:
-    """All consumers of one node, and the side outputs that see its rows first. ``meter`` measures what goes out;
-    ``observing`` are rows that stay in Spark counted too."""
+    """All consumers of one node, and the side outputs that receive its rows first. ``meter`` counts the rows; with
+    ``observing``, rows that stay in Spark are counted, too."""
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class Outlet:
         self.steps = steps
         self.side_outputs = side_outputs
         self._meter = meter
-        # rows that somebody brings into Python are counted there
+        # rows that a consumer loads into Python are counted there
         self._observing = observing and all(step.wants_frame for step in steps)
 
     @property
     def only_step(self) -> Step | None:
-        """The one that takes the rows, when there is no other and nobody looks at them first."""
+        """The only consumer, if there is one and no side output."""
         return self.steps[0] if len(self.steps) == 1 and not self.side_outputs else None
 
     def emit(self, rows: Rows) -> None:
-        """Give ``rows`` to every consumer; the plan behind them runs once, however many there are."""
+        """Pass ``rows`` to every consumer; their plan runs once, however many consumers there are."""
         if self._meter is not None:
             rows.on_count(self._meter.count_rows_out)
         if self._observing:
@@ -93,7 +93,7 @@ class Outlet:
             rows.unpersist()
 
     def ports(self) -> list[Port]:
-        """Every port that rows of this node reach without passing a lane, each once."""
+        """Every port that rows of this node reach without passing through a lane, each once."""
         reached: list[Port] = [*self.side_outputs, *(port for step in self.steps for port in step.ports())]
         return list({id(port): port for port in reached}.values())
 
@@ -119,8 +119,8 @@ class FrameStep:
 
     @property
     def per_batch(self) -> bool:
-        """Whether the plan is made anew for every batch, so that it cannot be part of a streaming one: a stream cannot
-        be united with the empty frames that stand for the other inputs of a UNION ALL."""
+        """Whether every batch needs its own plan, so that the step cannot be part of a streaming plan: a stream cannot
+        be combined with the empty frames that replace the other inputs of a UNION ALL."""
         return self._operator.per_batch or len(self._empty_inputs) > 1
 
     def accept(self, upstream: str, rows: Rows) -> None:
@@ -128,7 +128,7 @@ class FrameStep:
         self.outlet.emit(self.transform(upstream, rows))
 
     def transform(self, upstream: str, rows: Rows) -> Rows:
-        """The plan over one upstream; the other inputs of a UNION ALL are empty, they have batches of their own."""
+        """The plan over one upstream; the other inputs of a UNION ALL are empty, since they have their own batches."""
         inputs = {**self._empty_inputs, upstream: rows}
         frames = {name: each.frame() for name, each in inputs.items()}
         lineage = (*rows.lineage, (self.node, self._operator))
@@ -138,7 +138,7 @@ class FrameStep:
                 rows.session, frames, lambda: {name: each.numbered() for name, each in inputs.items()}
             )
         )
-        if self.node.options.instance_count > 1 and not self.outlet.side_outputs:  # which see the rows in source order
+        if self.node.options.instance_count > 1 and not self.outlet.side_outputs:  # they need the rows in source order
             frame = frame.repartition(self.node.options.instance_count, *self.node.primary_key)
         return Rows(
             rows.session, frame=frame, lineage=lineage, producer=rows.producer, on_elapsed=self.meter.record_elapsed
@@ -162,7 +162,7 @@ class FrameSinkStep:
         self._feeders: set[str] = set()
         self._arrived: dict[int, set[str]] = {}
         self._lock = threading.Lock()  # flows that share the sink take turns
-        #: False once Spark did not report a count: the sink does not compute the frame that it is given
+        #: False once Spark has not reported a count: the sink does not compute the frame that it receives
         self._countable = True
 
     def open(self) -> None:
@@ -182,7 +182,7 @@ class FrameSinkStep:
             self._count(count)
 
     def _count(self, rows: int) -> None:
-        """So many rows have been written."""
+        """``rows`` rows have been written."""
         self._meter.count_rows_in(rows)
         self._meter.count_rows_out(rows)
         self._limit.take(rows)
@@ -193,7 +193,7 @@ class FrameSinkStep:
         return Rows(rows.session, frame=frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed)
 
     def accept_prepared(self, rows: Rows) -> int:
-        """Take rows that went through `prepare` before. Returns their number."""
+        """Write rows that `prepare` has been applied to. Returns their number."""
         with self._lock:
             count = self._write_counted(rows) or 0
         self._count(count)
@@ -242,7 +242,7 @@ class FrameSinkStep:
         self._feeders.add(name)
 
     def mark(self, feeder: str, epoch: int) -> None:
-        """Every write before this call is durable already, so all that is left is to wait for all feeders."""
+        """Every write before this call is already durable; acknowledge once all feeders have sent their marker."""
         with self._lock:
             arrived = self._arrived.setdefault(epoch, set())
             arrived.add(feeder)

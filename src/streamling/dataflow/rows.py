@@ -1,4 +1,4 @@
-"""One node's output for one batch: a Spark DataFrame, Arrow batches, or both once someone asked."""
+"""One node's output for one batch: a Spark DataFrame, Arrow batches, or both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds to wait for a count after its job is over. Spark reports it on a thread of its own, within milliseconds,
+#: Seconds to wait for a count after its job has ended. Spark reports it on another thread, within milliseconds,
 #: unless it is so far behind that it drops reports.
 _OBSERVED_WAIT = 30.0
 
@@ -31,9 +31,9 @@ Part = tuple[Node, Operator[Any]]
 
 
 class Rows:
-    """Rows in the form they were made in; the other form is made at most once.
+    """Rows as a DataFrame or as Arrow batches; they are converted to the other form at most once.
 
-    ``lineage`` are the operators whose Spark plan has not run yet: when it fails, they translate the error.
+    ``lineage`` are the operators whose Spark plan has not run yet: if it fails, they translate the error.
     """
 
     def __init__(
@@ -47,16 +47,16 @@ class Rows:
         on_elapsed: Callable[[float], None] | None = None,
         count: int | None = None,
     ) -> None:
-        """``count`` is the number of rows of a frame, where the source knows it."""
+        """``count`` is the number of rows of a frame, if the source knows it."""
         self.session = session
         self.lineage = lineage
         #: the flow or lane that will send the markers of these rows
         self.producer = producer
-        #: told the seconds of each Spark job that computes these rows
+        #: called with the seconds of each Spark job that computes these rows
         self.on_elapsed = on_elapsed
         self._frame = frame
         self._batches = batches
-        #: how many there are, as far as known
+        #: the number of rows, if known
         self.count = count if batches is None else sum(batch.num_rows for batch in batches)
         self._kept = False
         self._numbered: DataFrame | None = None
@@ -82,15 +82,15 @@ class Rows:
             if not self._kept and not all(operator.is_deterministic for _, operator in self.lineage):
                 self.batches()
                 self._frame = None
-            # rows out of Python are in partitions too
+            # rows from Python are in partitions, too
             self._numbered = self.frame().withColumn(ROW, f.monotonically_increasing_id())
         return self._numbered
 
     def batches(self) -> list[pa.RecordBatch]:
-        """The rows for Python: one batch, or none when there are no rows."""
+        """The rows for Python: one batch, or none if there are no rows."""
         if self._batches is None:
             table = self.job(lambda: self.frame().toArrow())
-            # one contiguous batch: Spark sends slices of 10 000 rows, which no sink wants to see
+            # one contiguous batch: Spark sends slices of 10 000 rows, which are too small for sinks
             self._batches = table.combine_chunks().to_batches()
             self.count = table.num_rows
             self._report_count(self.count)
@@ -122,7 +122,7 @@ class Rows:
             raise translated from error
 
     def persist(self) -> None:
-        """Several consumers will make Spark run this plan: let it be computed once."""
+        """Compute the plan once, although several consumers make Spark run it."""
         if self._frame is not None and not self._kept:
             self._frame = self._frame.persist()
             self._kept = True
@@ -132,19 +132,19 @@ class Rows:
             self._frame.unpersist()
             self._kept = False
 
-    # ── how many there are ──────────────────────────────────────────────────────────────────────────────────
+    # ── the number of rows ──────────────────────────────────────────────────────────────────────────────────
 
     def on_count(self, listener: Callable[[int], None]) -> None:
-        """Call ``listener`` with the number of rows as soon as that is known without extra work: now for rows in Python
-        and those that the source has counted, later for those that come into Python. Rows that stay in Spark have to
-        be observed."""
+        """Call ``listener`` with the number of rows as soon as it is known without extra work: now for rows in Python
+        and those that the source has counted, later for those that are loaded into Python. Rows that stay in Spark have
+        to be observed."""
         if self.count is not None:
             listener(self.count)
         else:
             self._counters.append(listener)
 
     def observe(self) -> None:
-        """Have Spark count the rows while it computes them for whoever asks `frame` from here on."""
+        """Let Spark count the rows while it computes those of the `frame` that is returned from now on."""
         if self.count is None:
             self._observed = RowObservation(self.frame())
             self._frame = self._observed.frame
@@ -154,7 +154,7 @@ class Rows:
         return self._observed is not None
 
     def settle(self) -> None:
-        """The job that computed the rows is over: tell what was observed."""
+        """The job that computed the rows has ended: report the observed count."""
         if self._counters and self._observed is not None:
             self._report_count(self._observed.rows(_OBSERVED_WAIT) or 0)
 
@@ -183,19 +183,19 @@ class Rows:
 
 
 def check_columns(found: pa.Schema, declared: pa.Schema) -> None:
-    """Rows have to have the names and types that their operator declared; whether nulls are allowed may differ."""
+    """Rows must have the column names and types that their operator declared; nullability may differ."""
     if found.names != declared.names or found.types != declared.types:
         raise StreamlingError.user(f"returned columns ({_columns(found)}), declared ({_columns(declared)})")
 
 
 def as_declared(rows: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
-    """``rows`` after `check_columns`, with what was declared about columns that say nothing themselves: whoever builds
-    a batch anew loses the metadata of its fields, and with it what a wide number stands for."""
+    """``rows`` after `check_columns`, with the declared metadata of columns that have none: code that builds a new
+    batch loses the metadata of its fields, which says what a wide number means."""
     check_columns(rows.schema, declared)
     pairs = list(zip(rows.schema, declared, strict=True))
-    if all(field.metadata or not meant.metadata for field, meant in pairs):
+    if all(field.metadata or not wanted.metadata for field, wanted in pairs):
         return rows
-    fields = [field if field.metadata else field.with_metadata(meant.metadata) for field, meant in pairs]
+    fields = [field if field.metadata else field.with_metadata(wanted.metadata) for field, wanted in pairs]
     return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
 
 

@@ -1,4 +1,4 @@
-"""Side outputs in the network: they see the rows of a node before its consumers do."""
+"""Side outputs in the network: they receive the rows of a node before its consumers do."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.side_outputs import SideOutput
 
-#: called with the name of the sink instance or side output that acknowledges, the epoch, and what is to be stored with
-#: its positions
+#: called with the name of the sink instance or side output that acknowledges, the epoch, and the entries to store
+#: together with its positions
 OnAck = Callable[[str, int, Mapping[str, Any]], None]
 
 
 class SideOutputStep:
-    """One side output. A port for markers, as a sink is: an epoch is complete when its rows have been seen."""
+    """One side output. Like a sink it is a port for markers: an epoch is complete when its rows have been received."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class SideOutputStep:
 
     @contextmanager
     def showing(self, upstream: str, rows: Rows) -> Iterator[None]:
-        """Show ``rows`` before what is inside the block hands them on."""
+        """Pass ``rows`` to the side output; the block then passes them to the consumers."""
         with self._turn:
             self._show(upstream, rows)
             complete = False
@@ -73,7 +73,7 @@ class SideOutputStep:
 
     @property
     def completed(self) -> int:
-        """The last epoch whose rows have all been seen."""
+        """The last epoch whose rows have all been received."""
         return self._complete
 
     def add_feeder(self, name: str) -> None:
