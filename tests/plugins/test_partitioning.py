@@ -157,5 +157,5 @@ def test_batches_take_turns():
 
 def test_a_column_to_place_by_that_does_not_arrive_is_refused_before_the_start():
     kind = type("Placed", (Placed,), {"routing": ByColumns(("shape",)), "got": []})
-    with pytest.raises(InvalidPipeline, match="placed by column 'shape', which does not arrive"):
+    with pytest.raises(InvalidPipeline, match="routed by the column 'shape', which is not in its input"):
         Bench(kind, {}).prepare([COLOURS])

@@ -1,6 +1,6 @@
-"""What a pipeline will do, as plain data for people: flows, segments, where every node runs, what it remembers.
+"""What a pipeline will do, as plain data: flows, segments, where every node runs, its state keys.
 
-Made from a checked run; nothing is opened and no JVM is needed. `spark_plans` adds Spark's own words.
+Made from a checked run; nothing is opened and no JVM is needed. `spark_plans` adds Spark's plans.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ColumnDescription:
     name: str
-    #: ``?`` when only Spark can tell
+    #: ``?`` if only Spark knows it
     type: str
 
 
@@ -46,7 +46,7 @@ class NodeDescription:
     segment: int | None
     upstreams: tuple[str, ...]
     primary_key: tuple[str, ...]
-    #: None when only Spark can tell
+    #: None if only Spark knows them
     columns: tuple[ColumnDescription, ...] | None
     instances: int
     batch_size: int | None
@@ -56,13 +56,13 @@ class NodeDescription:
     state_keys: tuple[str, ...]
     #: fields as set in the file, secrets masked
     options: Mapping[str, Any]
-    #: nodes whose bad rows a dead-letter sink takes
+    #: nodes whose rejected rows a dead-letter sink takes
     bad_rows_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Neighbours that run as one: one Spark plan, or Arrow functions that hand batches on."""
+    """Adjacent nodes that run as one: one Spark plan, or Arrow functions that pass batches on."""
 
     number: int
     kind: str
@@ -94,8 +94,8 @@ def describe_plan(
     schemas: Mapping[str, pa.Schema | None],
     state: str,
 ) -> PlanDescription:
-    """The whole picture of a checked pipeline; ``schemas`` are the columns as far as known, ``state`` says where the
-    positions are kept."""
+    """The description of a checked pipeline; ``schemas`` are the columns as far as they are known, ``state`` says where
+    positions are stored."""
     pipeline = resolved.pipeline
     sources = resolved.sources
     local = is_local(config.spark.master)
@@ -144,7 +144,7 @@ def _node(
     schemas: Mapping[str, pa.Schema | None],
     instances: int,
 ) -> NodeDescription:
-    # a sink takes what its upstream gives; its own entry is empty when a type is not known yet
+    # a sink has the columns of its upstream; its own entry is None if a type is not known yet
     schema = schemas.get(node.name if node.kind.has_output or not node.upstreams else node.upstreams[0])
     return NodeDescription(
         name=node.name,
@@ -171,11 +171,11 @@ def _column(column: pa.Field) -> ColumnDescription:
 
 
 def _masked(value: Any) -> Any:
-    """Typed secrets are masked already; plugins may take theirs as plain fields."""
+    """Typed secrets are already masked; plugins may have secrets in plain fields."""
     match value:
         case dict():
             covered = mask_map(value)
-            # the name of a secret is no secret
+            # the name of a secret is not secret
             return {key: _masked(value[key] if key.endswith("_name") else part) for key, part in covered.items()}
         case list():
             return [_masked(part) for part in value]
@@ -197,7 +197,7 @@ def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
 
 
 def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[Segment, ...]:
-    """Neighbours of the same place. Sinks in lanes stand alone: nothing follows them."""
+    """Adjacent nodes with the same execution mode. Sinks in lanes are in no segment: nothing follows them."""
     kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     groups: list[set[str]] = []
     for node in pipeline:
@@ -213,7 +213,7 @@ def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[
     )
 
 
-# ── in Spark's words ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Spark's plans ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def spark_plans(analysis: Analysis, segments: Sequence[Segment], master: str) -> dict[int, dict[str, str]]:
@@ -239,11 +239,11 @@ def _segment_plans(analysis: Analysis, segment: Segment, master: str) -> Iterato
 
 
 class _PlanInputs:
-    """The plans of a segment, each over those before it. One node at a time: `of` chooses it."""
+    """The plans of a segment, each over the plans of its upstreams. One node at a time: `of` selects it."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.frames: dict[str, DataFrame] = {}
-        #: first column of a DataFrame that stands for a node outside of the segment → its name
+        #: first column of a DataFrame that represents a node outside of the segment → name of the node
         self.names_by_column: dict[str, str] = {}
         self._analysis = analysis
         self._node = ""
@@ -267,7 +267,7 @@ class _PlanInputs:
 
 
 def _rows_of(session: SparkSession, schema: pa.Schema) -> DataFrame:
-    """Rows that Spark knows nothing about: a plan over an empty relation would be optimized away."""
+    """Rows that Spark cannot look into: a plan over an empty relation would be optimized away."""
     from pyspark.sql import DataFrame
 
     empty = empty_frame(session, schema)._jdf
@@ -279,7 +279,7 @@ def _first_column(frame: DataFrame) -> str:
 
 
 def _readable(plan: str, inputs: Mapping[str, str]) -> str:
-    """The plan without the numbers of columns, with the names of nodes where it begins."""
+    """The plan without column numbers, and with the names of the nodes that it reads."""
 
     def begin(found: re.Match[str]) -> str:
         return f"rows of {inputs.get(found[1], 'the upstream')}"

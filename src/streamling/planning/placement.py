@@ -1,4 +1,4 @@
-"""Where Arrow operators run: decided here, unknown to the operators.
+"""Decides where Arrow operators run; the operators do not know.
 
 On a local master they run in lanes of this process: no copy to a Python worker, 20 ms less per trigger. On a
 cluster they run on the executors, wrapped so that Spark sees them as part of its plan.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streamling.spark.arrow_map import ArrowMap
 
 
-#: carries the place of a row through a shuffle
+#: keeps the order of rows through a shuffle
 _ORDER = "__streamling_order"
 
 
@@ -47,15 +47,15 @@ class Placement(Protocol):
 
 
 class LocalPlacement:
-    """Everything where it is made."""
+    """Everything runs in this process."""
 
     def place(self, planned: PlannedNode) -> Operator[Any]:
         return planned.operator
 
 
 class ClusterPlacement:
-    """Arrow transforms, and sinks that may be divided, on the executors; not those with a dead-letter sink, which is
-    fed from this process."""
+    """Operators that are `distributable` run on the executors, except those with a dead-letter sink: it receives rows
+    from this process."""
 
     def place(self, planned: PlannedNode) -> Operator[Any]:
         operator = planned.operator
@@ -70,7 +70,7 @@ def runs_on_executors(node: Node, kind: type[Operator[Any]]) -> bool:
 
 
 def placement_for(master: str) -> Placement:
-    """Local masters share this machine with us; any other is a cluster."""
+    """Spark with a local master runs on this machine; any other master is a cluster."""
     return LocalPlacement() if is_local(master) else ClusterPlacement()
 
 
@@ -82,7 +82,7 @@ class ExecutorTransform(FrameTransform[Any]):
         self._operator = operator
         self._planned = planned
         self._function = on_executor(planned)
-        #: what runs where other columns arrive than declared, by these columns
+        #: functions and output schemas for other input columns than the declared ones, by input schema
         self._others: dict[str, tuple[ArrowMap, pa.Schema]] = {}
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -121,7 +121,7 @@ class ExecutorSink(FrameSink[Any]):
         self._operator = operator
         self._function = on_executor(planned)
         self._key = planned.node.primary_key
-        #: as many as `parallelism` says, else one for each core
+        #: as many as `parallelism` says, otherwise one for each core
         self._tasks = planned.instances if planned.instances > 1 else None
 
     def write_frame(self, frame: DataFrame) -> int:
@@ -140,8 +140,8 @@ class ExecutorSink(FrameSink[Any]):
 
 
 def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> DataFrame:
-    """Rows of one key on one executor, in source order: a shuffle alone delivers them in any order, and the last
-    operation on a key has to win. Without ``tasks`` one for each core: in a stream Spark would make 200."""
+    """Rows of one key on one executor, in source order: a shuffle alone delivers them in any order, but the last
+    operation on a key has to win. Without ``tasks``, one for each core: in a stream Spark would use 200."""
     from pyspark.sql import functions as f
 
     numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id())
@@ -155,7 +155,7 @@ def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> D
 
 
 def on_executor(planned: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
-    """The function that Spark calls for each partition; it carries everything it needs in a pickle.
+    """The function that Spark calls for each partition; it is pickled with everything it needs.
 
     ``operator`` stands in for the class of ``planned`` where that one cannot be sent.
     """
@@ -176,7 +176,7 @@ def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
         tables=UnavailableTables(f"{context.name}: dynamic tables are not available on executors"),
         functions={},
         rejected_rows=None,
-        # a task may begin in the middle of a run: what it cannot reach is waited for as in any outage
+        # a task may start in the middle of a run: what it cannot reach is retried as in any outage
         config=context.config.model_copy(update={"startup_timeout_sec": inf}),
         report_retry=ignore_retry,
         stopping=NeverStopping(),
@@ -255,7 +255,7 @@ _ON_EXECUTORS = {
 }
 
 
-# ── failures on their way back ───────────────────────────────────────────────────────────────────────────────
+# ── errors on executors ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _named(function: ArrowMap, node: NodeLabel) -> ArrowMap:
@@ -265,14 +265,14 @@ def _named(function: ArrowMap, node: NodeLabel) -> ArrowMap:
             yield from function(source)
         except (Exception, SystemExit) as error:
             if source.failed:
-                raise  # of an operator further up in the same plan
+                raise  # an operator upstream in the same plan failed
             raise to_executor_error(error, node.name, node=node) from None
 
     return run
 
 
 class _Upstream:
-    """The batches of a partition, remembering whether they failed by themselves."""
+    """The batches of a partition; remembers whether reading them failed."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

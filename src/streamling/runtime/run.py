@@ -1,11 +1,11 @@
-"""A pipeline from its parsed form to its end. Holds everything it needs, shares nothing: several can run in one
-process on one Spark session.
+"""One run of a pipeline, from its parsed form to its end. Runs share nothing: several can run in one process on one
+Spark session.
 
     run = PipelineRun(pipeline, config=config, registry=registry, state=state)
-    run.describe()            # sources answer; no JVM needed
-    run.analyse(session)      # schemas of all nodes; --validate and --dry-run end here
+    run.resolve_sources()     # columns of the sources; needs no JVM
+    run.analyse(session)      # columns of all nodes; --validate and --dry-run end here
     run.start()
-    run.wait()                # returns when finished or drained, raises what failed
+    run.wait()                # returns when the pipeline has finished or drained, raises its failure
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: part of the shutdown budget that is left for closing the state, the metrics and Spark
+#: part of the shutdown budget that is reserved for closing the state, the metrics and Spark
 _RESERVE_SECONDS = 2.0
-#: calls that one node of a chain adds on a batch's way down, and what everything else needs
+#: stack depth that one node of a chain adds to the processing of a batch, and what everything else needs
 _CALLS_PER_NODE, _OTHER_CALLS = 20, 1000
 
 
@@ -74,8 +74,8 @@ class PipelineRun:
         clock: Clock | None = None,
         count_in_spark: bool = False,
     ) -> None:
-        """With ``count_in_spark`` rows that never leave Spark are counted too, which costs time there: for runs whose
-        metrics someone looks at."""
+        """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
+        metrics are exported."""
         pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
@@ -87,8 +87,8 @@ class PipelineRun:
         #: what the run has measured so far
         self.metrics = store_for(pipeline, config)
         self._shared = SharedResources()
-        #: columns that each node has reported as left out
-        self._left_out: dict[str, dict[str, object]] = {}
+        #: columns that each node has reported as dropped
+        self._dropped_columns: dict[str, dict[str, object]] = {}
         self._retrying = RetryTracker()
         self._stopping = threading.Event()
         self._changed = threading.Condition()
@@ -110,11 +110,11 @@ class PipelineRun:
 
     @property
     def connectors(self) -> frozenset[str]:
-        """Spark connectors that the JVM has to be started with: what any node needs."""
+        """Spark connectors that the JVM has to be started with: those that the nodes need."""
         return frozenset[str]().union(*(kind.connectors(node.options) for node, kind in self._kinds()))
 
     def connections(self, spark: Callable[[], SparkSession]) -> list[NodeConnection]:
-        """What the nodes connect to. Nothing is connected yet; ``spark`` is for those whose check needs a session."""
+        """What the nodes connect to. No connection is made yet; ``spark`` is for checks that need a session."""
         found = []
         for node, kind in self._kinds():
             with node_errors(node):
@@ -123,7 +123,7 @@ class PipelineRun:
         return found
 
     def external_positions(self, spark: Callable[[], SparkSession], only: str | None) -> list[ExternalPosition]:
-        """What the nodes, or ``only`` one, keep outside of the state backend on where to go on."""
+        """Positions that the nodes, or ``only`` one, store outside of the state backend."""
         found: list[ExternalPosition] = []
         for node, kind in self._kinds():
             if only in (None, node.name):
@@ -137,7 +137,7 @@ class PipelineRun:
         return not local and any(runs_on_executors(node, kind) for node, kind in self._kinds())
 
     def _kinds(self) -> Iterator[tuple[Node, type[Operator[Any]]]]:
-        """Each node with its class, as far as this version can run it."""
+        """Each node that this version can run, with its operator class."""
         for node in self.pipeline:
             operator = self._registry.operator(node.kind, node.type)
             if operator is not None:
@@ -150,15 +150,15 @@ class PipelineRun:
 
     @property
     def needs_spark(self) -> bool:
-        """Whether Spark's analysis can find more mistakes than the static checks."""
+        """Whether Spark's analysis can find more errors than the static checks."""
         return bool(self.pipeline.transforms)
 
     def on_first_rows(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` when the first rows come to a sink; set before the start."""
+        """Call ``listener`` when the first rows reach a sink; set before the start."""
         self._on_first_rows = listener
 
     def resolve_sources(self) -> planned.ResolvedPipeline:
-        """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
+        """Get the columns of the sources and resolve all primary keys. Needs no JVM."""
         self.resolved = sources.resolve_sources(
             self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys
         )
@@ -166,21 +166,21 @@ class PipelineRun:
         return self.resolved
 
     def check_without_spark(self) -> Mapping[str, pa.Schema | None]:
-        """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there; otherwise the columns of
-        every node as far as they are known."""
+        """Raise `InvalidPipeline` with every error that can be found before Spark has started; otherwise return the
+        columns of every node as far as they are known."""
         resolved = self.resolved or self.resolve_sources()
         return analysis.check_without_spark(resolved, self._registry, self.context, self._sides)
 
     def analyse(self, session: SparkSession) -> planned.Analysis:
-        """Learn the schemas of all nodes from Spark; every mistake of the user comes out here at the latest."""
+        """Get the columns of all nodes with the help of Spark; finds all remaining errors of the user."""
         resolved = self.resolved or self.resolve_sources()
-        # names and settings of one pipeline must not be seen by another
+        # names and settings of one pipeline must not affect another
         self._session = session.newSession()
         self.analysis = analysis.analyse(resolved, self._session, self._registry, self.context, self._sides)
         return self.analysis
 
     def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
-        """What one instance of a node's operator is given."""
+        """The context of one instance of a node's operator."""
         flow = node.name if instances == 1 else f"{node.name}[{instance}]"
         return NodeContext(
             name=node.name,
@@ -200,7 +200,7 @@ class PipelineRun:
             stopping=self._stopping,
             request_stop=self.stop,
             rejected_rows=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
-            dropped_columns=self._left_out.setdefault(node.name, {}),
+            dropped_columns=self._dropped_columns.setdefault(node.name, {}),
             report_retry=lambda error: self._retrying.report(node.name, error),
             restart_stream=lambda timeout: self._graph.flows[flow].restart(timeout),
             checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
@@ -209,7 +209,7 @@ class PipelineRun:
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Open sinks and sources and let data flow; returns at once."""
+        """Open sinks and sources and let data flow; returns immediately."""
         assert self.analysis is not None, "analyse first"
         self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.nodes)))
         callbacks = Callbacks(
@@ -254,13 +254,13 @@ class PipelineRun:
         self._checkpointer.start()
 
     def stop(self, reason: str, keep_position: bool = False) -> None:
-        """Ask for a clean end; returns at once. The first reason counts."""
+        """Request a clean stop; returns immediately. The first reason counts."""
         with self._changed:
             self._keep_position |= keep_position
             if self.stop_reason is None:
                 self.stop_reason = reason
                 budget = self._config.shutdown_budget_secs
-                # what comes after the operators have been closed takes a moment too
+                # closing the rest after the operators takes time, too
                 self._deadline = self._clock.now() + budget - min(_RESERVE_SECONDS, budget / 4)
                 self._stopping.set()
             self._changed.notify_all()
@@ -268,13 +268,13 @@ class PipelineRun:
             self._checkpointer.stop()
 
     def wait(self) -> None:
-        """Wait for the end and clean up. Raises what made the pipeline fail."""
+        """Wait for the end and clean up. Raises the failure of the pipeline."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure or self.stop_reason or not self._running)
         for flow in self._graph.flows.values():
             flow.pause()
         if self._failure is None:
-            # work that ended by itself is not about to stop: its last rows may wait for a sink that is away
+            # bounded work is not stopping: its last rows may wait for a sink that is unavailable
             self._last_checkpoint()
         self._stopping.set()
         self._close()
@@ -309,7 +309,7 @@ class PipelineRun:
         return {name: rows for name, rows in written.items() if rows}
 
     def summary(self) -> str:
-        """What was written where, for people: ``2 to out, 1 dead letter to bad``."""
+        """The rows per sink, for people: ``2 to out, 1 dead letter to bad``."""
         parts, written = [], self.rows_written()
         for name in (sink.name for sink in self.pipeline.sinks):
             rows = written.get(name, 0)
@@ -327,7 +327,7 @@ class PipelineRun:
         return parts or [f"{flow.name} is busy" for flow in self._graph.flows.values() if not flow.has_ended()]
 
     def progress(self) -> Progress | None:
-        """Progress over all bounded sources that know theirs."""
+        """Total progress of all bounded sources that know theirs."""
         flows = self._graph.flows.values()
         sources = [flow.source for flow in flows] or self._sources.values()
         known = [progress for source in sources if (progress := source.progress())]
@@ -341,7 +341,7 @@ class PipelineRun:
         own = config.plugin.given("channel_capacity") if found is not None and found.plugin else None
         return own or config.given("internal_buffer_size") or QUEUE_LENGTH
 
-    # ── what the parts tell ──────────────────────────────────────────────────────────────────────────────────
+    # ── callbacks of the parts ───────────────────────────────────────────────────────────────────────────────
 
     @property
     def _checkpoints(self) -> Checkpointer:
@@ -354,7 +354,7 @@ class PipelineRun:
             self._changed.notify_all()
 
     def _on_failure(self, error: StreamlingError) -> None:
-        """The first failure ends the pipeline; those that follow from it are noted only."""
+        """The first failure ends the pipeline; those that it causes are only logged."""
         with self._changed:
             first = self._failure is None
             if first:
@@ -380,7 +380,7 @@ class PipelineRun:
         if self._keep_position or self._exits_fast():
             self._checkpoints.stop()
             return
-        # a stop is under a deadline, work that ended by itself is not
+        # a stop has a deadline, bounded work that has ended does not
         budget = self._config.shutdown_budget_secs
         wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
         if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
@@ -402,7 +402,7 @@ class PipelineRun:
         return True
 
     def _close(self) -> None:
-        """Flows first, then lanes from the top down, so that everything put in comes out."""
+        """Close flows first, then lanes from the top down, so that everything in the queues is processed."""
         deadline = self._deadline or self._clock.now() + self._config.shutdown_budget_secs
         late = [flow.name for flow in self._graph.flows.values() if not flow.close(self._left(deadline))]
         for lane in reversed(self._graph.lanes):
@@ -414,12 +414,12 @@ class PipelineRun:
         self._deep_calls.close()
         if late:
             self._failure = self._failure or StreamlingError(
-                f"still busy when shutdown_budget_secs ({self._config.shutdown_budget_secs:g} s) was used up: "
+                f"still busy after shutdown_budget_secs ({self._config.shutdown_budget_secs:g} s): "
                 f"{', '.join(late)}; rows since the last checkpoint will be replayed"
             )
 
     def _open_steps(self) -> None:
-        """All or none: what was opened before a failure is closed again."""
+        """Open all or none: those that were opened before a failure are closed again."""
         opened: list[FrameSinkStep | SideOutputStep] = []
         try:
             for step in self._graph.steps_without_lane:
