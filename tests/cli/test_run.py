@@ -110,7 +110,7 @@ def test_one_process_at_a_time_has_the_state(finished):
         result = project.command("pipeline.yaml")
     assert (result.code, result.out) == (1, "")
     assert f"the state of 'pipeline' in {project.folder}/state.db is in use by process {os.getpid()} (" in result.err
-    assert "stop that one first" in result.err
+    assert "stop that process first" in result.err
 
 
 # ── without running ──────────────────────────────────────────────────────────────────────────────────────────

@@ -151,10 +151,10 @@ def test_a_deleted_file_is_noticed_at_the_next_write(path: Path, gone: str) -> N
     with SqliteState("app", path) as state:
         state.put("key", 1)
         (path.parent / gone).unlink()
-        with pytest.raises(StreamlingError, match=f"{gone} was deleted while the pipeline runs") as caught:
+        with pytest.raises(StreamlingError, match=f"{gone} was deleted while the pipeline was running") as caught:
             state.put("key", 2)
         assert not caught.value.retriable
-        assert "start the pipeline again" in (caught.value.remedy or "")
+        assert "restart the pipeline" in (caught.value.remedy or "")
 
 
 def test_a_replaced_file_is_noticed_and_not_written(path: Path, tmp_path: Path) -> None:
@@ -163,5 +163,5 @@ def test_a_replaced_file_is_noticed_and_not_written(path: Path, tmp_path: Path) 
         with SqliteState("app", tmp_path / "other.db") as other:
             other.put("key", "of the other file")
         (tmp_path / "other.db").rename(path)
-        with pytest.raises(StreamlingError, match=r"state\.db was replaced while the pipeline runs"):
+        with pytest.raises(StreamlingError, match=r"state\.db was replaced while the pipeline was running"):
             state.put("key", 2)
