@@ -1,4 +1,4 @@
-"""Dynamic tables and the SQL that asks them: do they exist, does anybody ask them, is there an order between them."""
+"""Checks dynamic tables and the SQL that queries them: do they exist, are they used, is the order of rows defined."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def lookup_problems(nodes: Sequence[Node]) -> list[Problem]:
-    """What is wrong between the tables of a pipeline and those who ask them. A table that is of no use to anybody is
-    a warning."""
+    """The problems with the tables of a pipeline and the nodes that query them. An unused table causes a warning."""
     tables = {node.name: node for node in nodes if not node.options.emits_rows}
     origins = _origins(nodes)
     problems: list[Problem] = []
@@ -54,16 +53,16 @@ def _lookups(node: Node) -> Sequence[Lookup]:
     try:
         return node.options.lookups()
     except StreamlingError:
-        return ()  # SQL that cannot be read has been told
+        return ()  # SQL that cannot be parsed has been reported
 
 
 def _use(node: Node) -> str:
-    return f"ask it in a sql transform with dynamic_table_check('{node.name}', column), or remove it"
+    return f"query it in a sql transform with dynamic_table_check('{node.name}', column), or remove it"
 
 
 def _without_order(node: Node, table: Node, origins: Mapping[str, frozenset[str]]) -> list[str]:
-    """Upstreams of ``node`` whose rows have no known order with those that fill ``table``, and need one: rows of
-    another source have none, and nobody expects it."""
+    """Upstreams of ``node`` whose rows come from the same source as those that fill ``table``, but in an undefined
+    order. Rows of different sources have no order, and none is expected."""
     if not table.upstreams:
         return []
     filled = table.upstreams[0]

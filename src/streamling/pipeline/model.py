@@ -1,4 +1,4 @@
-"""A pipeline as read from its file: nodes with their options, the place they stand at, and who reads whom."""
+"""A pipeline as read from its file: nodes with their options, their places in the file, and their upstreams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NodeKind(StrEnum):
 
     @property
     def section(self) -> str:
-        """Name of the part of the file that holds nodes of this kind."""
+        """Name of the section of the file that contains nodes of this kind."""
         return f"{self.value}s"
 
     @property
@@ -30,12 +30,12 @@ class NodeKind(StrEnum):
 
     @property
     def has_output(self) -> bool:
-        """Whether nodes of this kind hand rows on to other nodes."""
+        """Whether nodes of this kind pass rows on to other nodes."""
         return self is not NodeKind.SINK
 
     @property
     def optional(self) -> bool:
-        """Whether a pipeline may do without nodes of this kind."""
+        """Whether a pipeline may have no nodes of this kind."""
         return self is NodeKind.TRANSFORM
 
 
@@ -48,9 +48,9 @@ class Node:
     options: NodeOptions
     #: upstream nodes by their declared names, each once, in the order of first mention
     upstreams: tuple[str, ...] = ()
-    #: the sink that takes the rows this node cannot use
+    #: the sink that takes the rows that this node rejects
     dead_letters: str | None = None
-    #: key columns after inheritance; empty when there is none
+    #: key columns, own or inherited; empty if there is no key
     primary_key: tuple[str, ...] = ()
     location: Location = UNKNOWN_LOCATION
     #: places of the node's fields by dotted path, e.g. ``sql`` or ``telemetry.labels.team``
@@ -75,7 +75,7 @@ class Node:
         return self.field_locations.get(path, self.location)
 
     def value_location(self, path: str) -> Location:
-        """Where the field's value begins: line 1, column 1 of a text is this place."""
+        """Where the field's value begins: the place of line 1, column 1 of a text."""
         return self.value_locations.get(path, self.location)
 
 
@@ -85,7 +85,7 @@ class Pipeline:
 
     nodes: tuple[Node, ...]
     file: str = ""
-    #: what the file calls itself
+    #: the name in the file
     name: str = ""
 
     def __iter__(self) -> Iterator[Node]:
@@ -123,7 +123,7 @@ class Pipeline:
                 waiting += self.consumers(node.name)
 
     def rejecting_nodes(self, sink: str) -> tuple[Node, ...]:
-        """The nodes whose bad rows ``sink`` takes; a sink that takes some takes no others."""
+        """The nodes whose rejected rows ``sink`` takes; such a sink takes no other rows."""
         return tuple(node for node in self.nodes if node.dead_letters == sink)
 
     @cached_property
