@@ -169,8 +169,8 @@ class Unreachable(StreamlingError):
 
 
 class BadRow(StreamlingError):
-    """One of the rows of a call can never be processed, and none of them has taken effect. If the node has a dead-letter
-    sink, the engine finds the row, rejects it and continues with the others."""
+    """One of the rows of a call can never be processed, and none of them has taken effect. If the node has a
+    dead-letter sink, the engine finds the row, rejects it and continues with the others."""
 
     #: the row, for people who only see this error
     shown: str = ""
