@@ -1,8 +1,8 @@
 """A flow: one source and everything downstream of it.
 
-Flows differ in what starts a batch: a `PulledFlow` asks its source, a `StreamedFlow` (`streamling.dataflow.
-streamed_flow`) is called by Spark Structured Streaming. Both deliver a batch, remember the position after it, and then,
-between batches, send the marker of an epoch and notify the source of commits.
+Flows differ in what starts a batch: a `PulledFlow` asks its source, a `StreamedFlow` is called by Spark Structured
+Streaming. Both deliver a batch, remember the position after it, and then, between batches, send the marker of an epoch
+and notify the source of commits.
 
 A flow's life: ``start`` → batches → ``pause`` (no further batch starts; markers are still sent, so that the terminal
 epoch can complete) → ``close``.

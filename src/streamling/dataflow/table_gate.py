@@ -77,7 +77,7 @@ def awaited_tables(pipeline: Pipeline, tables: Collection[str]) -> dict[str, dic
     """For each source those of ``tables`` that its rows query, with the sources that fill them. A source does not wait
     for itself, nor for one that waits for it."""
     origins = _origins(pipeline)
-    asked: dict[str, dict[str, frozenset[str]]] = {}
+    queried: dict[str, dict[str, frozenset[str]]] = {}
     for node in pipeline:
         for lookup in node.options.lookups():
             table = resolve(lookup.table, list(tables))
@@ -86,8 +86,8 @@ def awaited_tables(pipeline: Pipeline, tables: Collection[str]) -> dict[str, dic
             for source in origins[node.name]:
                 feeders = origins[table] - {source}
                 if feeders:
-                    asked.setdefault(source, {})[table] = feeders
-    return _without_cycles(asked)
+                    queried.setdefault(source, {})[table] = feeders
+    return _without_cycles(queried)
 
 
 def _origins(pipeline: Pipeline) -> dict[str, frozenset[str]]:
@@ -98,10 +98,10 @@ def _origins(pipeline: Pipeline) -> dict[str, frozenset[str]]:
     return origins
 
 
-def _without_cycles(asked: Mapping[str, Mapping[str, frozenset[str]]]) -> dict[str, dict[str, frozenset[str]]]:
-    waits = {source: frozenset[str]().union(*tables.values()) for source, tables in asked.items()}
+def _without_cycles(queried: Mapping[str, Mapping[str, frozenset[str]]]) -> dict[str, dict[str, frozenset[str]]]:
+    waits = {source: frozenset[str]().union(*tables.values()) for source, tables in queried.items()}
     kept: dict[str, dict[str, frozenset[str]]] = {}
-    for source, tables in asked.items():
+    for source, tables in queried.items():
         for table, feeders in tables.items():
             mutual = {feeder for feeder in feeders if source in _reached(feeder, waits)}
             if mutual:

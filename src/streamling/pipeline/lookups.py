@@ -24,27 +24,27 @@ def lookup_problems(nodes: Sequence[Node]) -> list[Problem]:
     tables = {node.name: node for node in nodes if not node.options.emits_rows}
     origins = _origins(nodes)
     problems: list[Problem] = []
-    asked: set[str] = set()
+    used: set[str] = set()
     for node in nodes:
         for lookup in _lookups(node):
             name = resolve(lookup.table, tables)
             if name is None:
                 fallback = f"dynamic tables: {listing(tables)}" if tables else "add one to 'transforms'"
                 remedy = did_you_mean(lookup.table, list(tables), fallback) or fallback
-                mistake = lookup.problem(f"this pipeline has no dynamic table '{lookup.table}'", remedy)
-                problems.append(sql_problem(mistake, str(node), node.value_location("sql")))
+                problem = lookup.problem(f"this pipeline has no dynamic table '{lookup.table}'", remedy)
+                problems.append(sql_problem(problem, str(node), node.value_location("sql")))
                 continue
-            asked.add(name)
+            used.add(name)
             if others := _without_order(node, tables[name], origins):
                 filled = tables[name].upstreams[0]
-                mistake = lookup.problem(
+                problem = lookup.problem(
                     f"'{name}' is filled from '{filled}', and this reads '{others[0]}', which comes from the same"
                     " source: which of their rows come first is not known",
                     f"let both read '{filled}', or both '{others[0]}'",
                 )
-                problems.append(sql_problem(mistake, str(node), node.value_location("sql")))
+                problems.append(sql_problem(problem, str(node), node.value_location("sql")))
     for node in tables.values():
-        if node.name not in asked and not node.upstreams:
+        if node.name not in used and not node.upstreams:
             log.warning("%s", problem_at(f"nothing looks values up in {node}", node.location, _use(node)))
     return problems
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class EmptyFrames:
-    """An empty DataFrame for each node that a Spark plan reads, made when the first plan asks for it."""
+    """An empty DataFrame for each node that a Spark plan reads, created when the first plan needs it."""
 
     def __init__(self, session: SparkSession, schemas: Mapping[str, pa.Schema | None]) -> None:
         self._session = session

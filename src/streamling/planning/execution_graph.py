@@ -27,7 +27,7 @@ class Callbacks:
     on_limit: Callable[[str, bool], None]
     #: the first rows have reached a sink
     on_first_rows: Callable[[], None]
-    #: asks for a checkpoint now
+    #: requests a checkpoint now
     request_checkpoint: Callable[[], object]
 
 

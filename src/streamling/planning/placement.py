@@ -157,7 +157,7 @@ def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> D
 def on_executor(planned: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
     """The function that Spark calls for each partition; it is pickled with everything it needs.
 
-    ``operator`` stands in for the class of ``planned`` where that one cannot be sent.
+    ``operator`` replaces the class of ``planned`` if that one cannot be pickled.
     """
     kind: type[Any] = operator or type(planned.operator)
     send_by_value(kind)

@@ -11,7 +11,7 @@ from streamling.pipeline.model import Node
 
 
 class NodeProblems:
-    """Errors in what the user wrote; an internal error is raised at once."""
+    """Collects errors of the user; an internal error is raised immediately."""
 
     def __init__(self) -> None:
         self._problems: list[Problem] = []

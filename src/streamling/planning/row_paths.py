@@ -1,4 +1,4 @@
-"""What happens to the rows of a node further down: operators are told through their context."""
+"""What happens to the rows of a node downstream; operators find it in their context."""
 
 from __future__ import annotations
 

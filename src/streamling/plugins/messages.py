@@ -33,7 +33,7 @@ from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import END, End, OptionsT, Position, Sink, Source, SourceBatch, Transform, Wait
 
-#: seconds until a source that had nothing is asked again
+#: seconds until a source that returned nothing is called again
 _PAUSE = 0.1
 
 
@@ -112,14 +112,14 @@ class MessageSource(Source[OptionsT]):
         _nothing(self, self.handle(_init(self.context)))
 
     def read(self, position: Position) -> SourceBatch | Wait | End:
-        for answer in self.handle(Pull(position)):
-            match answer:
+        for response in self.handle(Pull(position)):
+            match response:
                 case NextBatch(rows, reached):
                     return SourceBatch(rows, reached)
                 case Terminate():
                     return END
                 case _:
-                    raise _unexpected(self, answer)
+                    raise _unexpected(self, response)
         return Wait(_PAUSE)
 
     def finalized(self, epoch: int) -> None:
@@ -141,10 +141,10 @@ class MessageTransform(Transform[OptionsT]):
 
     def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         parts = []
-        for answer in self.handle(NextBatch(batch)):
-            if not isinstance(answer, NextBatch):
-                raise _unexpected(self, answer)
-            parts.append(answer.rows)
+        for response in self.handle(NextBatch(batch)):
+            if not isinstance(response, NextBatch):
+                raise _unexpected(self, response)
+            parts.append(response.rows)
         return pa.concat_batches(parts) if parts else pa.RecordBatch.from_pylist([], schema=self.output_schema())
 
     def marker(self, epoch: int) -> None:
@@ -201,8 +201,8 @@ class MessageSink(Sink[OptionsT]):
         self._send(Terminate())
 
     def _send(self, message: Message) -> None:
-        for answer in self.handle(message):
-            self.emit(answer)
+        for response in self.handle(message):
+            self.emit(response)
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -212,12 +212,12 @@ def _init(context: NodeContext[Any]) -> Init:
     return Init(context.options.model_dump(exclude_unset=True), context.input_schema)
 
 
-def _nothing(operator: object, answers: Iterable[Message]) -> None:
-    for answer in answers:
-        raise _unexpected(operator, answer)
+def _nothing(operator: object, responses: Iterable[Message]) -> None:
+    for response in responses:
+        raise _unexpected(operator, response)
 
 
-def _unexpected(operator: object, answer: Message) -> StreamlingError:
-    if isinstance(answer, Error):
-        return answer.raised()
-    return StreamlingError(f"{type(operator).__name__} returned {type(answer).__name__}, which is not expected here")
+def _unexpected(operator: object, response: Message) -> StreamlingError:
+    if isinstance(response, Error):
+        return response.raised()
+    return StreamlingError(f"{type(operator).__name__} returned {type(response).__name__}, which is not expected here")

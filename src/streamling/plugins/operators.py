@@ -243,7 +243,7 @@ class AnySource(Operator[OptionsT]):
         return {} if stored is None else {self.context.state_key: stored}
 
     def state_keys(self) -> Sequence[str]:
-        """Keys that the position consists of, for `plan`; ``*`` stands for what only the data determines."""
+        """Keys that the position consists of, for `plan`; ``*`` replaces what only the data determines."""
         return self.context.state_keys
 
     def commit(self, position: Position) -> None:
@@ -310,7 +310,7 @@ class StreamedSource(AnySource[OptionsT]):
 
     @abstractmethod
     def position_after(self, offset: str, previous: Position) -> Position:
-        """The position that Spark's logged end offset of a batch (JSON text) stands for."""
+        """The position that Spark's logged end offset of a batch (JSON text) means."""
 
 
 # ── transforms ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -36,13 +36,13 @@ class Partitioning:
     #: which instance gets which rows; not used for sources
     routing: ByPrimaryKey | ByColumns | RoundRobin = ByPrimaryKey()
 
-    def count(self, asked: int | None) -> int:
-        """The number of instances; ``asked`` is the `parallelism` of the file."""
-        if asked is None:
+    def count(self, parallelism: int | None) -> int:
+        """The number of instances; ``parallelism`` is that of the file."""
+        if parallelism is None:
             return max(self.minimum, self.preferred or self.minimum)
-        if asked < self.minimum or (self.maximum is not None and asked > self.maximum):
-            raise StreamlingError.user(f"parallelism is {asked}, expected {self._range()}", remedy="change it")
-        return asked
+        if parallelism < self.minimum or (self.maximum is not None and parallelism > self.maximum):
+            raise StreamlingError.user(f"parallelism is {parallelism}, expected {self._range()}", remedy="change it")
+        return parallelism
 
     def _range(self) -> str:
         if self.maximum is None:
