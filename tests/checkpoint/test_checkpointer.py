@@ -129,7 +129,7 @@ def test_epochs_follow_each_other() -> None:
             assert pipeline.finalized.get(timeout=SOON)[0] == epoch == number
 
 
-def test_the_state_backend_is_asked_again_when_it_is_away() -> None:
+def test_the_checkpoint_retries_while_the_state_backend_is_unavailable() -> None:
     away = StreamlingError.transient("away")
     with running(state := FragileState(away, away, away)) as pipeline:
         pipeline.answer(pipeline.begin(), a=1, b=2)

@@ -124,7 +124,7 @@ def test_the_first_position_of_an_epoch_counts() -> None:
     assert made.handle(Ack("s", 1), 7) == [Store(1, {"a": 10})]
 
 
-def test_doubled_and_late_answers_are_harmless() -> None:
+def test_duplicate_and_late_reports_are_harmless() -> None:
     made = begun(sinks=("s", "t"))
 
     assert made.handle(Ack("s", 1), 6) == []
@@ -143,7 +143,7 @@ def test_doubled_and_late_answers_are_harmless() -> None:
         (Marked("a", 7, {}), "epoch 7"),
     ],
 )
-def test_answers_that_make_no_sense_are_reported_and_ignored(event: Ack | Marked, named: str) -> None:
+def test_unexpected_reports_are_logged_and_ignored(event: Ack | Marked, named: str) -> None:
     made = begun()
 
     [warning] = made.handle(event, 6)
@@ -177,7 +177,7 @@ def test_a_slow_epoch_is_reported_every_ten_seconds_with_what_is_missing() -> No
     assert "after 20 s" in second.message
 
 
-def test_a_stuck_epoch_fails_and_names_who_did_not_answer() -> None:
+def test_a_stuck_epoch_times_out_and_names_what_is_missing() -> None:
     made = begun(flows=("a", "b"), sinks=("s", "t", "u"))
     made.handle(Marked("a", 1, {"a": 1}), 6)
     made.handle(Ack("s", 1), 6)
@@ -240,7 +240,7 @@ def test_an_epoch_that_is_being_stored_is_finalized_before_the_terminal_one() ->
     ]
 
 
-def test_a_terminal_epoch_given_up_names_the_sinks_that_never_answered() -> None:
+def test_an_abandoned_terminal_epoch_names_the_sinks_that_did_not_acknowledge() -> None:
     made = coordinator(sinks=("s", "t"))
     made.handle(TerminalRequested(), 1)
     made.handle(Marked("a", 1, {"a": 1}), 2)

@@ -141,7 +141,7 @@ def test_a_feeder_is_held_up_while_the_lane_is_behind():
     assert len(work.seen) == 12
 
 
-def test_a_failure_is_told_once_with_the_name_and_never_acknowledged():
+def test_a_failure_is_reported_once_with_its_node_and_never_acknowledged():
     failures: list[StreamlingError] = []
     work = Recorder(fail_on="mark 1")
     one = lane(work, failures=failures)
@@ -175,7 +175,7 @@ def test_finalized_comes_between_data_calls():
     assert work.seen.index("mark 1") < work.seen.index("finalized 1")
 
 
-def test_rows_that_may_belong_to_the_next_epoch_are_told_apart_from_those_that_cannot():
+def test_rows_that_may_belong_to_the_next_epoch_are_distinguished():
     work = Recorder()
     one = lane(work, "a", "b", "c")
     one.put(rows(1))

@@ -226,7 +226,7 @@ PROOFS: dict[str, Observed | By] = {
         "tests/dataflow/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"
     ),
     "checkpoint_interval_sec": By(f"{_KNOBS}::test_positions_are_stored_every_checkpoint_interval_sec"),
-    "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
+    "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_acknowledges_fails_the_epoch_and_the_pipeline"),
     "startup_timeout_sec": By(
         "tests/connectors/postgres/test_connection_errors.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"
     ),

@@ -24,7 +24,7 @@ def test_an_error_names_the_node_that_is_closest_to_it():
     assert raised.value.node == _node("out").label
 
 
-def test_a_name_in_the_text_is_not_taken_for_the_node():
+def test_a_name_in_the_text_is_not_the_node():
     error = StreamlingError("cannot follow shop sink 'out'")
     assert str(node_error(error, _node("out"))) == "shop sink 'out': cannot follow shop sink 'out'"
 

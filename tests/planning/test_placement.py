@@ -127,7 +127,7 @@ def test_columns_that_appear_go_through_a_transform_on_executors(spark):
 
 
 @pytest.mark.spark
-def test_columns_that_appear_reach_a_sink_on_executors_with_what_they_stand_for(spark):
+def test_new_columns_reach_a_sink_on_executors_with_their_logical_types(spark):
     with endpoint() as server:
         text = f"""
         sources: {{rows: {{type: numbers, primary_key: id}}}}
@@ -187,7 +187,7 @@ def test_batch_size_is_what_the_transform_sees():
     assert operator.life == ["open", 2, 2, 1, "close"]
 
 
-def test_empty_batches_reach_nobody():
+def test_empty_batches_are_not_passed_on():
     operator = noting(Noting)
     assert list(function(operator)(iter([rows(), rows(0)]))) == []
     assert operator.life == ["open", 1, "close"]
@@ -206,14 +206,14 @@ def test_a_transform_that_returns_other_columns_is_refused():
         list(function(operator)(iter([rows(1)])))
 
 
-def test_a_sink_flushes_before_it_tells_what_it_wrote():
+def test_a_sink_flushes_before_it_reports_its_rows():
     operator = noting(NotingSink)
     (count,) = function(operator)(iter([rows(1, 2), rows(3)]))
     assert count.to_pylist() == [{"rows": 3}]
     assert operator.life == ["open", 2, 1, "flush", "close"]
 
 
-def test_a_sink_whose_flush_fails_tells_nothing_and_is_closed():
+def test_a_sink_whose_flush_fails_reports_nothing_and_is_closed():
     operator = noting(NotingSink, full=True)
     partition: Iterator[pa.RecordBatch] = function(operator)(iter([rows(1)]))
     with pytest.raises(ExecutorError, match="disk full"):
@@ -247,7 +247,7 @@ def test_a_failure_comes_back_with_its_node_its_flags_and_its_cause():
     assert list(failure.causes()) == ["ValueError: -1"]
 
 
-def test_a_failure_of_another_node_is_not_taken_for_ones_own():
+def test_a_failure_of_another_node_is_not_translated():
     assert from_executor_error(failed(noting(Noting), iter([rows(-1)])), "other") is None
     assert from_executor_error(RuntimeError("executor lost"), NAME) is None
 

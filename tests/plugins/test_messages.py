@@ -108,7 +108,7 @@ def keeping() -> Any:
     return type("Keeping", (Keeping,), {"told": [], "kept": []})
 
 
-def test_a_sink_is_told_everything_in_order():
+def test_a_sink_receives_everything_in_order():
     kind = keeping()
     Bench(kind, {}).finish([ROWS], interval=60)
     assert [type(message) for message in kind.told] == [
@@ -171,7 +171,7 @@ def test_an_error_fails_the_pipeline_and_names_the_node(moment):
         Bench(Failing, {}).finish([ROWS])
 
 
-def test_an_answer_that_has_no_place_is_named():
+def test_an_unexpected_response_is_named():
     class Odd(Twice):
         def handle(self, message):
             return [Terminate()] if isinstance(message, NextBatch) else []

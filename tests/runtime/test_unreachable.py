@@ -98,7 +98,7 @@ def test_a_registry_that_never_gets_ready_ends_the_start(spark) -> None:
         server.shutdown()
 
 
-def test_a_sink_that_stays_away_ends_the_run_with_its_last_error(spark, postgres: LocalPostgres) -> None:
+def test_a_sink_that_stays_unavailable_ends_the_run_with_its_last_error(spark, postgres: LocalPostgres) -> None:
     front = TcpFront(postgres.port).open()
     settings = {"host": "127.0.0.1", "port": front.port, "user": "postgres"}
     sink = {"type": "postgres", "schema": "unreachable", "table": "t"}

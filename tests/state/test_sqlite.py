@@ -72,7 +72,7 @@ def test_a_table_name_that_is_none_is_refused(path: Path) -> None:
         SqliteState("app", path, table="state; DROP TABLE state")
 
 
-def test_a_file_that_is_no_database_is_named(path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_named(path: Path) -> None:
     path.write_text("not a database, but long enough to look like a page" * 100)
 
     with pytest.raises(StreamlingError, match=r"state\.db cannot be opened: file is not a database") as raised:
