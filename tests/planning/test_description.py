@@ -5,7 +5,8 @@ import yaml
 
 from streamling.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
-from streamling.planning.description import describe_plan, spark_plans
+from streamling.planning.description import describe_plan
+from streamling.planning.spark_plans import spark_plans
 from streamling.plugins.execution import ExecutionMode
 from streamling.runtime.run import PipelineRun
 from streamling.runtime.state import state_location

@@ -21,12 +21,12 @@ from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions, TransformOptions
 from streamling.pipeline.parse import parse_pipeline
+from streamling.planning.executor_work import on_executor
 from streamling.planning.placement import (
     ClusterPlacement,
     ExecutorSink,
     ExecutorTransform,
     LocalPlacement,
-    on_executor,
     placement_for,
 )
 from streamling.planning.planned import PlannedNode

@@ -93,7 +93,8 @@ def _with_spark(
 ) -> PlanDescription:
     """``plan`` with Spark's plans, and with the columns that only Spark can tell."""
     from streamling.cli.connections import LazySpark
-    from streamling.planning.description import describe_plan, spark_plans
+    from streamling.planning.description import describe_plan
+    from streamling.planning.spark_plans import spark_plans
     from streamling.runtime.state import state_location
 
     config = app.config

@@ -1,14 +1,13 @@
 """What a pipeline will do, as plain data: flows, segments, where every node runs, its state keys.
 
-Made from a checked run; nothing is opened and no JVM is needed. `spark_plans` adds Spark's plans.
+Made from a checked run; nothing is opened and no JVM is needed. `planning.spark_plans` adds Spark's plans.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,17 +15,13 @@ from streamling.config import AppConfig
 from streamling.config.values import mask_map, mask_url
 from streamling.pipeline.model import Node, Pipeline
 from streamling.pipeline.options import dump
-from streamling.planning.empty_inputs import empty_frame
 from streamling.planning.instances import instances_of
-from streamling.planning.placement import placement_for, runs_on_executors
-from streamling.planning.planned import Analysis, ResolvedPipeline, operator_class
+from streamling.planning.placement import runs_on_executors
+from streamling.planning.planned import ResolvedPipeline, operator_class
 from streamling.plugins.execution import ExecutionMode
 from streamling.plugins.operators import AnySource, Operator
 from streamling.plugins.registry import Registry
 from streamling.spark.master import is_local
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -211,78 +206,3 @@ def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[
     return tuple(
         Segment(number, kinds[places[names[0]]], tuple(names)) for number, names in enumerate(sorted_groups, start=1)
     )
-
-
-# ── Spark's plans ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def spark_plans(analysis: Analysis, segments: Sequence[Segment], master: str) -> dict[int, dict[str, str]]:
-    """Spark's physical plan of every node whose rows leave a Spark segment, by segment and node."""
-    plans: dict[int, dict[str, str]] = {}
-    for segment in segments:
-        if segment.kind == "spark":
-            plans[segment.number] = dict(_segment_plans(analysis, segment, master))
-    return {number: plan for number, plan in plans.items() if plan}
-
-
-def _segment_plans(analysis: Analysis, segment: Segment, master: str) -> Iterator[tuple[str, str]]:
-    placement, inputs = placement_for(master), _PlanInputs(analysis)
-    for name in segment.nodes:
-        planned = analysis.nodes[name]
-        placement.place(planned).analyse(inputs.of(planned.node))
-        if name not in inputs.frames:
-            continue  # a sink: Spark writes what the plan above it computes
-        followers = {node.name for node in analysis.pipeline.consumers(name) if node.kind.has_output}
-        if not followers or not followers <= set(segment.nodes):
-            plan = inputs.frames[name]._jdf.queryExecution().executedPlan().toString()
-            yield name, _readable(plan, inputs.names_by_column)
-
-
-class _PlanInputs:
-    """The plans of a segment, each over the plans of its upstreams. One node at a time: `of` selects it."""
-
-    def __init__(self, analysis: Analysis) -> None:
-        self.frames: dict[str, DataFrame] = {}
-        #: first column of a DataFrame that represents a node outside of the segment → name of the node
-        self.names_by_column: dict[str, str] = {}
-        self._analysis = analysis
-        self._node = ""
-
-    def of(self, node: Node) -> _PlanInputs:
-        self._node = node.name
-        return self
-
-    @property
-    def names(self) -> Sequence[str]:
-        return self._analysis.pipeline[self._node].upstreams
-
-    def apply(self, plan: Callable[[SparkSession, Mapping[str, DataFrame]], DataFrame]) -> DataFrame:
-        session = self._analysis.session
-        for upstream in self.names:
-            if upstream not in self.frames:
-                self.frames[upstream] = _rows_of(session, self._analysis.nodes[upstream].schema)
-                self.names_by_column[_first_column(self.frames[upstream])] = upstream
-        self.frames[self._node] = plan(session, {upstream: self.frames[upstream] for upstream in self.names})
-        return self.frames[self._node]
-
-
-def _rows_of(session: SparkSession, schema: pa.Schema) -> DataFrame:
-    """Rows that Spark cannot look into: a plan over an empty relation would be optimized away."""
-    from pyspark.sql import DataFrame
-
-    empty = empty_frame(session, schema)._jdf
-    return DataFrame(session._jsparkSession.createDataFrame(empty.toJavaRDD(), empty.schema()), session)
-
-
-def _first_column(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().analyzed().output().head().toString())
-
-
-def _readable(plan: str, inputs: Mapping[str, str]) -> str:
-    """The plan without column numbers, and with the names of the nodes that it reads."""
-
-    def begin(found: re.Match[str]) -> str:
-        return f"rows of {inputs.get(found[1], 'the upstream')}"
-
-    named = re.sub(r"Scan ExistingRDD\[([^,\]]+)[^\]]*\]", begin, plan)
-    return re.sub(r"#\d+L?", "", named).rstrip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+#: makes a DataFrame from the session and the DataFrames of the upstreams, by node name
+Plan = Callable[["SparkSession", Mapping[str, "DataFrame"]], "DataFrame"]
+
+
+class Frames(Protocol):
+    """DataFrames that represent the output of nodes."""
+
+    def apply(self, node: Node, operator: Operator[Any], plan: Plan) -> DataFrame:
+        """``plan`` of ``operator`` over the upstreams of ``node``."""
+
+
 class EmptyFrames:
     """An empty DataFrame for each node that a Spark plan reads, created when the first plan needs it."""
 
@@ -23,12 +34,7 @@ class EmptyFrames:
         self._schemas = schemas
         self.frames: dict[str, DataFrame] = {}
 
-    def apply(
-        self,
-        node: Node,
-        operator: Operator[Any],
-        plan: Callable[[SparkSession, Mapping[str, DataFrame]], DataFrame],
-    ) -> DataFrame:
+    def apply(self, node: Node, operator: Operator[Any], plan: Plan) -> DataFrame:
         """``plan`` over the upstreams of ``node``; errors of Spark are translated by ``operator``."""
         inputs = {upstream: self._frame(upstream) for upstream in node.upstreams}
         return Rows(self._session, lineage=((node, operator),)).run(lambda: plan(self._session, inputs))
@@ -40,9 +46,9 @@ class EmptyFrames:
 
 
 class NodeInputs:
-    """The empty inputs of one node."""
+    """The inputs of one node."""
 
-    def __init__(self, frames: EmptyFrames, node: Node, operator: Operator[Any]) -> None:
+    def __init__(self, frames: Frames, node: Node, operator: Operator[Any]) -> None:
         self._frames = frames
         self._node = node
         self._operator = operator
@@ -51,7 +57,7 @@ class NodeInputs:
     def names(self) -> Sequence[str]:
         return self._node.upstreams
 
-    def apply(self, plan: Callable[[SparkSession, Mapping[str, DataFrame]], DataFrame]) -> DataFrame:
+    def apply(self, plan: Plan) -> DataFrame:
         return self._frames.apply(self._node, self._operator, plan)
 
 

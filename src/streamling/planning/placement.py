@@ -6,29 +6,21 @@ cluster they run on the executors, wrapped so that Spark sees them as part of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
-from math import inf
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from streamling.dataflow.results import Results
-from streamling.dataflow.rows import check_columns
 from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
-from streamling.errors import NodeLabel, StreamlingError
+from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, NodeKind
+from streamling.planning.executor_work import on_executor
 from streamling.planning.planned import PlannedNode
-from streamling.plugins.context import Metrics, NodeContext, always_ready, ignore_stop
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
-from streamling.plugins.placeholders import NoopMetrics, UnavailableState, UnavailableTables
-from streamling.plugins.shared import SharedResources
-from streamling.retry import NeverStopping, ignore_retry
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.master import is_local
-from streamling.spark.pickling import send_by_value
-from streamling.spark.python_errors import from_executor_error, to_executor_error
+from streamling.spark.python_errors import from_executor_error
 from streamling.spark.sql_text import quoted
 
 if TYPE_CHECKING:
@@ -61,7 +53,7 @@ class ClusterPlacement:
         operator = planned.operator
         if not runs_on_executors(planned.node, type(operator)):
             return operator
-        return _ON_EXECUTORS[planned.node.kind].wrapper(operator, planned)
+        return _ON_EXECUTORS[planned.node.kind](operator, planned)
 
 
 def runs_on_executors(node: Node, kind: type[Operator[Any]]) -> bool:
@@ -151,141 +143,8 @@ def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> D
     return by_key.sortWithinPartitions(_ORDER).drop(_ORDER)
 
 
-# ── what executors run ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def on_executor(planned: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
-    """The function that Spark calls for each partition; it is pickled with everything it needs.
-
-    ``operator`` replaces the class of ``planned`` if that one cannot be pickled.
-    """
-    kind: type[Any] = operator or type(planned.operator)
-    send_by_value(kind)
-    context, (rows, _) = _portable(planned.operator.context), planned.operator.batching()
-    work = _ON_EXECUTORS[planned.node.kind].work(kind, context, rows)
-    return _named(work, planned.node.label)
-
-
-def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
-    """The context without what belongs to the driver's process."""
-    return replace(
-        context,
-        state=UnavailableState(f"{context.name}: state is not available on executors"),
-        metrics=_metrics(context),
-        shared=SharedResources(),
-        tables=UnavailableTables(f"{context.name}: dynamic tables are not available on executors"),
-        functions={},
-        rejected_rows=None,
-        # a task may start in the middle of a run: what it cannot reach is retried as in any outage
-        config=context.config.model_copy(update={"startup_timeout_sec": inf}),
-        report_retry=ignore_retry,
-        stopping=NeverStopping(),
-        request_stop=ignore_stop,
-        restart_stream=always_ready,
-        checkpoint=always_ready,
-    )
-
-
-def _metrics(context: NodeContext[Any]) -> Metrics:
-    from pyspark import SparkContext
-
-    from streamling.dataflow.executor_metrics import ExecutorMetrics
-
-    spark = SparkContext._active_spark_context
-    return NoopMetrics() if spark is None else ExecutorMetrics(spark, context.metrics)
-
-
-def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        operator = kind(context)
-        operator.open()
-        try:
-            yield from _results(operator, (part for batch in batches for part in _slices(batch, rows)))
-        finally:
-            operator.close()
-
-    return run
-
-
-def _results(operator: Transform[Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema, results = operator.output_schema(), Results(operator.process)
-    made = (result for batch in batches for result in results.add(batch))
-    for result in chain(made, results.drain()):
-        check_columns(result.schema, schema)
-        if result.num_rows:
-            yield result
-
-
-def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        operator = kind(context)
-        operator.open()
-        written = 0
-        try:
-            for batch in batches:
-                for part in _slices(batch, rows):
-                    operator.write(part)
-                written += batch.num_rows
-            operator.flush()
-        finally:
-            operator.close()
-        yield pa.record_batch({"rows": pa.array([written], pa.int64())})
-
-    return run
-
-
-def _slices(batch: pa.RecordBatch, rows: int | None) -> Iterator[pa.RecordBatch]:
-    for start in range(0, batch.num_rows, rows or max(1, batch.num_rows)):
-        yield batch.slice(start, rows or batch.num_rows)
-
-
-@dataclass(frozen=True)
-class _ExecutorRole:
-    """How nodes of one kind run on executors."""
-
-    #: the operator that Spark sees in the driver: of the Arrow operator and its node
-    wrapper: Callable[[Any, PlannedNode], Operator[Any]]
-    #: the function for each partition: of the operator's class, its context and the rows per call
-    work: Callable[[Any, NodeContext[Any], int | None], ArrowMap]
-
-
-_ON_EXECUTORS = {
-    NodeKind.TRANSFORM: _ExecutorRole(ExecutorTransform, _transforming),
-    NodeKind.SINK: _ExecutorRole(ExecutorSink, _writing),
+#: the operator that Spark sees in the driver, by the kind of the node: of the Arrow operator and its node
+_ON_EXECUTORS: Mapping[NodeKind, Callable[[Any, PlannedNode], Operator[Any]]] = {
+    NodeKind.TRANSFORM: ExecutorTransform,
+    NodeKind.SINK: ExecutorSink,
 }
-
-
-# ── errors on executors ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def _named(function: ArrowMap, node: NodeLabel) -> ArrowMap:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        source = _Upstream(batches)
-        try:
-            yield from function(source)
-        except (Exception, SystemExit) as error:
-            if source.failed:
-                raise  # an operator upstream in the same plan failed
-            raise to_executor_error(error, node.name, node=node) from None
-
-    return run
-
-
-class _Upstream:
-    """The batches of a partition; remembers whether reading them failed."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self.failed = False
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        try:
-            return next(self._batches)
-        except StopIteration:
-            raise
-        except BaseException:
-            self.failed = True
-            raise

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.planning.placement import on_executor
+from streamling.planning.executor_work import on_executor
 from streamling.plugins.operators import Operator
 from streamling.testing.contract import operation_added
 from streamling.testing.harness import NAME, Bench
