@@ -255,4 +255,4 @@ def test_a_package_and_a_file_with_the_same_plugin_are_distinguished(tmp_path, m
     file = write(tmp_path, "mine.py", SINK.format(id="acme.out"))
     (problem,) = problems(file)
     assert problem.file == str(file)
-    assert "plugin 'acme.out': package acme has it too" in problem.message
+    assert "plugin 'acme.out': package acme has it, too" in problem.message

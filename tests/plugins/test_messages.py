@@ -176,7 +176,7 @@ def test_an_unexpected_response_is_named():
         def handle(self, message):
             return [Terminate()] if isinstance(message, NextBatch) else []
 
-    with pytest.raises(StreamlingError, match="Odd answered with Terminate, which has no place here"):
+    with pytest.raises(StreamlingError, match="Odd returned Terminate, which is not expected here"):
         Bench(Odd, {}).finish([ROWS])
 
 
