@@ -32,7 +32,7 @@ class Flow:
 
 
 class FragileState(MemoryState):
-    """Fails as often as it is told to, then works."""
+    """Fails the given number of times, then works."""
 
     def __init__(self, *failures: Exception) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ def test_the_checkpoint_retries_while_the_state_backend_is_unavailable() -> None
         while pipeline.finalized.empty():
             assert pipeline.failures.empty()
             pipeline.clock.advance(0.05)
-            time.sleep(0.005)  # the other thread keeps pace: nobody may wait for longer than a checkpoint may take
+            time.sleep(0.005)  # the other thread keeps up: no wait may be longer than a checkpoint's timeout
 
     assert state.writes == [{"a": 1, "b": 2}]
 

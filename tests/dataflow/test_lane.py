@@ -148,7 +148,7 @@ def test_a_failure_is_reported_once_with_its_node_and_never_acknowledged():
     one.put(rows(1))
     one.mark("a", 1)
     one.join(10)
-    one.put(rows(2))  # must not block: nobody will ever take it
+    one.put(rows(2))  # must not block, although it is never processed
     assert [str(failure) for failure in failures] == ["test sink 's'"]
     assert "cannot mark 1" in next(failures[0].causes())
     assert work.seen == ["open", [1], "mark 1", "close"]

@@ -128,7 +128,7 @@ def test_sql_below_an_arrow_transform_goes_back_to_spark(bench):
 
 
 class RebuiltTransform(DoubleTransform):
-    """Its batches have the right columns, and nothing that says what these stand for."""
+    """Its batches have the right columns, but not the metadata that says what they mean."""
 
     def process(self, batch):
         doubled = super().process(batch)

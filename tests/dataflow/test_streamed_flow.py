@@ -173,7 +173,7 @@ def test_a_blackhole_computes_every_row_of_a_stream(spark) -> None:
 
 
 class WaitingSource(TickSource):
-    """Has nothing to read until it is told to go on, and then starts where it says."""
+    """Has nothing to read until the test lets it continue, and then starts at its own position."""
 
     made: list[WaitingSource]
     starts: list[dict]

@@ -1,4 +1,4 @@
-"""Dynamic tables and those who ask them; mistakes are in `tests/bad_pipelines`."""
+"""Dynamic tables and the nodes that query them; errors are in `tests/bad_pipelines`."""
 
 from __future__ import annotations
 

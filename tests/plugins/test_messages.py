@@ -85,7 +85,7 @@ def test_a_batch_of_which_nothing_is_left():
 
 
 class Keeping(MessageSink[SinkOptions]):
-    """Keeps what it was told, and rows behind a marker as durable."""
+    """Keeps the messages it received, and rows before a marker as durable."""
 
     Options = SinkOptions
     told: list[Any]

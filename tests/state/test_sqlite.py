@@ -143,7 +143,7 @@ def test_a_killed_process_leaves_its_last_write_whole(path: Path, after: int) ->
         assert state.get("a") >= told
 
 
-# ── the file goes away under a running pipeline ──────────────────────────────────────────────────────────────
+# ── the file disappears while the pipeline runs ──────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("gone", ["state.db", "state.db-wal"])
