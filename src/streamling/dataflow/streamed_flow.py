@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamling.dataflow.flow import GATE_CHECK, Flow
+from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.meter import NodeMeter
-from streamling.dataflow.network import FrameSinkStep, FrameStep, Outlet
+from streamling.dataflow.network import FrameStep, Outlet
 from streamling.dataflow.query_counts import QueryCounts
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError

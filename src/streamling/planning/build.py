@@ -11,10 +11,11 @@ import pyarrow as pa
 from streamling.checkpoint.clock import Clock
 from streamling.dataflow.dead_letters import DeadLetterOutput, RejectingWork, rejecting_outlet
 from streamling.dataflow.flow import Flow
+from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import QUEUE_LENGTH, Lane, Work
 from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.meter import NodeMeter
-from streamling.dataflow.network import FrameSinkStep, FrameStep, LaneStep, Outlet, Step
+from streamling.dataflow.network import FrameStep, LaneStep, Outlet, Step
 from streamling.dataflow.pulled_flow import PulledFlow
 from streamling.dataflow.rebatch import Rebatcher
 from streamling.dataflow.rejecting import RejectingSink, RejectingTransform

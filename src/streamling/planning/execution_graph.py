@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamling.dataflow.flow import Flow, OnMarked
+from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import Lane
 from streamling.dataflow.limit import RowLimit
-from streamling.dataflow.network import FrameSinkStep
 from streamling.dataflow.side_outputs import OnAck, SideOutputStep
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import Operator

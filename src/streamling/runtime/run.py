@@ -22,8 +22,8 @@ from streamling.checkpoint.checkpointer import Checkpointer
 from streamling.checkpoint.clock import Clock, RealClock
 from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
+from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import QUEUE_LENGTH
-from streamling.dataflow.network import FrameSinkStep
 from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
 from streamling.pipeline.config_defaults import apply_config_defaults
