@@ -148,8 +148,8 @@ class StreamedFlow(Flow):
         if stream is None:
             return None
         if isinstance(stream, PositionedStream):
-            self._position = stream.position
-        frame = self._with_operation(stream.frame if isinstance(stream, PositionedStream) else stream)
+            self._position, stream = stream.position, stream.frame
+        frame = self._with_operation(stream)
         counts = QueryCounts()
         source = Rows(self._session, frame=frame, lineage=((self.node, self._source),))
         rows, deliver = self._fused(source, counts)
