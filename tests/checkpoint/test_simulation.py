@@ -29,13 +29,13 @@ def test_the_simulation_meets_every_kind_of_end() -> None:
         "sink failed",
         "state backend is away",
         "state backend is full",
-        "stuck",
+        "timed out",
         "the terminal checkpoint took too long",
     }
 
 
 def _kind(ending: str) -> str:
-    for kind in ("state backend is away", "state backend is full", "stuck"):
+    for kind in ("state backend is away", "state backend is full", "timed out"):
         if kind in ending:
             return kind
     return "sink failed" if ending.startswith("sink") else ending
