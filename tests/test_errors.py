@@ -1,12 +1,23 @@
 import pytest
 
-from streamling.errors import InvalidPipeline, Problem, StreamlingError, error_context
+from streamling.errors import InvalidPipeline, NodeLabel, Problem, StreamlingError, error_context
 
 
 def test_context_is_added_outermost_first_and_flags_stay():
-    error = StreamlingError.transient("connection refused").context("asking the registry").context("kafka source 'a'")
-    assert str(error) == "kafka source 'a': asking the registry: connection refused"
+    error = StreamlingError.transient("connection refused").context("getting a schema").context("schema registry")
+    assert str(error) == "schema registry: getting a schema: connection refused"
     assert (error.internal, error.retriable) == (True, True)
+
+
+def test_the_node_comes_first_and_the_first_one_stays():
+    error = StreamlingError("connection refused").of_node(NodeLabel("kafka", "source", "a"))
+    error.context("getting a schema").of_node(NodeLabel("sql", "transform", "b"))
+    assert str(error) == "kafka source 'a': getting a schema: connection refused"
+    assert error.node == NodeLabel("kafka", "source", "a")
+
+
+def test_an_instance_of_a_node_has_its_number():
+    assert str(NodeLabel("postgres", "sink", "out", 1)) == "postgres sink 'out[1]'"
 
 
 def test_a_user_error_is_not_internal():
@@ -18,7 +29,7 @@ def test_a_user_error_is_not_internal():
     ("cause", "retriable"),
     [(ConnectionRefusedError("no"), True), (TimeoutError("late"), True), (ValueError("bad"), False)],
 )
-def test_wrapping_tells_what_may_be_tried_again(cause, retriable):
+def test_wrapping_keeps_whether_a_retry_may_help(cause, retriable):
     error = StreamlingError.wrap(cause, "reading")
     assert (str(error), error.retriable, error.internal) == ("reading", retriable, True)
     assert list(error.causes()) == [f"{type(cause).__name__}: {cause}"]
@@ -30,20 +41,20 @@ def test_wrapping_one_of_ours_adds_context_only():
     assert str(inner) == "doing: wrong"
 
 
-def test_what_is_raised_inside_says_what_it_was_about_once_and_is_never_its_own_cause():
+def test_context_is_added_once_and_an_error_is_never_its_own_cause():
     ours = StreamlingError.user("wrong")
-    with pytest.raises(StreamlingError) as raised, error_context("sink 'a'"), error_context("sink 'a'"):
+    with pytest.raises(StreamlingError) as raised, error_context("preprocessor 'a'"), error_context("preprocessor 'a'"):
         raise ours
     assert raised.value is ours
-    assert (str(ours), ours.__cause__) == ("sink 'a': wrong", None)
+    assert (str(ours), ours.__cause__) == ("preprocessor 'a': wrong", None)
 
-    with pytest.raises(StreamlingError, match="sink 'a'") as raised, error_context("sink 'a'"):
+    with pytest.raises(StreamlingError, match="preprocessor 'a'") as raised, error_context("preprocessor 'a'"):
         raise TimeoutError("late")
     assert raised.value.retriable
     assert list(raised.value.causes()) == ["TimeoutError: late"]
 
 
-def test_causes_are_told_outermost_first_and_never_twice():
+def test_causes_are_listed_outermost_first_and_never_twice():
     try:
         try:
             raise OSError("disk full")
@@ -52,6 +63,7 @@ def test_causes_are_told_outermost_first_and_never_twice():
     except StreamlingError as error:
         outer = StreamlingError("cannot finish", cause=error)
     assert list(outer.causes()) == ["cannot write", "OSError: disk full"]
+    assert outer.with_causes == "cannot finish: cannot write: OSError: disk full"
     outer.__cause__ = outer
     assert list(outer.causes()) == []
 

@@ -45,7 +45,7 @@ class PartitionedSource(Source[PartitionedSourceOptions]):
     bounded = True
 
     @classmethod
-    def partitions(cls, options: PartitionedSourceOptions) -> Partitioning:
+    def partitioning(cls, options: PartitionedSourceOptions) -> Partitioning:
         return Partitioning(preferred=options.preferred_partitions)
 
     def schema(self) -> pa.Schema:
@@ -69,7 +69,7 @@ class PartitionedTransform(Transform[TransformOptions]):
     Options = TransformOptions
 
     @classmethod
-    def partitions(cls, options: TransformOptions) -> Partitioning:
+    def partitioning(cls, options: TransformOptions) -> Partitioning:
         return Partitioning(maximum=16, routing=RoundRobin())
 
     def output_schema(self) -> pa.Schema:

@@ -1,10 +1,10 @@
-"""The one error type a user meets: what failed, where, caused by what, and what to do about it.
+"""The error type that users see: what failed, in which node, why, and what to do about it.
 
-Every failure that reaches the top is a `StreamlingError`. Two flags travel with it and survive added context:
+Every failure that reaches the top is a `StreamlingError`. It has two flags:
 
-- ``internal``: the cause is ours or the environment's, not the user's input. `--validate` reports it as
+- ``internal``: the cause is Streamling or the environment, not the user's input. `--validate` reports it as
   ``success: false``.
-- ``retriable``: the same call may succeed later (connection refused, time-out, server busy).
+- ``retriable``: the same call may succeed later (connection refused, timeout, server busy).
 """
 
 from __future__ import annotations
@@ -25,22 +25,35 @@ _RETRIABLE_OS_ERRORS = (
 
 
 @dataclass(frozen=True)
-class Spot:
-    """What an error is about in the options of a node: a field, and inside of a text such as `sql` a line and a column
+class NodeLabel:
+    """A node as messages name it: ``postgres sink 'orders'``, with a number where it runs several times."""
+
+    type: str
+    kind: str
+    name: str
+    instance: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.kind} '{self.name}{'' if self.instance is None else f'[{self.instance}]'}'"
+
+
+@dataclass(frozen=True)
+class OptionLocation:
+    """The part of a node's options that an error is about: a field, and inside a text such as `sql` a line and a column
     (1-based; 0 = the value as a whole)."""
 
     field: str
     line: int = 0
     column: int = 0
-    #: the part of the message that says the same and is left out where the place in the file is known
+    #: the part of the message that says the same and is removed if the place in the file is known
     note: str = ""
 
 
 class StreamlingError(Exception):
-    """A failure with a sentence for people, two flags for machines, and the chain of what was being done.
+    """A failure: a sentence for people, two flags for machines, the node it is about, and what was being done.
 
-    ``StreamlingError("cannot read the file", cause=exc).context("file source 'orders'")`` reads as
-    ``file source 'orders': cannot read the file``, caused by ``exc``.
+    ``StreamlingError("connection refused").context("listing files").of_node(NodeLabel("file", "source", "orders"))``
+    reads as ``file source 'orders': listing files: connection refused``.
     """
 
     def __init__(
@@ -57,38 +70,45 @@ class StreamlingError(Exception):
         self.internal = internal
         self.retriable = retriable
         self.remedy = remedy
+        #: the node that failed; set once, on the way up
+        self.node: NodeLabel | None = None
         self.contexts: list[str] = []
-        #: what it is about in the options of its node, and where that stands: ``file:line:column``
-        self.option_location: Spot | None = None
+        #: what it is about in the options of its node, and where that is: ``file:line:column``
+        self.option_location: OptionLocation | None = None
         self.location = ""
         if cause is not None:
             self.__cause__ = cause
 
     @classmethod
     def user(cls, message: str, *, cause: BaseException | None = None, remedy: str | None = None) -> Self:
-        """An error in what the user wrote; safe to show as it is."""
+        """An error in the user's input; safe to show as it is."""
         return cls(message, internal=False, cause=cause, remedy=remedy)
 
     @classmethod
     def transient(cls, message: str, *, cause: BaseException | None = None) -> Self:
-        """An error that may go away by itself."""
+        """An error that may disappear by itself."""
         return cls(message, retriable=True, cause=cause)
 
     @classmethod
     def wrap(cls, error: BaseException, message: str) -> StreamlingError:
         """``error`` as a `StreamlingError`: context is added to one of ours, anything else becomes the cause."""
         if isinstance(error, StreamlingError):
-            return error.context(message)
+            return error.context(message) if message else error
         return cls(message, retriable=isinstance(error, _RETRIABLE_OS_ERRORS), cause=error)
 
     def context(self, doing: str) -> Self:
-        """Add what was being done when this happened, outermost last; flags stay as they are."""
+        """Add what was being done, outermost last; the flags do not change."""
         self.contexts.append(doing)
         return self
 
+    def of_node(self, node: NodeLabel) -> Self:
+        """Say which node failed. The first one stays: it is closest to the cause."""
+        self.node = self.node or node
+        return self
+
     def about(self, field: str, line: int = 0, column: int = 0, note: str = "") -> Self:
-        """Say which option of its node this is about; the engine knows where that stands in the file."""
-        self.option_location = Spot(field, line, column, note)
+        """Set the option of the node that this is about; the engine knows its place in the file."""
+        self.option_location = OptionLocation(field, line, column, note)
         return self
 
     def mark_retriable(self) -> Self:
@@ -97,7 +117,7 @@ class StreamlingError(Exception):
         return self
 
     def mark_user_facing(self) -> Self:
-        """The user can do something about it: the sentence is shown as it is, without an internal cause."""
+        """The user can fix it: the sentence is shown as it is, without an internal cause."""
         self.internal = False
         return self
 
@@ -107,14 +127,20 @@ class StreamlingError(Exception):
     @property
     def sentence(self) -> str:
         """What happened, without the place in the file."""
-        return ": ".join([*reversed(self.contexts), self.message])
+        parts = ["" if self.node is None else str(self.node), *reversed(self.contexts), self.message]
+        return ": ".join(part for part in parts if part)
+
+    @property
+    def with_causes(self) -> str:
+        """What happened and why, in one line."""
+        return ": ".join([str(self), *self.causes()])
 
     def causes(self) -> Iterator[str]:
         """One line per cause, outermost first."""
         error: BaseException | None = self.__cause__
-        told: set[int] = {id(self)}  # `raise error from error` makes an error its own cause
-        while error is not None and id(error) not in told:
-            told.add(id(error))
+        seen: set[int] = {id(self)}  # `raise error from error` makes an error its own cause
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
             if sentence := _sentence(error):
                 yield sentence
             error = error.__cause__
@@ -122,11 +148,11 @@ class StreamlingError(Exception):
 
 @contextmanager
 def error_context(what: str) -> Iterator[None]:
-    """Whatever is raised inside comes out as a `StreamlingError` that says ``what`` it was about, once."""
+    """Whatever is raised inside comes out as a `StreamlingError` with ``what`` as context, once."""
     try:
         yield
     except (Exception, SystemExit) as error:
-        if isinstance(error, StreamlingError) and what in str(error):
+        if isinstance(error, StreamlingError) and what in error.contexts:
             raise
         wrapped = StreamlingError.wrap(error, what)
         if wrapped is error:
@@ -135,23 +161,23 @@ def error_context(what: str) -> Iterator[None]:
 
 
 class Unreachable(StreamlingError):
-    """Nothing answers at an address that nothing has answered at before: it may be wrong, or the service is about to
-    start. Retried for `startup_timeout_sec` only."""
+    """An address has not responded since the start: it may be wrong, or the service has not started yet. Retried for
+    `startup_timeout_sec` only."""
 
     def __init__(self, message: str, *, remedy: str | None = None, cause: BaseException | None = None) -> None:
         super().__init__(message, retriable=True, remedy=remedy, cause=cause)
 
 
 class BadRow(StreamlingError):
-    """One of the rows that an operator was given cannot be used, now or later, and none of them has taken effect. Where
-    the node has a dead-letter sink, the engine looks for the row and goes on with the others."""
+    """One of the rows of a call can never be processed, and none of them has taken effect. If the node has a
+    dead-letter sink, the engine finds the row, rejects it and continues with the others."""
 
-    #: the row, for people who have nothing but this error
+    #: the row, for people who only see this error
     shown: str = ""
 
     @property
     def reason(self) -> str:
-        """What a dead-letter sink is told, which has the row."""
+        """The text for a dead-letter sink, which also has the row."""
         return f"{self.message} ({self.remedy})" if self.remedy else self.message
 
     def showing(self, row: str) -> Self:
@@ -164,7 +190,7 @@ class BadRow(StreamlingError):
 
 
 class InlineCodeError(StreamlingError):
-    """A mistake inside a text of the pipeline file, such as a script, and the line it stands in."""
+    """An error inside a text of the pipeline file, such as a script, and its line."""
 
     def __init__(self, message: str, field: str, line: int, excerpt: str = "") -> None:
         super().__init__(message, internal=False)
@@ -173,7 +199,7 @@ class InlineCodeError(StreamlingError):
 
 
 def exit_sentence(error: SystemExit) -> str:
-    """What a `SystemExit` means when it comes out of a plugin: the process is not the plugin's to end."""
+    """The message for a `SystemExit` that a plugin raised: a plugin must not end the process."""
     return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
 
 
@@ -183,7 +209,7 @@ def _sentence(error: BaseException) -> str:
     try:
         text = str(error).strip()
     except Exception:
-        return ""  # an exception of PySpark cannot speak any more once its JVM is gone
+        return ""  # an exception of PySpark has no text once its JVM has ended
     if isinstance(error, StreamlingError) or not text:
         return text or type(error).__name__
     return f"{type(error).__name__}: {text}"
@@ -191,19 +217,19 @@ def _sentence(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in a file the user wrote, and the place where it stands (1-based; 0 = the whole file)."""
+    """One error in a file of the user, and its place (1-based; 0 = the whole file)."""
 
     message: str
     file: str = ""
     line: int = 0
     column: int = 0
     remedy: str | None = None
-    #: lines of the file with carets under the place, where looking helps more than counting
+    #: lines of the file with carets under the place
     excerpt: str = field(default="", compare=False)
 
     @property
     def location(self) -> str:
-        """``file:line:column``, as far as known; terminals and editors make it a link."""
+        """``file:line:column``, as far as known; terminals and editors turn it into a link."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def __str__(self) -> str:
@@ -214,7 +240,7 @@ class Problem:
 
 
 class InvalidPipeline(StreamlingError):
-    """Everything wrong with a pipeline or config file, reported together. Exit code 78."""
+    """All errors in a pipeline or configuration file. Exit code 78."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)), internal=False)

@@ -208,7 +208,7 @@ class Life:
                 self.tell(TerminalRequested())
         elif self.now - self.draining_since > TERMINAL_PATIENCE:
             self.tell(Stop())
-            self.store()  # what was under way is not called back
+            self.store()  # what was in flight is not recalled
             raise LifeOver("the terminal checkpoint took too long")
 
     def deliver(self) -> None:

@@ -32,7 +32,7 @@ class Flow:
 
 
 class FragileState(MemoryState):
-    """Fails as often as it is told to, then works."""
+    """Fails the given number of times, then works."""
 
     def __init__(self, *failures: Exception) -> None:
         super().__init__()
@@ -129,14 +129,14 @@ def test_epochs_follow_each_other() -> None:
             assert pipeline.finalized.get(timeout=SOON)[0] == epoch == number
 
 
-def test_the_state_backend_is_asked_again_when_it_is_away() -> None:
+def test_the_checkpoint_retries_while_the_state_backend_is_unavailable() -> None:
     away = StreamlingError.transient("away")
     with running(state := FragileState(away, away, away)) as pipeline:
         pipeline.answer(pipeline.begin(), a=1, b=2)
         while pipeline.finalized.empty():
             assert pipeline.failures.empty()
             pipeline.clock.advance(0.05)
-            time.sleep(0.005)  # the other thread keeps pace: nobody may wait for longer than a checkpoint may take
+            time.sleep(0.005)  # the other thread keeps up: no wait may be longer than a checkpoint's timeout
 
     assert state.writes == [{"a": 1, "b": 2}]
 

@@ -5,7 +5,7 @@ import threading
 from streamling.checkpoint.clock import RealClock, SimulatedClock
 
 
-def test_the_simulated_clock_stands_still_until_it_is_moved() -> None:
+def test_the_simulated_clock_stands_still_until_it_is_advanced() -> None:
     clock = SimulatedClock(start=100)
 
     assert clock.now() == clock.now() == 100
@@ -50,7 +50,7 @@ def test_a_wait_ends_when_its_predicate_holds() -> None:
             assert clock.wait_for(condition, done.is_set, timeout=None)
 
 
-def test_a_wait_without_time_asks_the_predicate_once() -> None:
+def test_a_wait_without_time_calls_the_predicate_once() -> None:
     condition = threading.Condition()
     with condition:
         assert not RealClock().wait_for(condition, lambda: False, timeout=0)

@@ -124,7 +124,7 @@ def test_the_first_position_of_an_epoch_counts() -> None:
     assert made.handle(Ack("s", 1), 7) == [Store(1, {"a": 10})]
 
 
-def test_doubled_and_late_answers_are_harmless() -> None:
+def test_duplicate_and_late_reports_are_harmless() -> None:
     made = begun(sinks=("s", "t"))
 
     assert made.handle(Ack("s", 1), 6) == []
@@ -143,7 +143,7 @@ def test_doubled_and_late_answers_are_harmless() -> None:
         (Marked("a", 7, {}), "epoch 7"),
     ],
 )
-def test_answers_that_make_no_sense_are_reported_and_ignored(event: Ack | Marked, named: str) -> None:
+def test_unexpected_reports_are_logged_and_ignored(event: Ack | Marked, named: str) -> None:
     made = begun()
 
     [warning] = made.handle(event, 6)
@@ -177,7 +177,7 @@ def test_a_slow_epoch_is_reported_every_ten_seconds_with_what_is_missing() -> No
     assert "after 20 s" in second.message
 
 
-def test_a_stuck_epoch_fails_and_names_who_did_not_answer() -> None:
+def test_a_stuck_epoch_times_out_and_names_what_is_missing() -> None:
     made = begun(flows=("a", "b"), sinks=("s", "t", "u"))
     made.handle(Marked("a", 1, {"a": 1}), 6)
     made.handle(Ack("s", 1), 6)
@@ -186,7 +186,7 @@ def test_a_stuck_epoch_fails_and_names_who_did_not_answer() -> None:
 
     assert isinstance(failure, Failure)
     assert str(failure.error) == (
-        "checkpoint 1 is stuck: source 'b' and sinks 't', 'u' did not answer within 300 s; nothing of it was committed"
+        "checkpoint 1 timed out: source 'b' and sinks 't', 'u' did not respond within 300 s; nothing was committed"
     )
     assert made.is_finished
 
@@ -240,7 +240,7 @@ def test_an_epoch_that_is_being_stored_is_finalized_before_the_terminal_one() ->
     ]
 
 
-def test_a_terminal_epoch_given_up_names_the_sinks_that_never_answered() -> None:
+def test_an_abandoned_terminal_epoch_names_the_sinks_that_did_not_acknowledge() -> None:
     made = coordinator(sinks=("s", "t"))
     made.handle(TerminalRequested(), 1)
     made.handle(Marked("a", 1, {"a": 1}), 2)
@@ -289,7 +289,7 @@ def test_storing_is_tried_again_with_growing_pauses_until_the_time_of_a_checkpoi
 
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
     assert max(pauses) == 30
-    assert told[0] == "checkpoint 1: storing the positions failed, trying again in 0.1 s: away"
+    assert told[0] == "checkpoint 1: storing the positions failed, retrying in 0.1 s: away"
     assert "waiting for the state backend, attempt 7: away" in told[1]
     assert len(told) <= (now - 6.0) / WARN_EVERY + 1
     [failure] = made.handle(StoreFailed(1, away()), now)
@@ -309,7 +309,7 @@ def test_a_store_that_succeeds_at_the_second_attempt_finalizes_the_epoch() -> No
     made.handle(Tick(), 6.1)
 
     told, finalizer = made.handle(Stored(1), 7)
-    assert told == Warn("checkpoint 1: the positions are stored, at attempt 2")
+    assert told == Warn("checkpoint 1: the positions were stored at attempt 2")
     assert isinstance(finalizer, Finalizer)
 
 
@@ -347,7 +347,7 @@ def test_what_another_instance_took_over_is_left_out_and_not_tried_again() -> No
 
     told, store = made.handle(StoreFailed(1, FencedError(["theirs"])), 7)
     assert isinstance(told, Warn)
-    assert "the state under theirs belongs to another instance" in told.message
+    assert "the state under theirs now belongs to another instance" in told.message
     assert store == Store(1, {"mine": 10})
     assert made.handle(Stored(1), 8) == [Finalizer(1, {"a": {"mine": 10, "theirs": None}}, terminal=False, seconds=3)]
 

@@ -25,13 +25,13 @@ def test_nothing_is_committed_before_it_is_durable_and_nothing_is_lost() -> None
         "sink failed",
         "state backend is away",
         "state backend is full",
-        "stuck",
+        "timed out",
         "the terminal checkpoint took too long",
     }
 
 
 def _kind(ending: str) -> str:
-    for kind in ("state backend is away", "state backend is full", "stuck"):
+    for kind in ("state backend is away", "state backend is full", "timed out"):
         if kind in ending:
             return kind
     return "sink failed" if ending.startswith("sink") else ending

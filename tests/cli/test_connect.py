@@ -24,7 +24,7 @@ from tests.cli.conftest import Project
 pytestmark = pytest.mark.services
 
 PLUGIN = """
-from streamling.plugins import Connection, Sink, StreamlingError, plugin
+from streamling.plugins import ConnectionCheck, Sink, StreamlingError, plugin
 
 def answer():
     return "sings"
@@ -37,7 +37,7 @@ class Bird(Sink):
     @classmethod
     def connections(cls, context, spark):
         check = fail if context.options.model_extra.get("hungry") else answer
-        return [Connection("bird", "cage 7", check)]
+        return [ConnectionCheck("bird", "cage 7", check)]
 
     def write(self, batch):
         pass

@@ -98,8 +98,8 @@ def test_a_plugin_that_is_installed_and_in_another_file_is_named_with_its_packag
     monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "vault.py")
     result = project.call("plugins", "list")
     assert result.code == 78
-    assert "plugin 'acme.vault': package dice has it too" in result.err
-    assert "leave plugin.path out, or uninstall the package" in result.err
+    assert "plugin 'acme.vault': package dice has it, too" in result.err
+    assert "remove plugin.path, or uninstall the package" in result.err
 
 
 @pytest.mark.parametrize("name", ["Acme", "1st", "a b", "json", "streamling", "../x"])

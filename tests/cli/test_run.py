@@ -79,7 +79,7 @@ def test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_wh
     lines = [json.loads(line) for line in result.err.splitlines()]
     assert {line["level"] for line in lines} == {"INFO"}
     assert (
-        "file source 'orders': nothing new to read, earlier runs have read everything that is there (files: 1). "
+        "file source 'orders': nothing new to read, earlier runs have read everything (files: 1). "
         f"To read it again: streamling state reset {project.folder}/pipeline.yaml --node orders"
     ) in [line["message"] for line in lines]
 
@@ -110,7 +110,7 @@ def test_one_process_at_a_time_has_the_state(finished):
         result = project.command("pipeline.yaml")
     assert (result.code, result.out) == (1, "")
     assert f"the state of 'pipeline' in {project.folder}/state.db is in use by process {os.getpid()} (" in result.err
-    assert "stop that one first" in result.err
+    assert "stop that process first" in result.err
 
 
 # ── without running ──────────────────────────────────────────────────────────────────────────────────────────

@@ -177,7 +177,7 @@ class Full(RecordingSink):
             raise RuntimeError("no room")
 
 
-def test_what_the_dead_letter_sink_could_not_flush_comes_again() -> None:
+def test_what_the_dead_letter_sink_could_not_flush_is_replayed() -> None:
     shelf = Shelf()
     with pytest.raises(StreamlingError, match="ledger sink 'bad'"):
         shelf.run({"type": "ledger"}, Full)

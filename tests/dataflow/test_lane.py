@@ -5,7 +5,7 @@ import pyarrow as pa
 from streamling.checkpoint.clock import RealClock
 from streamling.dataflow.lane import Lane
 from streamling.dataflow.rebatch import Rebatcher
-from streamling.errors import StreamlingError
+from streamling.errors import NodeLabel, StreamlingError
 
 
 def rows(*ids: int) -> pa.RecordBatch:
@@ -51,7 +51,7 @@ class Recorder:
 
 def lane(work, *feeders, rows=None, interval=None, failures=None) -> Lane:
     made = Lane(
-        "test sink 's'",
+        NodeLabel("test", "sink", "s"),
         work,
         rebatcher=Rebatcher(rows, interval),
         clock=RealClock(),
@@ -141,14 +141,14 @@ def test_a_feeder_is_held_up_while_the_lane_is_behind():
     assert len(work.seen) == 12
 
 
-def test_a_failure_is_told_once_with_the_name_and_never_acknowledged():
+def test_a_failure_is_reported_once_with_its_node_and_never_acknowledged():
     failures: list[StreamlingError] = []
     work = Recorder(fail_on="mark 1")
     one = lane(work, failures=failures)
     one.put(rows(1))
     one.mark("a", 1)
     one.join(10)
-    one.put(rows(2))  # must not block: nobody will ever take it
+    one.put(rows(2))  # must not block, although it is never processed
     assert [str(failure) for failure in failures] == ["test sink 's'"]
     assert "cannot mark 1" in next(failures[0].causes())
     assert work.seen == ["open", [1], "mark 1", "close"]
@@ -175,7 +175,7 @@ def test_finalized_comes_between_data_calls():
     assert work.seen.index("mark 1") < work.seen.index("finalized 1")
 
 
-def test_rows_that_may_belong_to_the_next_epoch_are_told_apart_from_those_that_cannot():
+def test_rows_that_may_belong_to_the_next_epoch_are_distinguished():
     work = Recorder()
     one = lane(work, "a", "b", "c")
     one.put(rows(1))

@@ -5,7 +5,7 @@ def test_without_a_limit_everything_is_allowed_and_counted():
     reached = []
     limit = RowLimit(None, lambda *call: reached.append(call))
     assert limit.take(10) == 10
-    assert (limit.taken, reached, limit.counts) == (10, [], False)
+    assert (limit.taken, reached, limit.is_limited) == (10, [], False)
 
 
 def test_rows_beyond_the_limit_are_cut_and_their_position_is_kept():

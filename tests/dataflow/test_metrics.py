@@ -244,7 +244,7 @@ double:
     )
 
 
-def test_a_plugin_that_uses_one_name_for_two_kinds_is_told_so(spark):
+def test_a_plugin_that_uses_one_name_for_two_kinds_of_metrics_gets_an_error(spark):
     with pytest.raises(
         StreamlingError, match=r"two_kinds transform 'double'.*'seen' is a counter and cannot be a gauge"
     ):

@@ -58,7 +58,7 @@ def test_a_result_that_is_there_is_passed_on_at_once():
     assert ids(results.drain()) == []
 
 
-def test_answers_wait_for_those_before_them():
+def test_responses_wait_for_those_before_them():
     asking = Asking()
     results = Results(asking)
     assert ids(results.add(rows(1, 2))) == []
@@ -109,7 +109,7 @@ def test_no_more_calls_are_started_than_allowed():
     assert [*out, *ids(results.drain())] == [[1, 2, 3, 4]]
 
 
-def test_batches_behind_a_late_answer_do_not_pile_up():
+def test_batches_after_a_slow_response_do_not_pile_up():
     asking = Asking(at_once=3)
     results = Results(asking)
     for id in (1, 2, 3):

@@ -51,7 +51,7 @@ direct: {type: blackhole, from: numbers}"""
 
 
 @pytest.mark.parametrize("observed", [False, True])
-def test_every_sink_is_counted_whether_or_not_somebody_looks_at_metrics(bench, observed):
+def test_every_sink_is_counted_with_and_without_exported_metrics(bench, observed):
     high = sql("even", "SELECT * FROM numbers WHERE id % 2 = 0") + sql("high", "SELECT * FROM even WHERE id >= 40")
     run = bench.run(pipeline(high, SINKS), count_in_spark=observed)
     assert run.rows_written() == {"hole": 30, "collected": 30, "kept": 30, "direct": 100}

@@ -59,8 +59,8 @@ def test_a_chain_of_sql_nodes_is_one_plan(bench):
         )
     )
     empty = run.analysis.empty_frames["numbers"]
-    first = run.analysis.built["a"].operator.apply(bench.spark, {"numbers": empty})
-    fused = run.analysis.built["c"].operator.apply(bench.spark, {"a": first})
+    first = run.analysis.nodes["a"].operator.apply(bench.spark, {"numbers": empty})
+    fused = run.analysis.nodes["c"].operator.apply(bench.spark, {"a": first})
     plan = fused._jdf.queryExecution().optimizedPlan().toString()
     assert plan.count("Project") <= 1, plan
 
@@ -128,7 +128,7 @@ def test_sql_below_an_arrow_transform_goes_back_to_spark(bench):
 
 
 class RebuiltTransform(DoubleTransform):
-    """Its batches have the right columns, and nothing that says what these stand for."""
+    """Its batches have the right columns, but not the metadata that says what they mean."""
 
     def process(self, batch):
         doubled = super().process(batch)
@@ -291,7 +291,7 @@ def test_a_record_limit_counts_rows_that_spark_writes(bench):
     assert run.rows_written()["hole"] >= 50
 
 
-def test_a_source_is_told_whether_its_rows_come_into_this_process(bench):
+def test_a_source_knows_whether_its_rows_are_loaded_into_this_process(bench):
     text = pipeline(sql("same", "SELECT id FROM numbers"), "hole: {type: blackhole, from: same}")
     assert not bench.prepare(text)._sources["numbers"].context.collected
     text = text.replace(
@@ -300,7 +300,7 @@ def test_a_source_is_told_whether_its_rows_come_into_this_process(bench):
     assert bench.prepare(text)._sources["numbers"].context.collected
 
 
-def test_a_source_is_told_whether_its_rows_are_spread_by_key(bench):
+def test_a_source_knows_whether_its_rows_are_spread_by_key(bench):
     text = pipeline(sql("same", "SELECT id FROM numbers"), "out: {type: memory, from: same}")
     assert bench.prepare(text)._sources["numbers"].context.is_splittable
     text = text.replace("type: sql,", "type: sql, parallelism: 3,")

@@ -65,7 +65,7 @@ def _rows(run) -> int:
     return sum(run.rows_written().values())
 
 
-def test_the_source_is_asked_again_from_the_position_reached(spark) -> None:
+def test_the_source_is_called_again_from_the_position_reached(spark) -> None:
     bench, source = _bench(spark, StreamRestart("outdated"))
     run = bench.start(_PIPELINE)
     eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
@@ -74,13 +74,13 @@ def test_the_source_is_asked_again_from_the_position_reached(spark) -> None:
     assert source.starts[0] == {}
 
 
-def test_a_query_that_may_work_later_is_tried_again_and_told(spark, caplog) -> None:
+def test_a_query_that_may_work_later_is_retried_and_logged(spark, caplog) -> None:
     bench, source = _bench(spark, StreamRestart("away", retriable=True))
     run = bench.start(_PIPELINE)
     eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
     run.stop("enough")
     finish(run)
-    assert "breaking source 'rows': away; attempt 1, trying again" in caplog.text
+    assert "breaking source 'rows': away; attempt 1, retrying" in caplog.text
 
 
 def test_a_source_that_cannot_begin_yet_is_waited_for(spark) -> None:
@@ -173,7 +173,7 @@ def test_a_blackhole_computes_every_row_of_a_stream(spark) -> None:
 
 
 class WaitingSource(TickSource):
-    """Has nothing to read until it is told to go on, and then starts where it says."""
+    """Has nothing to read until the test lets it continue, and then starts at its own position."""
 
     made: list[WaitingSource]
     starts: list[dict]
@@ -191,7 +191,7 @@ class WaitingSource(TickSource):
         return {**previous, **super().position_after(offset, previous)}
 
 
-def test_a_source_with_nothing_to_read_is_waited_for_while_checkpoints_go_on(spark) -> None:
+def test_checkpoints_continue_while_a_source_has_nothing_to_read(spark) -> None:
     made: list[WaitingSource] = []
 
     class Source(WaitingSource):

@@ -23,7 +23,7 @@ from streamling.connectors.postgres.state import PostgresState
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.pipeline.config_defaults import configured
+from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
@@ -149,7 +149,7 @@ def request_limits(config: AppConfig) -> object:
 
 
 def script_node(config: AppConfig) -> object:
-    options: Any = configured(parse_pipeline(_SCRIPT, registry=Registry.builtin()), config)["s"].options
+    options: Any = apply_config_defaults(parse_pipeline(_SCRIPT, registry=Registry.builtin()), config)["s"].options
     return options.instance_count, options.rows_per_batch, options.flush_interval
 
 
@@ -226,7 +226,7 @@ PROOFS: dict[str, Observed | By] = {
         "tests/dataflow/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"
     ),
     "checkpoint_interval_sec": By(f"{_KNOBS}::test_positions_are_stored_every_checkpoint_interval_sec"),
-    "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline"),
+    "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_acknowledges_fails_the_epoch_and_the_pipeline"),
     "startup_timeout_sec": By(
         "tests/connectors/postgres/test_connection_errors.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"
     ),

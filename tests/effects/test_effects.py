@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from streamling.config import AppConfig, load_config
 from streamling.config.schema import ANY_NAME, Setting, expected, settings
-from streamling.pipeline.config_defaults import configured
+from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
@@ -138,16 +138,16 @@ def test_a_field_without_effect_warns(caplog, field):
     kind, id, name = field.split()
     assert (kind, id) == ("sink", "blackhole")
     sink = {"type": id, "from": "rows", name: nodes.WARNS[field]}
-    configured(pipeline(sink), AppConfig())
+    apply_config_defaults(pipeline(sink), AppConfig())
     assert f"blackhole sink 'out': `{name}` has no effect" in caplog.text
 
 
 @pytest.mark.parametrize("unit", [None, "seconds"])
 def test_an_event_time_warns_since_nothing_measures_it(caplog, unit):
-    configured(pipeline({"type": "print", "from": "rows"}), AppConfig())
+    apply_config_defaults(pipeline({"type": "print", "from": "rows"}), AppConfig())
     assert not caplog.records
     sink = {"type": "print", "from": "rows", "telemetry": {"event_time": {"column": "at", "unit": unit}}}
-    configured(pipeline(sink), AppConfig())
+    apply_config_defaults(pipeline(sink), AppConfig())
     assert "print sink 'out': `telemetry.event_time` has no effect" in caplog.text
 
 

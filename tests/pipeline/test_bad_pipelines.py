@@ -1,4 +1,4 @@
-"""Every file in `tests/bad_pipelines` has one mistake and is told so.
+"""Every file in `tests/bad_pipelines` has one error, which is reported.
 
 Comments at its top say what is expected:
 
@@ -56,7 +56,7 @@ def bad_files(*, needs_spark: bool) -> Iterator[Any]:
 
 
 def problems_in(file: BadFile, session: Any = None) -> list[Problem]:
-    """What a user is told about ``file``; Spark is asked when there is a session."""
+    """The problems reported for ``file``; with a session, Spark analyses it, too."""
     try:
         app = App.load(env=file.environment, cwd=file.path.parent)
         pipeline = app.pipeline(str(file.path))

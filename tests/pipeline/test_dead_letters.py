@@ -1,4 +1,4 @@
-"""Which sink takes the bad rows of a node; mistakes about it are in `tests/bad_pipelines/errors_*`."""
+"""Which sink takes the rejected rows of a node; errors are in `tests/bad_pipelines/errors_*`."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_node_that_reads_itself_is_a_cycle() -> None:
     assert find_cycle({"a": ["a"]}) == ["a", "a"]
 
 
-def test_diamond_is_no_cycle() -> None:
+def test_a_diamond_is_not_a_cycle() -> None:
     assert find_cycle({"s": [], "a": ["s"], "b": ["s"], "u": ["a", "b"]}) is None
 
 

@@ -84,7 +84,7 @@ def test_transforms_are_optional(schema: dict[str, Any], transforms: dict[str, A
         ("topic", "raw.${TOPIC}", True),
     ],
 )
-def test_variables_stand_for_values(schema: dict[str, Any], field: str, value: str, valid: bool) -> None:
+def test_variables_are_allowed_instead_of_values(schema: dict[str, Any], field: str, value: str, valid: bool) -> None:
     source = {"type": "kafka", "topic": "t", field: value}
     data = {"sources": {"s": source}, "sinks": {"out": {"type": "blackhole", "from": "s"}}}
     assert jsonschema.Draft202012Validator(schema).is_valid(data) is valid

@@ -32,11 +32,11 @@ def test_control_characters_are_refused(char: str) -> None:
         LABELS.validate_python({"a": f"x{char}y"})
 
 
-def test_tab_is_no_control_character() -> None:
+def test_tab_is_not_a_control_character() -> None:
     assert LABELS.validate_python({"a": "x\ty"}) == {"a": "x\ty"}
 
 
-def test_there_may_be_twenty() -> None:
+def test_twenty_labels_are_allowed() -> None:
     LABELS.validate_python({f"l{n}": "x" for n in range(MAX_LABELS)})
     with pytest.raises(ValidationError, match="21 entries"):
         LABELS.validate_python({f"l{n}": "x" for n in range(MAX_LABELS + 1)})

@@ -1,4 +1,4 @@
-"""Dynamic tables and those who ask them; mistakes are in `tests/bad_pipelines`."""
+"""Dynamic tables and the nodes that query them; errors are in `tests/bad_pipelines`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def warnings(caplog: pytest.LogCaptureFixture, *, fill: str = "", condition: str
     return [record.getMessage() for record in caplog.records]
 
 
-def test_a_table_that_nobody_asks_or_fills_is_a_warning_with_its_place(caplog):
+def test_an_unused_table_is_a_warning_with_its_place(caplog):
     (warning,) = warnings(caplog)
     assert "pipeline.yaml:5:3: nothing looks values up in dynamic_table transform 'seen'" in warning
     assert "dynamic_table_check('seen', column), or remove it" in warning
@@ -36,5 +36,5 @@ def test_a_table_that_is_filled_may_be_for_others(caplog):
     assert warnings(caplog, fill=", sql: SELECT name FROM orders") == []
 
 
-def test_a_table_is_asked_by_its_name_whatever_the_case(caplog):
+def test_the_name_of_a_table_is_case_insensitive(caplog):
     assert warnings(caplog, condition="NOT dynamic_table_check('Seen', name)") == []

@@ -42,7 +42,7 @@ def test_nodes_know_their_kind_options_upstreams_and_place() -> None:
     assert str(sink) == "blackhole sink 'out'"
     assert sink.upstreams == ("s",)
     assert (sink.location.line, sink.location.column) == (5, 3)
-    assert (sink.place_of("from").line, sink.place_of("from").column) == (5, 26)
+    assert (sink.field_location("from").line, sink.field_location("from").column) == (5, 26)
     assert sink.value_location("from").column == 32
     assert pipeline.consumers("s") == (sink,)
     assert dump(source.options) == {"type": "kafka", "topic": "t", "primary_key": "id"}
@@ -117,7 +117,7 @@ def test_top_level_key_that_looks_like_a_section_is_a_warning(caplog: pytest.Log
     assert "the top-level key 'sink' is ignored (did you mean 'sinks'?)" in record.getMessage()
 
 
-def test_all_mistakes_are_reported_in_the_order_of_the_file() -> None:
+def test_all_errors_are_reported_in_the_order_of_the_file() -> None:
     found = problems(
         """\
 sources:
@@ -188,7 +188,7 @@ sinks:
     assert parse(text)["known"].upstreams == ("names",)
 
 
-def test_orphan_is_not_reported_beside_the_mistake_that_makes_it_one() -> None:
+def test_an_orphan_is_not_reported_with_the_error_that_causes_it() -> None:
     (found,) = problems(MINIMAL.replace("from: s", "from: x"))
     assert "reads from 'x'" in found
 

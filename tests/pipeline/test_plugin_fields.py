@@ -96,14 +96,14 @@ def test_batch_size_of_a_source_is_an_option_like_any_other() -> None:
         ("options: [a]", "'options' is a list where a mapping is expected"),
     ],
 )
-def test_mistakes_in_plugin_nodes_are_explained(fields: str, message: str) -> None:
+def test_errors_in_plugin_nodes_are_explained(fields: str, message: str) -> None:
     with pytest.raises(InvalidPipeline) as raised:
         options("sources", "basic_plugin.random_source", fields)
     assert message in str(raised.value)
     assert "basic_plugin.random_source source 's'" in str(raised.value)
 
 
-def test_mistake_below_options_is_placed_there() -> None:
+def test_an_error_below_options_has_its_place() -> None:
     with pytest.raises(InvalidPipeline) as raised:
         options("sources", "basic_plugin.random_source", "options: {max_rows: many}")
     (problem,) = raised.value.problems

@@ -102,7 +102,7 @@ def test_nested_types_have_no_names(name: str) -> None:
     with pytest.raises(BadValueError) as raised:
         parse_type(name)
     assert raised.value.remedy is not None
-    assert raised.value.remedy.startswith("lists, structs and maps have no names")
+    assert raised.value.remedy.startswith("lists, structs and maps have no type names")
 
 
 @pytest.mark.parametrize(
@@ -115,5 +115,5 @@ def test_malformed_decimal_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["decimal(39)", "decimal128(0)", "decimal256(77,1)", "decimal(5,6)"])
 def test_decimal_out_of_range_is_refused(name: str) -> None:
-    with pytest.raises(BadValueError, match="not a possible decimal"):
+    with pytest.raises(BadValueError, match="not a valid decimal"):
         parse_type(name)

@@ -80,7 +80,7 @@ def test_references_in_text(written: str, topic: str) -> None:
     assert source_option("topic", topic=written) == topic
 
 
-def test_an_unquoted_reference_is_the_number_it_stands_for() -> None:
+def test_an_unquoted_reference_is_a_number() -> None:
     assert source_option("batch_size", size="${SIZE}") == 500
     assert source_option("batch_size", size="${MISSING:-7}") == 7
 
@@ -123,7 +123,7 @@ def test_the_type_is_not_a_variable() -> None:
         ("${}", "is not the name of a variable", "write $${"),
     ],
 )
-def test_a_reference_without_a_value_is_a_mistake_with_its_place(written: str, message: str, remedy: str) -> None:
+def test_a_reference_without_a_value_is_an_error_with_its_place(written: str, message: str, remedy: str) -> None:
     found = problem(filled(topic=f"'{written}'"))
     assert message in found.message
     assert remedy in str(found.remedy)

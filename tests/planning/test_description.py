@@ -5,7 +5,9 @@ import yaml
 
 from streamling.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
-from streamling.planning.description import ExecutionMode, describe_plan, spark_plans
+from streamling.planning.description import describe_plan
+from streamling.planning.spark_plans import spark_plans
+from streamling.plugins.execution import ExecutionMode
 from streamling.runtime.run import PipelineRun
 from streamling.runtime.state import state_location
 from streamling.sql.library.registry import FAMILIES, family
@@ -113,7 +115,7 @@ def test_keys_columns_and_ends_are_known_before_spark_is():
         ("raw:orders:watermark", "raw"),
     ],
 )
-def test_a_state_key_tells_its_node(key, node):
+def test_a_state_key_belongs_to_its_node(key, node):
     assert owner(key) == node
 
 
@@ -121,7 +123,7 @@ def test_declared_names_settle_what_a_key_leaves_open():
     assert owner("raw:orders:watermark", frozenset({"raw", "raw:orders"})) == "raw:orders"
 
 
-def test_the_place_of_the_state_is_told_without_secrets():
+def test_the_location_of_the_state_is_shown_without_secrets():
     postgres = {"host": "db", "password": "hunter2"}
     assert state_location(AppConfig(state_backend={"backend_type": "InMemory"})) == "memory, lost at the end"
     text = state_location(AppConfig(state_backend={"backend_type": "Postgres", "postgres": postgres}))
@@ -129,7 +131,7 @@ def test_the_place_of_the_state_is_told_without_secrets():
 
 
 @pytest.mark.spark
-def test_spark_tells_its_plan_where_rows_leave_a_segment(spark):
+def test_spark_plans_are_shown_where_rows_leave_a_segment(spark):
     run, given = _run(MIXED)
     resolved = run.resolve_sources()
     segments = describe_plan(resolved, schemas={}, **given).segments

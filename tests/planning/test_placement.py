@@ -21,15 +21,15 @@ from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions, TransformOptions
 from streamling.pipeline.parse import parse_pipeline
-from streamling.planning.analysis import PlannedNode
+from streamling.planning.executor_work import on_executor
 from streamling.planning.placement import (
     ClusterPlacement,
     ExecutorSink,
     ExecutorTransform,
     LocalPlacement,
-    on_executor,
     placement_for,
 )
+from streamling.planning.planned import PlannedNode
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Sink, Transform
 from streamling.plugins.registry import Registry
@@ -100,7 +100,7 @@ def noting(kind: type, **more: Any) -> Any:
 def built(operator: Any, **options: Any) -> PlannedNode:
     analysis = Bench(operator, options).prepare([rows(1)]).analysis
     assert analysis is not None
-    return analysis.built[NAME]
+    return analysis.nodes[NAME]
 
 
 def function(operator: Any, **options: Any) -> Any:
@@ -118,7 +118,7 @@ def test_columns_that_appear_go_through_a_transform_on_executors(spark):
     """
     analysis = EngineBench(spark).prepare(text).analysis
     assert analysis is not None
-    scripted = analysis.built["scripted"]
+    scripted = analysis.nodes["scripted"]
     transform = ExecutorTransform(scripted.operator, scripted)
     frames = [spark.sql(f"SELECT 1L AS id, 'n' AS name{more}, 'i' AS _gs_op") for more in ("", ", 'x' AS note", "")]
     found = [transform.apply(spark, {"rows": frame}).toArrow().to_pylist() for frame in frames]
@@ -127,7 +127,7 @@ def test_columns_that_appear_go_through_a_transform_on_executors(spark):
 
 
 @pytest.mark.spark
-def test_columns_that_appear_reach_a_sink_on_executors_with_what_they_stand_for(spark):
+def test_new_columns_reach_a_sink_on_executors_with_their_logical_types(spark):
     with endpoint() as server:
         text = f"""
         sources: {{rows: {{type: numbers, primary_key: id}}}}
@@ -135,7 +135,7 @@ def test_columns_that_appear_reach_a_sink_on_executors_with_what_they_stand_for(
         """
         analysis = EngineBench(spark).prepare(text).analysis
         assert analysis is not None
-        sink = ExecutorSink(analysis.built["out"].operator, analysis.built["out"])
+        sink = ExecutorSink(analysis.nodes["out"].operator, analysis.nodes["out"])
         wide = pa.array([Decimal(10**45 + 1)], pa.decimal256(50, 0))
         grown = pa.record_batch({"id": [1], "name": ["n"], "wide": wide, "_gs_op": ["i"]})
         for batch in (grown.drop_columns(["wide"]), grown):
@@ -187,7 +187,7 @@ def test_batch_size_is_what_the_transform_sees():
     assert operator.life == ["open", 2, 2, 1, "close"]
 
 
-def test_empty_batches_reach_nobody():
+def test_empty_batches_are_not_passed_on():
     operator = noting(Noting)
     assert list(function(operator)(iter([rows(), rows(0)]))) == []
     assert operator.life == ["open", 1, "close"]
@@ -206,14 +206,14 @@ def test_a_transform_that_returns_other_columns_is_refused():
         list(function(operator)(iter([rows(1)])))
 
 
-def test_a_sink_flushes_before_it_tells_what_it_wrote():
+def test_a_sink_flushes_before_it_reports_its_rows():
     operator = noting(NotingSink)
     (count,) = function(operator)(iter([rows(1, 2), rows(3)]))
     assert count.to_pylist() == [{"rows": 3}]
     assert operator.life == ["open", 2, 1, "flush", "close"]
 
 
-def test_a_sink_whose_flush_fails_tells_nothing_and_is_closed():
+def test_a_sink_whose_flush_fails_reports_nothing_and_is_closed():
     operator = noting(NotingSink, full=True)
     partition: Iterator[pa.RecordBatch] = function(operator)(iter([rows(1)]))
     with pytest.raises(ExecutorError, match="disk full"):
@@ -247,7 +247,7 @@ def test_a_failure_comes_back_with_its_node_its_flags_and_its_cause():
     assert list(failure.causes()) == ["ValueError: -1"]
 
 
-def test_a_failure_of_another_node_is_not_taken_for_ones_own():
+def test_a_failure_of_another_node_is_not_translated():
     assert from_executor_error(failed(noting(Noting), iter([rows(-1)])), "other") is None
     assert from_executor_error(RuntimeError("executor lost"), NAME) is None
 
@@ -306,7 +306,7 @@ def test_a_process_that_cannot_import_the_plugin_file_can_run_it(tmp_path):
 
     analysis = prepared(text(tmp_path), NoSpark()).analysis
     sent = tmp_path / "function"
-    sent.write_bytes(cloudpickle.dumps(on_executor(analysis.built["squares"])))
+    sent.write_bytes(cloudpickle.dumps(on_executor(analysis.nodes["squares"])))
     code = f"""
 import pickle, pyarrow as pa
 function = pickle.loads(open({str(sent)!r}, "rb").read())
@@ -323,8 +323,8 @@ def test_options_survive_the_way_to_the_executor(tmp_path):
     from streamling.testing.harness import NoSpark
 
     analysis = prepared(text(tmp_path, sink="refuse: 7, parallelism: 2"), NoSpark()).analysis
-    options = analysis.built["out"].node.options
-    on_executor(analysis.built["out"])
+    options = analysis.nodes["out"].node.options
+    on_executor(analysis.nodes["out"])
     copy = pickle.loads(cloudpickle.dumps(options))
     assert copy == options or copy.model_dump() == options.model_dump()
     assert (copy.refuse, copy.instance_count, copy.upstreams()) == (7, 2, ("squares",))

@@ -113,7 +113,7 @@ def test_defaults_are_those_of_the_original():
     assert options.stop_when_exhausted is False
 
 
-def test_a_filter_on_a_column_that_is_no_text_is_refused_with_the_choice():
+def test_a_filter_on_a_column_that_is_not_text_is_rejected_with_the_choice():
     rows = pa.record_batch({"id": [1], "name": ["a"], "_gs_op": ["i"]})
     with pytest.raises(InvalidPipeline) as caught:
         Bench(FilterTransform, {"id": 1}).prepare([rows])
@@ -200,7 +200,7 @@ def test_plugin_rows_pass_through_sql(examples, spark, tmp_path):
     assert min(table.column("num_field").to_pylist()) > 100
 
 
-def test_a_wrong_schema_is_told_with_the_node_and_both_sides():
+def test_a_wrong_schema_is_reported_with_the_node_and_both_schemas():
     class Lying(RandomSource):
         def schema(self):
             return pa.schema([("num_field", pa.int64()), ("alphanumeric_field", pa.string()), ("_gs_op", pa.string())])

@@ -74,7 +74,7 @@ def test_the_plugins_of_the_walk_through_pass_their_contract_tests(folder):
 
 
 @pytest.mark.slow
-def test_the_mistakes_that_the_walk_through_proposes_are_noticed(folder):
+def test_the_errors_that_the_walk_through_proposes_are_found(folder):
     file = folder / "dice.py"
     right = file.read_text()
     wrong = {

@@ -16,7 +16,7 @@ def test_the_public_names():
         "BatchOptions",
         "ByColumns",
         "ByPrimaryKey",
-        "Connection",
+        "ConnectionCheck",
         "DeadLetterOptions",
         "End",
         "ExternalPosition",

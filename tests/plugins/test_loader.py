@@ -106,7 +106,7 @@ def test_an_import_error_names_the_file_the_line_and_the_cause(tmp_path):
     assert "Traceback" not in str(problem)
 
 
-def test_an_error_inside_a_call_is_placed_in_the_plugin_file(tmp_path):
+def test_an_error_inside_a_call_has_its_place_in_the_plugin_file(tmp_path):
     file = write(tmp_path, "mine.py", "import json\n\nSETTINGS = json.loads('{')\n")
     (problem,) = problems(file)
     assert (problem.file, problem.line) == (str(file), 3)
@@ -137,7 +137,7 @@ def test_the_id_of_a_built_in_of_another_kind_is_free(tmp_path):
     assert load(write(tmp_path, "mine.py", SINK.format(id="sql"))).get(NodeKind.SINK, "sql") is not None
 
 
-def test_an_id_used_twice_is_told_at_the_second_place(tmp_path):
+def test_a_duplicate_id_is_reported_at_the_second_place(tmp_path):
     write(tmp_path, "one.py", SINK.format(id="acme.out"))
     second = write(tmp_path, "two.py", SINK.format(id="acme.out"))
     (problem,) = problems(tmp_path)
@@ -149,7 +149,7 @@ def test_a_class_of_no_kind_is_refused_with_the_choice(tmp_path):
     text = "from streamling.plugins import plugin\n\n\n@plugin('acme.thing')\nclass Thing:\n    pass\n"
     (problem,) = problems(write(tmp_path, "mine.py", text))
     assert problem.message.startswith("plugin 'acme.thing': <class ")
-    assert problem.message.endswith("is no source, transform or sink")
+    assert problem.message.endswith("is not a source, transform or sink")
     assert problem.remedy == "derive it from Source, Transform or Sink of streamling.plugins"
 
 
@@ -162,13 +162,13 @@ def test_methods_that_are_missing_are_listed(tmp_path):
     assert problem.message == "plugin 'acme.half': Half lacks read, schema"
 
 
-def test_all_problems_are_told_together(tmp_path):
+def test_all_problems_are_reported_together(tmp_path):
     write(tmp_path, "one.py", "import a_driver_nobody_has")
     write(tmp_path, "two.py", SINK.format(id="print"))
     assert [Path(problem.file).name for problem in problems(tmp_path)] == ["one.py", "two.py"]
 
 
-def test_the_command_tells_a_broken_plugin_in_one_line_and_exits_78(tmp_path):
+def test_the_command_reports_a_broken_plugin_in_one_line_and_exits_78(tmp_path):
     file = write(tmp_path, "mine.py", "import a_driver_nobody_has\n" + SINK.format(id="acme.out"))
     write(tmp_path, "pipeline.yaml", "sources: {}\nsinks: {out: {type: acme.out}}\n")
     done = subprocess.run(
@@ -242,17 +242,17 @@ def test_a_package_that_cannot_be_imported_is_named_with_its_plugin(tmp_path, mo
     assert problem.remedy == "update or uninstall the package"
 
 
-def test_an_entry_point_that_is_no_operator_is_refused(tmp_path, monkeypatch, forgotten):
+def test_an_entry_point_that_is_not_an_operator_is_rejected(tmp_path, monkeypatch, forgotten):
     (tmp_path / "acme_streams.py").write_text("def out(): ...")
     install(tmp_path, monkeypatch, {"acme.out": "acme_streams:out"})
     (problem,) = problems(None)
     assert problem.message.startswith("plugin 'acme.out' of package acme: <function out")
 
 
-def test_a_package_and_a_file_with_the_same_plugin_are_told_apart(tmp_path, monkeypatch, forgotten):
+def test_a_package_and_a_file_with_the_same_plugin_are_distinguished(tmp_path, monkeypatch, forgotten):
     (tmp_path / "acme_streams.py").write_text(SINK.format(id="ignored"))
     install(tmp_path, monkeypatch, {"acme.out": "acme_streams:MySink"})
     file = write(tmp_path, "mine.py", SINK.format(id="acme.out"))
     (problem,) = problems(file)
     assert problem.file == str(file)
-    assert "plugin 'acme.out': package acme has it too" in problem.message
+    assert "plugin 'acme.out': package acme has it, too" in problem.message

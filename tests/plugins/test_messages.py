@@ -85,7 +85,7 @@ def test_a_batch_of_which_nothing_is_left():
 
 
 class Keeping(MessageSink[SinkOptions]):
-    """Keeps what it was told, and rows behind a marker as durable."""
+    """Keeps the messages it received, and rows before a marker as durable."""
 
     Options = SinkOptions
     told: list[Any]
@@ -108,7 +108,7 @@ def keeping() -> Any:
     return type("Keeping", (Keeping,), {"told": [], "kept": []})
 
 
-def test_a_sink_is_told_everything_in_order():
+def test_a_sink_receives_everything_in_order():
     kind = keeping()
     Bench(kind, {}).finish([ROWS], interval=60)
     assert [type(message) for message in kind.told] == [
@@ -171,12 +171,12 @@ def test_an_error_fails_the_pipeline_and_names_the_node(moment):
         Bench(Failing, {}).finish([ROWS])
 
 
-def test_an_answer_that_has_no_place_is_named():
+def test_an_unexpected_response_is_named():
     class Odd(Twice):
         def handle(self, message):
             return [Terminate()] if isinstance(message, NextBatch) else []
 
-    with pytest.raises(StreamlingError, match="Odd answered with Terminate, which has no place here"):
+    with pytest.raises(StreamlingError, match="Odd returned Terminate, which is not expected here"):
         Bench(Odd, {}).finish([ROWS])
 
 

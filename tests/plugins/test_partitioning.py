@@ -124,7 +124,7 @@ class Placed(Transform[TransformOptions]):
     got: list[tuple[int, list[str]]]
 
     @classmethod
-    def partitions(cls, options):
+    def partitioning(cls, options):
         return Partitioning(preferred=2, routing=cls.routing)
 
     def output_schema(self):
@@ -155,7 +155,7 @@ def test_batches_take_turns():
     assert sorted(placed(RoundRobin())) == [(0, COLOURS["colour"].to_pylist()), (1, COLOURS["colour"].to_pylist())]
 
 
-def test_a_column_to_place_by_that_does_not_arrive_is_refused_before_the_start():
+def test_routing_by_a_column_that_is_not_in_the_input_is_rejected_before_the_start():
     kind = type("Placed", (Placed,), {"routing": ByColumns(("shape",)), "got": []})
-    with pytest.raises(InvalidPipeline, match="placed by column 'shape', which does not arrive"):
+    with pytest.raises(InvalidPipeline, match="routed by the column 'shape', which is not in its input"):
         Bench(kind, {}).prepare([COLOURS])

@@ -91,18 +91,18 @@ def test_a_failure_names_the_preprocessor_and_the_step(pipeline):
     assert list(caught.value.causes()) == ["KeyError: 'nothing'"]
 
 
-def test_what_a_preprocessor_says_about_the_file_is_a_mistake_of_the_user(pipeline):
+def test_an_error_that_a_preprocessor_raises_is_one_of_the_user(pipeline):
     with pytest.raises(StreamlingError, match=r"preprocessor 'acme\.paths': there is no DATA in the file") as caught:
         pipeline("acme.paths", PIPELINE.replace("DATA", "here"))
     assert not caught.value.internal
     assert caught.value.remedy == "write DATA where the folder belongs"
 
 
-def test_mistakes_in_the_rewritten_file_are_told_as_such(pipeline):
+def test_errors_in_the_rewritten_file_say_so(pipeline):
     with pytest.raises(InvalidPipeline, match=r"pipeline.yaml \(preprocessed\)"):
         pipeline("acme.paths", PIPELINE.replace("from: rows", "from: DATA"))
 
 
-def test_it_is_no_node_type(pipeline):
+def test_it_is_not_a_node_type(pipeline):
     with pytest.raises(InvalidPipeline, match=r"acme\.paths"):
         pipeline("", PIPELINE.replace("type: blackhole", "type: acme.paths"))

@@ -114,12 +114,12 @@ def test_nothing_reads_from_it(app):
         app(text.replace("from: half}", "from: watch}"))
 
 
-def test_an_id_that_is_none_is_told_with_those_that_are(app):
+def test_an_unknown_id_is_reported_with_the_known_ones(app):
     with pytest.raises(StreamlingError, match=r"plugin.side_output_ids: there is no side output 'acme.odit'") as caught:
         app(SIDE_OUTPUT_IDS="acme.odit")
     assert caught.value.remedy == "did you mean 'acme.audit'?"
 
 
-def test_options_that_do_not_fit_are_told(app):
+def test_invalid_options_are_reported(app):
     with pytest.raises(StreamlingError, match=r"plugin.side_output_options: limit of 'acme.audit'"):
         app(SIDE_OUTPUT_IDS="acme.audit", SIDE_OUTPUT_OPTIONS='{"file": "x", "limit": "many"}')

@@ -14,7 +14,7 @@ def by_name(checks: list[Check]) -> dict[str, Check]:
     return {check.name: check for check in checks}
 
 
-def test_a_fresh_machine_is_healthy_and_told_what_comes_later(tmp_path: Path) -> None:
+def test_a_fresh_machine_is_healthy_and_knows_what_is_built_later(tmp_path: Path) -> None:
     checks = run_checks(cache_dir=tmp_path / "new", environ={})
     found = by_name(checks)
     assert healthy(checks)

@@ -42,7 +42,7 @@ def test_rows_without_an_operation_are_inserts(bench):
     assert {row["_gs_op"] for row in bench.books["out"]} == {"i"}
 
 
-def test_the_sink_is_told_of_finalized_epochs(bench):
+def test_the_sink_is_notified_of_finalized_epochs(bench):
     run = bench.run(PLAIN.replace("rows: 100", "rows: 100, pause: 0.05"))
     (sink,) = run._graph.operators["out"]
     assert sink.finalized_epochs == sorted(sink.finalized_epochs)
@@ -78,7 +78,7 @@ def test_a_failing_sink_stops_the_pipeline_others_drain_and_nothing_is_committed
     assert bench.state.get("numbers") is None
 
 
-def test_after_a_failure_the_rows_of_the_uncommitted_epoch_come_again(bench):
+def test_after_a_failure_the_rows_of_the_uncommitted_epoch_are_replayed(bench):
     with pytest.raises(StreamlingError):
         bench.run(FAN_OUT.replace("twice: {type: ledger", "twice: {type: ledger, fail_at: 55"))
     bench.run(FAN_OUT)
@@ -136,7 +136,7 @@ def test_a_record_limit_ends_an_endless_pipeline(bench):
     assert (bench.state.get("numbers") or 0) <= 30
 
 
-def test_rows_cut_off_by_a_limit_come_again_and_those_before_are_durable(bench):
+def test_rows_after_a_limit_are_replayed_and_those_before_are_durable(bench):
     endless = PLAIN.replace("rows: 100", "rows: 100, ends: false")
     bench.run(endless, num_records_before_stop=25, checkpoint_interval_sec=60)
     assert bench.ids("out") == list(range(25))
@@ -232,7 +232,7 @@ def test_a_fast_exit_is_refused_for_bounded_work(bench, caplog):
     assert "does not apply to bounded sources" in caplog.text
 
 
-def test_a_sink_that_never_answers_fails_the_epoch_and_the_pipeline(bench):
+def test_a_sink_that_never_acknowledges_fails_the_epoch_and_the_pipeline(bench):
     run = bench.prepare(ENDLESS, checkpoint_interval_sec=0.1, checkpoint_timeout_sec=1, shutdown_budget_secs=3)
     run.start()
     (sink,) = run._graph.operators["out"]

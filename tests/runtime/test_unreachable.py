@@ -98,7 +98,7 @@ def test_a_registry_that_never_gets_ready_ends_the_start(spark) -> None:
         server.shutdown()
 
 
-def test_a_sink_that_stays_away_ends_the_run_with_its_last_error(spark, postgres: LocalPostgres) -> None:
+def test_a_sink_that_stays_unavailable_ends_the_run_with_its_last_error(spark, postgres: LocalPostgres) -> None:
     front = TcpFront(postgres.port).open()
     settings = {"host": "127.0.0.1", "port": front.port, "user": "postgres"}
     sink = {"type": "postgres", "schema": "unreachable", "table": "t"}
@@ -106,7 +106,7 @@ def test_a_sink_that_stays_away_ends_the_run_with_its_last_error(spark, postgres
     run = Bench(spark).start(pipeline(endless, sink), postgres_sink=settings, checkpoint_timeout_sec=2)
     eventually(lambda: sum(run.rows_written().values()) > 10)
     front.close()
-    with pytest.raises(StreamlingError, match=r"checkpoint \d+ is stuck: sink 'out' did not answer") as raised:
+    with pytest.raises(StreamlingError, match=r"checkpoint \d+ timed out: sink 'out' did not respond") as raised:
         finish(run)
     (cause,) = raised.value.causes()
     assert cause == (

@@ -15,9 +15,12 @@ from streamling.cli.errors import render
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.output.redaction import add_secrets
+from streamling.pipeline.model import Node, NodeKind
+from streamling.pipeline.options import FreeFormOptions
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.errors import spark_error, spark_failure
 
+SINK = Node("out", NodeKind.SINK, FreeFormOptions.model_validate({"type": "shop"}))
 LINES_OF_A_TRACE = ("Traceback", "\tat ", "Py4JJavaError", "awaitResult", "calling o")
 
 
@@ -30,7 +33,7 @@ def told(error: BaseException) -> str:
 
 def fails(spark: Any, action: Callable[[], object]) -> str:
     with pytest.raises(StreamlingError) as caught:
-        Rows(spark).run(action, "sink 'out': writing")
+        Rows(spark).run(action, SINK, "writing")
     return told(caught.value)
 
 
@@ -87,7 +90,7 @@ def _full(batches):
 )
 def test_failures_in_python_workers(spark: Any, function: Any, parts: list[str]) -> None:
     shown = fails(spark, lambda: map_in_arrow(spark.range(2), function, "id long").toArrow())
-    assert shown.startswith("error: sink 'out': writing: Spark could not run the plan: ")
+    assert shown.startswith("error: shop sink 'out': writing: Spark could not run the plan: ")
     assert "help: " in shown
     assert [part for part in parts if part not in shown] == [], shown
 

@@ -25,7 +25,7 @@ def test_what_was_never_put_is_none(state: StateBackend) -> None:
 
 
 @pytest.mark.parametrize("value", [0, "", [], {}, False, "text", 3.25])
-def test_any_json_value_may_stand_at_the_top(state: StateBackend, value: Any) -> None:
+def test_any_json_value_can_be_stored(state: StateBackend, value: Any) -> None:
     state.put("key", value)
 
     found = state.get("key")

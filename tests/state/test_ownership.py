@@ -41,7 +41,7 @@ def test_a_second_process_is_refused_with_the_name_of_the_first(database: Path) 
         other.kill()
     assert str(raised.value).startswith(f"the state of 'orders' in {database} is in use by process {other.pid} (")
     assert not raised.value.internal
-    with lock_state(database, "orders"):  # the lock of a killed process is gone with it
+    with lock_state(database, "orders"):  # the lock of a killed process has been released
         pass
 
 

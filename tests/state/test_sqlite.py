@@ -72,7 +72,7 @@ def test_a_table_name_that_is_none_is_refused(path: Path) -> None:
         SqliteState("app", path, table="state; DROP TABLE state")
 
 
-def test_a_file_that_is_no_database_is_named(path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_named(path: Path) -> None:
     path.write_text("not a database, but long enough to look like a page" * 100)
 
     with pytest.raises(StreamlingError, match=r"state\.db cannot be opened: file is not a database") as raised:
@@ -143,7 +143,7 @@ def test_a_killed_process_leaves_its_last_write_whole(path: Path, after: int) ->
         assert state.get("a") >= told
 
 
-# ── the file goes away under a running pipeline ──────────────────────────────────────────────────────────────
+# ── the file disappears while the pipeline runs ──────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("gone", ["state.db", "state.db-wal"])
@@ -151,10 +151,10 @@ def test_a_deleted_file_is_noticed_at_the_next_write(path: Path, gone: str) -> N
     with SqliteState("app", path) as state:
         state.put("key", 1)
         (path.parent / gone).unlink()
-        with pytest.raises(StreamlingError, match=f"{gone} was deleted while the pipeline runs") as caught:
+        with pytest.raises(StreamlingError, match=f"{gone} was deleted while the pipeline was running") as caught:
             state.put("key", 2)
         assert not caught.value.retriable
-        assert "start the pipeline again" in (caught.value.remedy or "")
+        assert "restart the pipeline" in (caught.value.remedy or "")
 
 
 def test_a_replaced_file_is_noticed_and_not_written(path: Path, tmp_path: Path) -> None:
@@ -163,5 +163,5 @@ def test_a_replaced_file_is_noticed_and_not_written(path: Path, tmp_path: Path) 
         with SqliteState("app", tmp_path / "other.db") as other:
             other.put("key", "of the other file")
         (tmp_path / "other.db").rename(path)
-        with pytest.raises(StreamlingError, match=r"state\.db was replaced while the pipeline runs"):
+        with pytest.raises(StreamlingError, match=r"state\.db was replaced while the pipeline was running"):
             state.put("key", 2)

@@ -1,4 +1,4 @@
-"""Checkpoints: markers travel with the data, sinks acknowledge them, positions are stored when all have.
+"""Checkpoints: markers travel with the data, sinks acknowledge them, and positions are stored when all sinks have.
 
-No Spark in here, and no time or I/O that does not come in from outside.
+This package does not use Spark; the clock and the state backend are arguments.
 """

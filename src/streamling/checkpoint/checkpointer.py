@@ -1,4 +1,4 @@
-"""The thread around the coordinator: carries events to it and does what it says."""
+"""The thread around the coordinator: passes events to it and performs its actions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: how long a final checkpoint that is given up waits for the state backend
+#: how many seconds an abandoned final checkpoint waits for the state backend
 _STOP_SECONDS = 0.5
 
 
@@ -45,9 +45,9 @@ class MarkerTarget(Protocol):
     """A flow, as the checkpoint thread sees it."""
 
     def request_marker(self, epoch: int) -> None:
-        """At your next batch boundary, put a marker of ``epoch`` into all your lanes, then call
-        `Checkpointer.marked`. Must not block. A newer request replaces one that was not answered yet. A flow
-        that has ended answers with its last position."""
+        """At the next batch boundary, send a marker of ``epoch`` to all lanes, then call `Checkpointer.marked`. Must
+        not block. A newer request replaces one that has not been handled yet. A flow that has ended reports its last
+        position."""
 
 
 class PositionStore(Protocol):
@@ -60,8 +60,8 @@ class PositionStore(Protocol):
 class Checkpointer:
     """Runs checkpoints from `start` until `terminal` or `stop`.
 
-    ``on_finalized`` and ``on_failure`` are called on the checkpoint thread; after a failure nothing more
-    happens. The methods may be called from any thread and, `terminal` and `stop` aside, never block.
+    ``on_finalized`` and ``on_failure`` are called on the checkpoint thread; after a failure nothing more happens. The
+    methods may be called from any thread and never block, except `terminal` and `stop`.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Checkpointer:
         self._coordinator = Coordinator(flows=flows, sinks=sinks, interval=interval, timeout=timeout, now=clock.now())
         self._inbox: deque[Event] = deque()
         self._changed = threading.Condition()
-        #: the last epochs that began, and that became final
+        #: the last epoch that was started, and the last one that became final
         self._begun = 0
         self._final = 0
         #: when the last one became final
@@ -101,24 +101,24 @@ class Checkpointer:
     # ── from flows and lanes ────────────────────────────────────────────────────────────────────────────────
 
     def marked(self, flow: str, epoch: int, position: Position) -> None:
-        """``flow`` is at a boundary: rows up to ``position`` and the marker behind them are in its lanes."""
-        # a copy: the source goes on, and may change what it handed out
+        """``flow`` is at a batch boundary: rows up to ``position`` and the marker after them are in its lanes."""
+        # a copy: the source continues, and may change the object that it returned
         self._send(Marked(flow, epoch, copy.deepcopy(dict(position))))
 
     def acked(self, sink: str, epoch: int, entries: Mapping[str, Any] | None = None) -> None:
-        """``sink`` has flushed everything before the marker of ``epoch``, or has done so as soon as ``entries`` are
+        """Everything before the marker of ``epoch`` is durable in ``sink``, or will be as soon as ``entries`` are
         stored with the positions."""
         self._send(Ack(sink, epoch, entries or {}))
 
     def sink_ended(self, sink: str) -> None:
-        """``sink`` has flushed everything it will ever get; epochs no longer wait for it. Not for a sink that
+        """``sink`` has flushed all of its rows and gets no more; epochs no longer wait for it. Not for a sink that has
         failed."""
         self._send(SinkEnded(sink))
 
     # ── from the engine ─────────────────────────────────────────────────────────────────────────────────────
 
     def checkpoint(self, timeout: float) -> bool:
-        """Run an epoch now and wait for it. True: everything that flows had delivered before the call is stored."""
+        """Run an epoch now and wait for it. True if everything that flows had delivered before the call is stored."""
         with self._changed:
             begun = self._begun
         self._send(Requested())
@@ -127,8 +127,8 @@ class Checkpointer:
             return self._final > begun
 
     def terminal(self, timeout: float) -> bool:
-        """Run the last epoch and wait for it. True: finalized. False: not in time (or failed before), and it
-        will not be committed later either. Several callers share one terminal epoch."""
+        """Run the last epoch and wait for it. True if it was finalized. False if it failed or timed out: then it is not
+        committed later, either. Several callers share one terminal epoch."""
         self._send(TerminalRequested())
         if not self._await_end(timeout):
             self.stop(_STOP_SECONDS)
@@ -137,8 +137,8 @@ class Checkpointer:
         return self._terminal_finalized
 
     def stop(self, timeout: float | None = None) -> None:
-        """No further epochs, no commit of the one in flight. Returns when the checkpoint thread is idle, or after
-        ``timeout`` seconds: a state backend may hang."""
+        """Start no further epochs and do not commit the one in flight. Returns when the checkpoint thread is idle, or
+        after ``timeout`` seconds: a state backend may hang."""
         self._send(Stop())
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._await_end(timeout)
@@ -148,7 +148,7 @@ class Checkpointer:
         return None if self._final_at is None else self._clock.now() - self._final_at
 
     def missing(self) -> str | None:
-        """What the epoch in flight waits for, or waited for when it was given up; None: for nothing."""
+        """What the epoch in flight waits for, or waited for when it was abandoned; None if for nothing."""
         if self._coordinator.abandoned_waiting_for:
             return self._coordinator.abandoned_waiting_for
         if self._ended or self._coordinator.elapsed(0) is None:
@@ -194,7 +194,7 @@ class Checkpointer:
     def _do(self, action: Action) -> None:
         match action:
             case Marker():
-                log.debug("checkpoint %d%s begins", action.epoch, " (final)" if action.terminal else "")
+                log.debug("checkpoint %d%s started", action.epoch, " (final)" if action.terminal else "")
                 self._count("checkpoint_markers_sent", len(self._flows))
                 with self._changed:
                     self._begun = action.epoch

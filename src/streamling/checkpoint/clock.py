@@ -1,4 +1,4 @@
-"""Time as an argument: the real clock, and one that tests move by hand."""
+"""Time as an argument: the real clock, and one that tests advance."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A monotonic clock and the one way to wait on it."""
+    """A monotonic clock and a way to wait on it."""
 
     def now(self) -> float:
         """Seconds since some fixed moment."""
 
     def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None) -> bool:
-        """Wait until ``predicate`` holds or ``timeout`` seconds (None: no limit) have passed; its last value.
-        The caller holds ``condition``, and whoever makes the predicate true notifies it."""
+        """Wait until ``predicate`` holds or ``timeout`` seconds (None: no limit) have passed; returns its last value.
+        The caller holds ``condition``; the thread that makes the predicate true notifies it."""
 
 
 class RealClock:
@@ -30,7 +30,7 @@ class RealClock:
 
 
 class SimulatedClock:
-    """Stands still until `advance` moves it; waiting threads wake up when their time has come."""
+    """Stands still until `advance` is called; waiting threads wake up when their timeout has passed."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = start
@@ -51,7 +51,7 @@ class SimulatedClock:
                 condition.notify_all()
 
     def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None) -> bool:
-        # registered before the time is read: an `advance` from here on will notify us
+        # registered before the time is read: any later `advance` notifies this thread
         with self._lock:
             self._waiting.append(condition)
             deadline = None if timeout is None else self._now + timeout

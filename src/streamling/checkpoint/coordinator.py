@@ -1,8 +1,8 @@
-"""The checkpoint protocol as a state machine: events and the time go in, actions come out. No threads.
+"""The checkpoint protocol as a state machine: takes events and the time, returns actions. No threads.
 
-An epoch is first *open* (flows and sinks answer in any order), then *storing* (all have answered; the
-positions go to the state backend), then final. A position is handed out for storing only after every expected
-sink has acknowledged the epoch and every flow has marked it: that is the whole of at-least-once delivery.
+An epoch is first *open* (flows and sinks report in any order), then *storing* (all have reported; the positions are
+written to the state backend), then final. A position is stored only after every expected sink has acknowledged the
+epoch and every flow has marked it: this guarantees at-least-once delivery.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from streamling.state.backend import FencedError
 if TYPE_CHECKING:
     from streamling.plugins.operators import Position
 
-#: Seconds between two warnings about an epoch that is not getting on.
+#: Seconds between two warnings about an epoch that makes no progress.
 WARN_EVERY: Final = 10.0
 
 _ABSENT: Final = object()
 
 
 def terminal_wait(budget: float) -> float:
-    """How many of the ``budget`` seconds of a shutdown may go into waiting for the terminal epoch."""
+    """How many of the ``budget`` seconds of a shutdown may be spent waiting for the terminal epoch."""
     return max(budget / 2 if budget < 4 else 0.0, min(5.0, budget - 2), min(budget - 10, budget // 2))
 
 
@@ -55,12 +55,12 @@ class _Epoch:
     warn_at: float
     marked: dict[str, Position] = field(default_factory=dict)
     acked: set[str] = field(default_factory=set)
-    #: what sinks want to have stored with the positions
+    #: entries of the sinks that are stored with the positions
     extra: dict[str, Any] = field(default_factory=dict)
-    #: positions that changed, and all there is to store; None until everybody has answered
+    #: positions that have changed, and everything to store; None until all flows and sinks have reported
     positions: dict[str, Any] = field(default_factory=dict)
     entries: dict[str, Any] | None = None
-    #: when the state backend was first asked, how often it has failed since, with what, and when it is asked again
+    #: when storing started, how often it has failed, the last error, and the time of the next attempt
     stored_from: float = 0.0
     failures: int = 0
     last_error: StreamlingError | None = None
@@ -72,7 +72,7 @@ class _Epoch:
 
 
 class Coordinator:
-    """Decides when an epoch begins, when it is complete, and when it has failed."""
+    """Decides when an epoch starts, when it is complete, and when it has failed."""
 
     def __init__(
         self, *, flows: Collection[str], sinks: Collection[str], interval: float, timeout: float, now: float
@@ -89,20 +89,20 @@ class Coordinator:
         self._wanted = False
         self._terminal_wanted = False
         self._over = False
-        #: what the terminal epoch still waited for when it was given up
+        #: what the terminal epoch waited for when it was abandoned
         self.abandoned_waiting_for = ""
 
     @property
     def is_finished(self) -> bool:
-        """No epoch will be finalized any more: stopped, failed, or the terminal one is complete."""
+        """Whether no more epochs will be finalized: stopped, failed, or the terminal one is complete."""
         return self._over
 
     def elapsed(self, now: float) -> float | None:
-        """Seconds since the epoch in flight began; None when there is none."""
+        """Seconds since the epoch in flight was started; None if there is none."""
         return now - self._epoch.started if self._epoch else None
 
     def wake_at(self) -> float | None:
-        """When the next `Tick` is due; None: not before another event."""
+        """When the next `Tick` is due; None if not before another event."""
         if self._over:
             return None
         epoch = self._epoch
@@ -112,11 +112,11 @@ class Coordinator:
         return min(moment for moment in moments if moment is not None)
 
     def _deadline(self, epoch: _Epoch) -> float | None:
-        # the terminal epoch has the patience of whoever waits for it; storing is given up when it fails too late
+        # the caller of the terminal epoch has its own timeout; storing is abandoned when it fails too late
         return None if epoch.terminal or epoch.storing else epoch.started + self._timeout
 
     def missing(self) -> str:
-        """What the epoch in flight still waits for, for people."""
+        """What the epoch in flight waits for, for people."""
         if self._epoch is None:
             return "nothing"
         sinks = _names("sink", self._expected - self._epoch.acked)
@@ -124,7 +124,7 @@ class Coordinator:
         return " and ".join(filter(None, (flows, sinks))) or "the state backend"
 
     def handle(self, event: Event, now: float) -> list[Action]:
-        """Take note of ``event`` and say what is to be done."""
+        """Process ``event`` and return the actions to perform."""
         if self._over:
             return []
         match event:
@@ -148,7 +148,7 @@ class Coordinator:
             case Stop():
                 return self._stop()
 
-    # ── beginnings ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── starting an epoch ───────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self, now: float, *, terminal: bool) -> list[Action]:
         self._last_epoch += 1
@@ -158,7 +158,7 @@ class Coordinator:
     def _want(self, now: float) -> list[Action]:
         if self._epoch is None:
             return self._begin(now, terminal=False)
-        self._wanted = True  # the one in flight may have passed a flow already
+        self._wanted = True  # the marker of the one in flight may already have passed a flow
         return []
 
     def _terminal(self, now: float) -> list[Action]:
@@ -166,7 +166,7 @@ class Coordinator:
             return []
         self._terminal_wanted = True
         if self._epoch is not None and self._epoch.storing:
-            return []  # its positions may be in the backend already: it is finalized first
+            return []  # its positions may already be in the backend: it is finalized first
         return self._begin(now, terminal=True)
 
     def _tick(self, now: float) -> list[Action]:
@@ -184,7 +184,7 @@ class Coordinator:
             return [Warn(self._waiting(epoch, now))]
         return []
 
-    # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reports of flows and sinks ──────────────────────────────────────────────────────────────────────────
 
     def _marked(self, event: Marked, now: float) -> list[Action]:
         epoch = self._epoch
@@ -192,7 +192,7 @@ class Coordinator:
             return [Warn(f"a marker of epoch {event.epoch} by the unknown source '{event.flow}' is ignored")]
         if epoch is None or event.epoch != epoch.number:
             return self._stray(f"source '{event.flow}'", "marker", event.epoch)
-        # the first position counts: rows between it and a later one may be behind the marker
+        # the first position counts: rows between it and a later one may come after the marker
         epoch.marked.setdefault(event.flow, event.position)
         return self._advance(now)
 
@@ -207,13 +207,13 @@ class Coordinator:
         return self._advance(now)
 
     def _stray(self, sender: str, what: str, epoch: int) -> list[Action]:
-        # late answers to an epoch that was finalized or dropped are normal; those to a future one are not
+        # late reports for an epoch that was finalized or dropped are normal; those for a future one are not
         if epoch <= self._last_epoch:
             return []
-        return [Warn(f"{sender} sent the {what} of epoch {epoch}, which has not begun; it is ignored")]
+        return [Warn(f"{sender} sent the {what} of epoch {epoch}, which has not started; it is ignored")]
 
     def _advance(self, now: float) -> list[Action]:
-        """Go on to storing once everybody has answered."""
+        """Store the positions once all flows and sinks have reported."""
         epoch = self._epoch
         if epoch is None or epoch.storing:
             return []
@@ -227,7 +227,7 @@ class Coordinator:
         entries = {key: value for position in positions.values() for key, value in position.items()}
         return {key: value for key, value in entries.items() if self._stored.get(key, _ABSENT) != value}
 
-    # ── ends ────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── finishing an epoch ──────────────────────────────────────────────────────────────────────────────────
 
     def _is_storing(self, number: int) -> bool:
         return self._epoch is not None and self._epoch.storing and self._epoch.number == number
@@ -240,7 +240,7 @@ class Coordinator:
         done: list[Action] = [Finalizer(epoch.number, epoch.marked, epoch.terminal, now - epoch.started)]
         if epoch.failures:
             attempt = epoch.failures + 1
-            done.insert(0, Warn(f"checkpoint {epoch.number}: the positions are stored, at attempt {attempt}"))
+            done.insert(0, Warn(f"checkpoint {epoch.number}: the positions were stored at attempt {attempt}"))
         if epoch.terminal:
             self._over = True
         elif self._terminal_wanted:
@@ -263,22 +263,22 @@ class Coordinator:
         pause = backoff_delay(epoch.failures, 0.0)
         epoch.retry_at = now + pause
         if epoch.failures > 1:
-            return []  # told every `WARN_EVERY` seconds
+            return []  # logged every `WARN_EVERY` seconds
         epoch.warn_at = now + WARN_EVERY
         failed = f"checkpoint {epoch.number}: storing the positions failed"
-        return [Warn(f"{failed}, trying again in {pause:g} s: {event.error}")]
+        return [Warn(f"{failed}, retrying in {pause:g} s: {event.error}")]
 
     def _leave_out(self, epoch: _Epoch, error: FencedError, now: float) -> list[Action]:
-        """Another instance goes on with some of the keys, from what is stored: our positions there are void."""
+        """Another instance continues with some of the keys from what is stored: our positions there are void."""
         entries = epoch.entries or {}
         void = entries.keys() & error.keys
-        self._stored.update((key, entries[key]) for key in void)  # not tried again
+        self._stored.update((key, entries[key]) for key in void)  # not retried
         epoch.entries = {key: value for key, value in entries.items() if key not in void}
         epoch.marked = {
             flow: {key: None if key in void else value for key, value in position.items()}
             for flow, position in epoch.marked.items()
         }
-        warning = Warn(f"checkpoint {epoch.number}: {error}; rows since its last checkpoint come again there")
+        warning = Warn(f"checkpoint {epoch.number}: {error}; it will replay rows since the last checkpoint")
         return [warning, *([Store(epoch.number, epoch.entries)] if epoch.entries else self._finalize(now))]
 
     def _stop(self) -> list[Action]:
@@ -302,9 +302,9 @@ class Coordinator:
 
     def _stuck(self, epoch: _Epoch, now: float) -> StreamlingError:
         return StreamlingError(
-            f"checkpoint {epoch.number} is stuck: {self.missing()} did not answer within "
-            f"{now - epoch.started:.0f} s; nothing of it was committed",
-            remedy="look for a sink that hangs or is too slow; checkpoint_timeout_sec sets the limit",
+            f"checkpoint {epoch.number} timed out: {self.missing()} did not respond within "
+            f"{now - epoch.started:.0f} s; nothing was committed",
+            remedy="check for a sink that hangs or is too slow; checkpoint_timeout_sec sets the limit",
         )
 
 

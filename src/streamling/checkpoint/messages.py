@@ -1,4 +1,4 @@
-"""What goes into the coordinator (events) and what comes out of it (actions)."""
+"""Input (events) and output (actions) of the coordinator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Marked:
-    """``flow`` is at a batch boundary: rows up to ``position`` are in its lanes, the marker behind them."""
+    """``flow`` is at a batch boundary: rows up to ``position``, and the marker after them, are in its lanes."""
 
     flow: str
     epoch: int
@@ -29,8 +29,8 @@ class Marked:
 
 @dataclass(frozen=True)
 class Ack:
-    """Everything before the marker of ``epoch`` is durable in ``sink``, once ``entries`` are in the state backend
-    together with the positions."""
+    """Everything before the marker of ``epoch`` is durable in ``sink``, once ``entries`` are stored in the state
+    backend together with the positions."""
 
     sink: str
     epoch: int
@@ -46,7 +46,7 @@ class SinkEnded:
 
 @dataclass(frozen=True)
 class Requested:
-    """An epoch is wanted as soon as possible, not only after the interval."""
+    """An epoch is requested as soon as possible, not only after the interval."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class StoreFailed:
-    """The state backend did not take the positions of ``epoch``."""
+    """The state backend could not store the positions of ``epoch``."""
 
     epoch: int
     error: StreamlingError
@@ -71,7 +71,7 @@ class StoreFailed:
 
 @dataclass(frozen=True)
 class Stop:
-    """No further epochs; the one in flight is given up."""
+    """No further epochs; the one in flight is abandoned."""
 
 
 Event = Tick | Marked | Ack | SinkEnded | Requested | TerminalRequested | Stored | StoreFailed | Stop
@@ -81,7 +81,7 @@ Event = Tick | Marked | Ack | SinkEnded | Requested | TerminalRequested | Stored
 
 @dataclass(frozen=True)
 class Marker:
-    """Ask every flow for its position at the next batch boundary, and for a marker in its lanes."""
+    """Request a marker, and the position at the next batch boundary, from every flow."""
 
     epoch: int
     terminal: bool = False
@@ -89,7 +89,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class Store:
-    """Put ``entries`` into the state backend, all or none; answer with `Stored` or `StoreFailed`."""
+    """Store ``entries`` in the state backend, all or none; report `Stored` or `StoreFailed`."""
 
     epoch: int
     entries: Mapping[str, Any]

@@ -23,6 +23,7 @@ from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.planning.description import NodeDescription, PlanDescription
+    from streamling.planning.planned import ResolvedPipeline
     from streamling.runtime.app import App
     from streamling.runtime.run import PipelineRun
 
@@ -84,14 +85,16 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
         plan = describe_plan(
             resolved, config=app.config, registry=app.registry, schemas=schemas, state=state_location(app.config)
         )
-        return _with_spark(plan, run, app, debug=debug) if with_spark and run.needs_spark else plan
+        return _with_spark(plan, resolved, run, app, debug=debug) if with_spark and run.needs_spark else plan
 
 
-def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: bool) -> PlanDescription:
+def _with_spark(
+    plan: PlanDescription, resolved: ResolvedPipeline, run: PipelineRun, app: App, *, debug: bool
+) -> PlanDescription:
     """``plan`` with Spark's plans, and with the columns that only Spark can tell."""
     from streamling.cli.connections import LazySpark
-    from streamling.planning.analysis import ResolvedPipeline
-    from streamling.planning.description import describe_plan, spark_plans
+    from streamling.planning.description import describe_plan
+    from streamling.planning.spark_plans import spark_plans
     from streamling.runtime.state import state_location
 
     config = app.config
@@ -101,8 +104,7 @@ def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: boo
         plans = spark_plans(analysis, plan.segments, config.spark.master)
     finally:
         spark.stop()
-    resolved = ResolvedPipeline(analysis.pipeline, analysis.built)
-    schemas = {name: built.schema for name, built in analysis.built.items()}
+    schemas = {name: planned.schema for name, planned in analysis.nodes.items()}
     complete = describe_plan(
         resolved, config=config, registry=app.registry, schemas=schemas, state=state_location(config)
     )

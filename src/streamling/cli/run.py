@@ -271,7 +271,9 @@ def _blamed_on(runtime: SparkRuntime) -> Iterator[None]:
         death = runtime.failure()
         if death is None:
             raise
-        if error.contexts:  # the node that noticed
+        if error.node is not None:  # the node that noticed
+            death.of_node(error.node)
+        elif error.contexts:  # or the nodes of its plan
             death.context(error.contexts[-1])
         raise death from death.__cause__
 

@@ -104,7 +104,7 @@ def verdict_as_json(
         except InvalidPipeline as error:
             errors = [str(problem) for problem in error.problems]
         except StreamlingError as error:
-            errors, success = [": ".join([str(error), *error.causes()])], not error.internal
+            errors, success = [error.with_causes], not error.internal
         except (Exception, SystemExit) as error:
             errors, success = [f"{type(error).__name__}: {error}"], False
     verdict: dict[str, Any] = {"success": success, "is_valid": not errors, "errors": errors, "warnings": warnings}

@@ -1,7 +1,7 @@
-"""Bad rows on their way to a dead-letter sink.
+"""Sends rejected rows to a dead-letter sink.
 
-The sink is a step like any other: it gets markers from whoever sends it rows, after the rows, and an epoch is complete
-only when it has flushed too.
+The sink is a step like any other: every node that sends it rows also sends it markers, after the rows, and an epoch is
+complete only when the sink has flushed, too.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from streamling.plugins.rejects import REJECT_COLUMN, RejectedRows, dead_letter_
 
 
 def rejecting_outlet(outlet: Outlet, node: str, dead_letters: Step) -> Outlet:
-    """An outlet for rows with a column `REJECT_COLUMN`: the good ones go on to ``outlet``."""
+    """An outlet for rows with a column `REJECT_COLUMN`: the valid ones are passed on to ``outlet``."""
     return Outlet(node, [_SplitRejectedStep(outlet, node, dead_letters)])
 
 
 class _SplitRejectedStep:
-    """Divides the rows of each batch; they are read once."""
+    """Splits the rows of each batch, which are read once."""
 
     wants_frame = True
 
@@ -31,59 +31,57 @@ class _SplitRejectedStep:
         self._outlet = outlet
         self._node = node
         self._dead_letters = dead_letters
-        #: where the good rows come into this process anyway, they need not be kept in Spark: half the CPU time
+        #: if the valid rows are loaded into this process anyway, Spark need not cache them: half the CPU time
         self._in_python = not outlet.side_outputs and not any(step.wants_frame for step in outlet.steps)
 
     def accept(self, upstream: str, rows: Rows) -> None:
-        bad, good = _divided_in_python(rows) if self._in_python else _split_rejected_in_spark(rows)
-        for batch in bad.batches():
-            told = dead_letter_batch(
+        rejected, valid = _split_in_python(rows) if self._in_python else _split_in_spark(rows)
+        for batch in rejected.batches():
+            letters = dead_letter_batch(
                 self._node, *(batch.column(name).to_pylist() for name in ("error", "position", "payload"))
             )
-            self._dead_letters.accept(upstream, Rows(rows.session, batches=[told], producer=rows.producer))
-        self._outlet.emit(good)
+            self._dead_letters.accept(upstream, Rows(rows.session, batches=[letters], producer=rows.producer))
+        self._outlet.emit(valid)
 
     def ports(self) -> Sequence[Port]:
         return [*self._dead_letters.ports(), *self._outlet.ports()]
 
 
-def _split_rejected_in_spark(rows: Rows) -> tuple[Rows, Rows]:
+def _split_in_spark(rows: Rows) -> tuple[Rows, Rows]:
     rows.persist()
     frame = rows.frame()
-    bad, good = (
-        frame.where(f"{REJECT_COLUMN} IS NOT NULL").select(f"{REJECT_COLUMN}.*"),
-        frame.where(f"{REJECT_COLUMN} IS NULL").drop(REJECT_COLUMN),
-    )
-    return _like(rows, frame=bad), _like(rows, frame=good)
+    rejected = frame.where(f"{REJECT_COLUMN} IS NOT NULL").select(f"{REJECT_COLUMN}.*")
+    valid = frame.where(f"{REJECT_COLUMN} IS NULL").drop(REJECT_COLUMN)
+    return _like(rows, frame=rejected), _like(rows, frame=valid)
 
 
-def _divided_in_python(rows: Rows) -> tuple[Rows, Rows]:
-    bad, good = [], []
+def _split_in_python(rows: Rows) -> tuple[Rows, Rows]:
+    rejected, valid = [], []
     for batch in rows.batches():
         reasons, others = batch.column(REJECT_COLUMN), batch.drop_columns([REJECT_COLUMN])
         if reasons.null_count < batch.num_rows:
-            bad.append(pa.RecordBatch.from_struct_array(reasons.drop_null()))
+            rejected.append(pa.RecordBatch.from_struct_array(reasons.drop_null()))
             others = others.filter(reasons.is_null())
         if others.num_rows:
-            good.append(others)
-    return _like(rows, batches=bad), _like(rows, batches=good)
+            valid.append(others)
+    return _like(rows, batches=rejected), _like(rows, batches=valid)
 
 
 def _like(rows: Rows, **made: Any) -> Rows:
     return Rows(rows.session, lineage=rows.lineage, producer=rows.producer, **made)
 
 
-# ── what operators reject ────────────────────────────────────────────────────────────────────────────────────
+# ── rows that operators reject ───────────────────────────────────────────────────────────────────────────────
 
 
 class DeadLetterOutput:
-    """The way from one instance of an operator to the dead-letter sink of its node."""
+    """Connects one instance of an operator with the dead-letter sink of its node."""
 
     def __init__(
-        self, feeder: str, rejects: RejectedRows, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]
+        self, feeder: str, rejected: RejectedRows, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]
     ) -> None:
         self._feeder = feeder
-        self._rejects = rejects
+        self._rejected = rejected
         self._sink = sink
         self._rows = rows
         self.ports = sink.ports()
@@ -91,8 +89,8 @@ class DeadLetterOutput:
             port.add_feeder(feeder)
 
     def send(self) -> None:
-        """Hand over what has been rejected so far."""
-        for batch in self._rejects.take():
+        """Send the rows that have been rejected so far."""
+        for batch in self._rejected.take():
             self._sink.accept(self._feeder, self._rows(self._feeder, batch))
 
     def mark(self, epoch: int) -> None:
@@ -102,29 +100,29 @@ class DeadLetterOutput:
 
 
 class RejectingWork:
-    """The work of a lane whose operator rejects rows: they are on their way before the marker of their epoch is."""
+    """The work of a lane whose operator rejects rows: they are sent before the marker of their epoch."""
 
-    def __init__(self, work: Work, dead_letters: DeadLetterOutput) -> None:
+    def __init__(self, work: Work, output: DeadLetterOutput) -> None:
         self._work = work
-        self._letters = dead_letters
+        self._output = output
 
     def open(self, wake: Callable[[], None]) -> None:
         self._work.open(wake)
 
     def process(self, batch: pa.RecordBatch) -> None:
         self._work.process(batch)
-        self._letters.send()
+        self._output.send()
 
     def proceed(self) -> None:
         self._work.proceed()
-        self._letters.send()
+        self._output.send()
 
     def alignment_started(self, epoch: int) -> None:
         self._work.alignment_started(epoch)
 
     def mark(self, epoch: int) -> None:
         self._work.mark(epoch)
-        self._letters.mark(epoch)
+        self._output.mark(epoch)
 
     def finalized(self, epoch: int) -> None:
         self._work.finalized(epoch)

@@ -1,6 +1,5 @@
-"""Metrics of operators on Spark's executors: carried back with the result of the task they were measured in.
-
-Spark's accumulators are the road: a task that fails and runs again is counted once.
+"""Metrics of operators on Spark's executors. They reach the driver in a Spark accumulator, together with the result of
+their task, so that a task that fails and runs again is counted once.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Call = tuple[str, tuple[Any, ...]]
 
 
 class ExecutorMetrics:
-    """Takes calls where a task runs; those come to ``metrics`` in the driver when the task is complete."""
+    """Collects calls in a task; they are made on ``metrics`` in the driver when the task has completed."""
 
     def __init__(self, context: SparkContext, metrics: Metrics) -> None:
         self._calls: Accumulator[list[Call]] = context.accumulator([], _Replayed(metrics))
@@ -36,7 +35,7 @@ class ExecutorMetrics:
         self._calls.add([("gauge", (name, value, tags))])
 
     def remove(self, name: str, tags: Mapping[str, str] | None = None) -> None:
-        self._calls.add([("forget", (name, tags))])
+        self._calls.add([("remove", (name, tags))])
 
 
 class _Replayed(AccumulatorParam["list[Call]"]):

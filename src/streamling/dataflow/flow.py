@@ -1,44 +1,35 @@
-"""A flow: one source and everything below it, batch after batch.
+"""A flow: one source and everything downstream of it.
 
-What paces the batches is the only difference between sources: a `PulledFlow` asks its source, a `StreamedFlow`
-(`streamling.dataflow.streamed_flow`) is called by Spark Structured Streaming. Both deliver a batch, note the position
-after it, and only then, between batches, send the marker of an epoch and tell the source what has been committed.
+Flows differ in what starts a batch: a `PulledFlow` asks its source, a `StreamedFlow` is called by Spark Structured
+Streaming. Both deliver a batch, remember the position after it, and then, between batches, send the marker of an epoch
+and notify the source of commits.
 
-A flow's life: ``start`` → batches → ``pause`` (no further batch begins; markers are still answered, so that the
-terminal epoch can run) → ``close``.
+A flow's life: ``start`` → batches → ``pause`` (no further batch starts; markers are still sent, so that the terminal
+epoch can complete) → ``close``.
 """
 
 from __future__ import annotations
 
-import logging
-import shlex
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
-
 from streamling.dataflow.network import Outlet
-from streamling.dataflow.rows import Rows, check_columns
-from streamling.errors import StreamlingError, error_context
-from streamling.pipeline.error_locations import add_location
+from streamling.errors import StreamlingError
+from streamling.pipeline.error_locations import add_location, node_error, node_errors
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import OP_COLUMN, AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
+from streamling.plugins.operators import OP_COLUMN, AnySource, Position
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamling.dataflow.dead_letters import DeadLetterOutput
     from streamling.dataflow.side_outputs import SideOutputStep
     from streamling.dataflow.table_gate import TableGate
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
-
-#: seconds between two looks at whether the tables that rows ask are filled
+#: seconds between two checks whether the tables that rows query are filled
 GATE_CHECK = 0.05
 
 #: called with the flow's name, the epoch and the position that the epoch covers
@@ -46,7 +37,7 @@ OnMarked = Callable[[str, int, Position], None]
 
 
 class Flow(ABC):
-    """What both pacings share: delivering batches, and acting between them."""
+    """The base of both kinds of flows: delivers batches and handles requests between them."""
 
     def __init__(
         self,
@@ -76,13 +67,13 @@ class Flow(ABC):
         self._thread = threading.Thread(target=self._run, name=f"flow {name}", daemon=True)
         for port in self._ports:
             port.add_feeder(self.name)
-        #: rows that the source has delivered; None when that is not known
+        #: rows that the source has delivered; None if unknown
         self.rows_in: int | None = None
-        #: closed until the tables that rows of this flow ask are filled
+        #: closed until the tables that rows of this flow query are filled
         self.gate: TableGate | None = None
-        #: asks for a checkpoint; None: no flow waits for this one
+        #: requests a checkpoint; None: no flow waits for this one
         self._request_checkpoint: Callable[[], object] | None = None
-        #: everything that the source had at the start has been delivered
+        #: set when everything that the source had at the start has been delivered
         self._caught_up = threading.Event()
         #: the first epoch whose marker came after that
         self._caught_up_epoch: int | None = None
@@ -93,19 +84,19 @@ class Flow(ABC):
 
     @abstractmethod
     def _flow(self) -> None:
-        """Deliver batches until the end or a pause; act whenever woken between batches; return when closed."""
+        """Deliver batches until the end or a pause; handle requests between batches; return when closed."""
 
     def start(self) -> None:
-        """Open the source and begin; returns at once."""
+        """Open the source and deliver batches; returns immediately."""
         self._thread.start()
 
     def pause(self) -> None:
-        """Begin no further batch; returns at once."""
+        """Start no further batch; returns immediately."""
         self._paused.set()
         self._wake.set()
 
     def close(self, timeout: float) -> bool:
-        """End the flow once the running batch has been delivered; False when that was not in time."""
+        """End the flow once the current batch has been delivered; False if that took longer than ``timeout``."""
         self.pause()
         self._closed.set()
         self._wake.set()
@@ -116,14 +107,15 @@ class Flow(ABC):
     def has_ended(self) -> bool:
         return not self._thread.is_alive()
 
-    # ── tables that other flows ask ──────────────────────────────────────────────────────────────────────────
+    # ── tables that other flows query ────────────────────────────────────────────────────────────────────────
 
     def watch(self, request_checkpoint: Callable[[], object]) -> None:
-        """Other flows wait for this one: notice when it has caught up; only before the start."""
+        """Other flows wait for this one: request a checkpoint when it has caught up. Only before the start."""
         self._request_checkpoint = request_checkpoint
 
     def has_filled(self, table: SideOutputStep) -> bool:
-        """Whether ``table`` has seen everything that the source had at the start. Behind a lane, a marker tells."""
+        """Whether ``table`` has received everything that the source had at the start. If there is a lane in between, a
+        marker has to arrive."""
         if not self._caught_up.is_set():
             return False
         if table in self._ports:
@@ -140,8 +132,8 @@ class Flow(ABC):
         return self.gate is not None and not self.gate.is_open()
 
     def restart(self, timeout: float) -> bool:
-        """Have the source begin anew where it stands, as far as the pacing knows beginnings; False when the batch
-        under way was not delivered within ``timeout`` seconds."""
+        """Restart the source's stream at its position, if it has one; False if the current batch was not delivered
+        within ``timeout`` seconds."""
         return True
 
     def _run(self) -> None:
@@ -166,12 +158,12 @@ class Flow(ABC):
     # ── between batches ──────────────────────────────────────────────────────────────────────────────────────
 
     def request_marker(self, epoch: int) -> None:
-        """Send the marker of ``epoch`` at the next batch boundary, which may be now."""
+        """Send the marker of ``epoch`` at the next batch boundary."""
         self._requested = epoch
         self._wake.set()
 
     def commit(self, epoch: int, position: Position) -> None:
-        """``position`` has been stored: let the source tell the outside, between batches."""
+        """``position`` has been stored: let the source commit it, between batches."""
         self._committed = epoch, position
         self._wake.set()
 
@@ -195,14 +187,16 @@ class Flow(ABC):
             self._call_source(lambda: self.source.finalized(committed[0]))
 
     def _call_source(self, call: Callable[[], T]) -> T:
-        """Call the source; what goes wrong in there is told with its name."""
-        with error_context(str(self.node)):
+        """Call the source; its errors name the node."""
+        with node_errors(self.node):
             return call()
 
     def _fail(self, error: BaseException) -> None:
         self.pause()
-        failure = error if isinstance(error, StreamlingError) else StreamlingError.wrap(error, str(self.node))
-        self._on_failure(add_location(failure, self.node))
+        if isinstance(error, StreamlingError):  # without a node it is about the plan of several
+            self._on_failure(add_location(error, self.node))
+        else:
+            self._on_failure(node_error(error, self.node))
 
     def _delivered(self, rows: int) -> None:
         self.rows_in = (self.rows_in or 0) + rows
@@ -213,91 +207,3 @@ class Flow(ABC):
         from pyspark.sql import functions as f
 
         return frame.withColumn(OP_COLUMN, f.lit("i"))
-
-
-class PulledFlow(Flow):
-    """Asks its source for batch after batch."""
-
-    def __init__(
-        self,
-        name: str,
-        node: Node,
-        source: Source[Any],
-        schema: pa.Schema,
-        session: SparkSession,
-        outlet: Outlet,
-        dead_letters: DeadLetterOutput | None = None,
-        **callbacks: Any,
-    ):
-        super().__init__(name, node, session, outlet, **callbacks)
-        self._source = source
-        self._schema = schema
-        self._dead_letters = dead_letters
-        self._ports += [] if dead_letters is None else dead_letters.ports
-
-    @property
-    def source(self) -> Source[Any]:
-        return self._source
-
-    def _flow(self) -> None:
-        while self._held_back and not self._paused.is_set():
-            self._idle(GATE_CHECK)
-        restored = self._position
-        while not self._paused.is_set():
-            step = self._call_source(lambda: self._source.read(self._position))
-            if isinstance(step, SourceBatch):
-                if _may_hold_rows(step):
-                    rows = self._rows(step)
-                    rows.on_count(self._delivered)
-                    self._outlet.emit(rows)
-                if self._dead_letters is not None:
-                    self._dead_letters.send()
-                self._position = step.position
-                self._notice_caught_up(self._source.caught_up())
-                self._handle_requests()
-            elif isinstance(step, Wait):
-                self._notice_caught_up(True)
-                self._wait(step.seconds)
-            elif isinstance(step, End):
-                self._notice_caught_up(True)
-                if restored and self._position is restored:
-                    self._report_nothing_new()
-                self._on_end(self.name)
-                break
-        while not self._closed.is_set():
-            self._idle(None)
-
-    def _report_nothing_new(self) -> None:
-        progress = self._source.progress()
-        log.info(
-            "%s: nothing new to read, earlier runs have read everything that is there%s. To read it again: "
-            "streamling state reset %s --node %s",
-            self.node,
-            f" ({progress.unit}: {progress.total:,})" if progress is not None else "",
-            shlex.quote(self.node.location.file),
-            self.node.name,
-        )
-
-    def _wait(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
-            self._idle(left)
-
-    def _rows(self, batch: SourceBatch) -> Rows:
-        lineage = ((self.node, self._source),)
-        if isinstance(batch.rows, SparkRead):
-            read = batch.rows
-            frame = self._with_operation(self._call_source(lambda: read.frame(self._session)))
-            return Rows(self._session, frame=frame, lineage=lineage, producer=self.name, count=read.rows)
-        rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
-        if OP_COLUMN not in rows.schema.names:
-            operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
-            rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
-        self._call_source(lambda: check_columns(rows.schema, self._schema))
-        batches = rows.combine_chunks().to_batches()
-        return Rows(self._session, batches=batches, lineage=lineage, producer=self.name)
-
-
-def _may_hold_rows(batch: SourceBatch) -> bool:
-    """False for an empty batch, which only moves the position."""
-    return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0

@@ -1,8 +1,8 @@
 """A lane: one operator instance, one thread, one bounded queue. Markers travel in line with the data.
 
-A lane is fed by one or more feeders (flows, or transform lanes above it). A marker of an epoch is passed on only
-when every feeder has sent it, so everything before it has been processed. A full queue blocks the feeder: that is
-the backpressure.
+A lane has one or more feeders (flows, or transform lanes above it). It passes the marker of an epoch on only when every
+feeder has sent it, so everything before it has been processed. A full queue blocks the feeder: this is the
+backpressure.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import pyarrow as pa
 
 from streamling.checkpoint.clock import Clock
 from streamling.dataflow.rebatch import Rebatcher
-from streamling.errors import StreamlingError
+from streamling.errors import NodeLabel, StreamlingError
 
-#: Batches that may wait in front of a lane: one being written, one ready, one being read is enough to overlap
-#: reading with writing; more would only cost memory.
+#: Batches that may wait in front of a lane. One being written, one ready and one being read are enough to overlap
+#: reading with writing; more would only use memory.
 QUEUE_LENGTH = 2
 
-#: Seconds between two looks at whether the pipeline has failed while a feeder waits for a full queue.
+#: Seconds between two checks whether the lane has failed while a feeder waits for a full queue.
 _POLL = 0.2
 
 
 class Work(Protocol):
-    """What a lane does with what comes through it. All calls come from the lane's thread."""
+    """What a lane does with its batches and markers. All methods are called on the lane's thread."""
 
     def open(self, wake: Callable[[], None]) -> None:
-        """``wake`` may be called from any thread and leads to a call of `proceed`."""
+        """``wake`` may be called from any thread and causes a call of `proceed`."""
 
     def process(self, batch: pa.RecordBatch) -> None: ...
 
     def proceed(self) -> None:
-        """Pass on what has become ready meanwhile; called after each item that came through the lane."""
+        """Pass on what has become ready in the meantime; called after each item of the queue."""
 
     def alignment_started(self, epoch: int) -> None:
         """The first of several feeders has sent its marker of ``epoch``."""
@@ -68,7 +68,7 @@ class Lane:
 
     def __init__(
         self,
-        name: str,
+        node: NodeLabel,
         work: Work,
         *,
         rebatcher: Rebatcher,
@@ -76,7 +76,7 @@ class Lane:
         on_failure: Callable[[StreamlingError], None],
         queue_length: int = QUEUE_LENGTH,
     ) -> None:
-        self.name = name
+        self.node = node
         self._work = work
         self._feeders: set[str] = set()
         self._rebatcher = rebatcher
@@ -86,10 +86,10 @@ class Lane:
         self._arrived: dict[int, set[str]] = {}
         self._finalized: int | None = None
         self._failed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lane {name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"lane {node}", daemon=True)
 
     def add_feeder(self, name: str) -> None:
-        """Declare who will send rows and markers; only before the start."""
+        """Register a sender of rows and markers; only before the start."""
         self._feeders.add(name)
 
     def start(self) -> None:
@@ -98,7 +98,7 @@ class Lane:
     # ── called by feeders ────────────────────────────────────────────────────────────────────────────────────
 
     def put(self, batch: pa.RecordBatch) -> None:
-        """Hand over rows; waits while the lane is behind."""
+        """Add rows to the queue; blocks while the lane is behind."""
         if batch.num_rows:
             self._put(batch)
 
@@ -107,11 +107,11 @@ class Lane:
         self._put(_Mark(feeder, epoch))
 
     def end(self) -> None:
-        """No more will come from anyone: what waits is processed, then the operator is closed."""
+        """There is no more input: the queue is processed, then the operator is closed."""
         self._put(_End())
 
     def notify_finalized(self, epoch: int) -> None:
-        """Tell the operator that ``epoch`` is complete, on its own thread, at its next free moment."""
+        """Notify the operator that ``epoch`` is complete, on its own thread, between two items."""
         self._finalized = epoch
         self._wake()
 
@@ -125,7 +125,7 @@ class Lane:
         try:
             self._queue.put_nowait(_Wake())
         except queue.Full:
-            return  # it is busy and looks around after the item in hand
+            return  # it is busy and checks after the current item
 
     def _put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
         while not self._failed.is_set():
@@ -145,7 +145,7 @@ class Lane:
             self._loop()
         except (Exception, SystemExit) as error:
             self._failed.set()
-            self._on_failure(StreamlingError.wrap(error, self.name))
+            self._on_failure(StreamlingError.wrap(error, "").of_node(self.node))
         finally:
             if opened:
                 self._close()
@@ -155,7 +155,7 @@ class Lane:
             self._work.close()
         except (Exception, SystemExit) as error:
             if not self._failed.is_set():
-                self._on_failure(StreamlingError.wrap(error, f"{self.name}: closing"))
+                self._on_failure(StreamlingError.wrap(error, "closing").of_node(self.node))
 
     def _loop(self) -> None:
         while True:
@@ -172,7 +172,7 @@ class Lane:
             self._forward_finalized()
 
     def _next(self) -> pa.RecordBatch | _Mark | _End | _Wake:
-        """The next item; rows that have waited long enough go first."""
+        """The next item; rows that have waited long enough are processed first."""
         while True:
             due = self._rebatcher.due(self._clock.now())
             if due == 0.0:
@@ -191,7 +191,7 @@ class Lane:
         arrived = self._arrived.setdefault(mark.epoch, set())
         arrived.add(mark.feeder)
         if arrived >= self._feeders:
-            # epochs that were dropped for a terminal one never complete here: forget them as well
+            # epochs that were dropped for a terminal one never complete here: remove them as well
             self._arrived = {epoch: who for epoch, who in self._arrived.items() if epoch > mark.epoch}
             self._drain()
             self._work.mark(mark.epoch)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class RowLimit:
-    """What all instances of one sink may still take. Without a limit it only counts what is told to it."""
+    """The number of rows that all instances of one sink may still write. Without a limit it only counts rows."""
 
     def __init__(
         self,
@@ -15,8 +15,8 @@ class RowLimit:
         reached: Callable[[str, bool], None],
         first: Callable[[], None] = lambda: None,
     ) -> None:
-        """``reached`` gets a sentence, and whether rows were cut off: then the unfinished epoch must not be
-        committed, its last rows have reached nobody. ``first`` is told when rows come for the first time."""
+        """``reached`` is called with a sentence and with whether rows were dropped: then the unfinished epoch must not
+        be committed, because its last rows were not written. ``first`` is called when the first rows arrive."""
         self._rows = rows
         self._reached = reached
         self._first: Callable[[], None] | None = first
@@ -24,8 +24,8 @@ class RowLimit:
         self.taken = 0
 
     @property
-    def counts(self) -> bool:
-        """Whether the number matters, so that a sink that Spark writes has to count its rows."""
+    def is_limited(self) -> bool:
+        """Whether there is a limit, so that a sink that Spark writes has to count its rows."""
         return self._rows is not None
 
     def take(self, rows: int) -> int:

@@ -1,16 +1,16 @@
-"""What the engine measures of every node, whatever it does: rows in, rows out, time."""
+"""What the engine measures for every node: rows in, rows out, time."""
 
 from __future__ import annotations
 
 from streamling.plugins.context import Metrics
 
-#: what every node that is no sink has had at its beginning, so that its series is there before its first batch
+#: recorded for every node but sinks at the start, so that the series exists before the first batch
 _SEED = 0.001
 
 
 class NodeMeter:
-    """Measures one node. ``sub_plan`` is a prefix under which the same is told once more, as of the plan inside the
-    node: dashboards made for DataFusion look for it."""
+    """Measures one node. ``sub_plan`` is a prefix under which the same values are recorded again, as those of the plan
+    inside the node: dashboards made for DataFusion expect it."""
 
     def __init__(self, metrics: Metrics, *, takes: bool, computes: bool, sub_plan: str | None = None) -> None:
         self._metrics = metrics

@@ -1,39 +1,28 @@
-"""The body of a flow: what happens to a batch below its source.
+"""What happens to a batch downstream of its source.
 
-Every producer of rows (a source, or a transform that runs in a lane) has an `Outlet`: the steps that take its
-rows. Spark steps run at once on the producer's thread and hand on to their own outlet; lanes take the rows as
-Arrow and go on by themselves. Markers follow the same roads: each producer sends a marker to every port that its
+Every producer of rows (a source, or a transform that runs in a lane) has an `Outlet`: the steps that take its rows.
+Spark steps run immediately on the producer's thread and emit to their own outlet; lanes take the rows as Arrow data and
+process them on their own thread. Markers follow the same paths: each producer sends a marker to every port that its
 rows can reach, after the rows.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from streamling.dataflow.lane import Lane
-from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.routing import Router
-from streamling.dataflow.row_observation import RowObservation
 from streamling.dataflow.rows import Rows
-from streamling.dataflow.side_outputs import OnAck, SideOutputStep
-from streamling.errors import StreamlingError, error_context
-from streamling.pipeline.error_locations import add_location
+from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import FrameSink, FrameTransform
-
-T = TypeVar("T")
-
-#: Seconds to wait for the count of rows that have been written, where a limit depends on it and where nothing does.
-#: Spark reports it on a thread of its own, within milliseconds, unless it is so far behind that it drops reports.
-_LIMIT_WAIT, _COUNT_WAIT = 30.0, 2.0
+from streamling.plugins.operators import FrameTransform
 
 
 class Port(Protocol):
-    """Where markers go: a lane, or a sink that Spark writes."""
+    """A receiver of markers: a lane, a sink that Spark writes, or a side output."""
 
     def add_feeder(self, name: str) -> None: ...
 
@@ -41,7 +30,7 @@ class Port(Protocol):
 
 
 class Step(Protocol):
-    """Something that takes the rows of a node."""
+    """Takes the rows of a node."""
 
     wants_frame: bool
 
@@ -51,8 +40,8 @@ class Step(Protocol):
 
 
 class Outlet:
-    """All consumers of one node, and the side outputs that see its rows first. ``meter`` measures what goes out;
-    ``observing`` are rows that stay in Spark counted too."""
+    """All consumers of one node, and the side outputs that receive its rows first. ``meter`` counts the rows; with
+    ``observing``, rows that stay in Spark are counted, too."""
 
     def __init__(
         self,
@@ -66,16 +55,16 @@ class Outlet:
         self.steps = steps
         self.side_outputs = side_outputs
         self._meter = meter
-        # rows that somebody brings into Python are counted there
+        # rows that a consumer loads into Python are counted there
         self._observing = observing and all(step.wants_frame for step in steps)
 
     @property
     def only_step(self) -> Step | None:
-        """The one that takes the rows, when there is no other and nobody looks at them first."""
+        """The only consumer, if there is one and no side output."""
         return self.steps[0] if len(self.steps) == 1 and not self.side_outputs else None
 
     def emit(self, rows: Rows) -> None:
-        """Give ``rows`` to every consumer; the plan behind them runs once, however many there are."""
+        """Pass ``rows`` to every consumer; their plan runs once, however many consumers there are."""
         if self._meter is not None:
             rows.on_count(self._meter.count_rows_out)
         if self._observing:
@@ -93,7 +82,7 @@ class Outlet:
             rows.unpersist()
 
     def ports(self) -> list[Port]:
-        """Every port that rows of this node reach without passing a lane, each once."""
+        """Every port that rows of this node reach without passing through a lane, each once."""
         reached: list[Port] = [*self.side_outputs, *(port for step in self.steps for port in step.ports())]
         return list({id(port): port for port in reached}.values())
 
@@ -119,8 +108,8 @@ class FrameStep:
 
     @property
     def per_batch(self) -> bool:
-        """Whether the plan is made anew for every batch, so that it cannot be part of a streaming one: a stream cannot
-        be united with the empty frames that stand for the other inputs of a UNION ALL."""
+        """Whether every batch needs its own plan, so that the step cannot be part of a streaming plan: a stream cannot
+        be combined with the empty frames that replace the other inputs of a UNION ALL."""
         return self._operator.per_batch or len(self._empty_inputs) > 1
 
     def accept(self, upstream: str, rows: Rows) -> None:
@@ -128,7 +117,7 @@ class FrameStep:
         self.outlet.emit(self.transform(upstream, rows))
 
     def transform(self, upstream: str, rows: Rows) -> Rows:
-        """The plan over one upstream; the other inputs of a UNION ALL are empty, they have batches of their own."""
+        """The plan over one upstream; the other inputs of a UNION ALL are empty, since they have their own batches."""
         inputs = {**self._empty_inputs, upstream: rows}
         frames = {name: each.frame() for name, each in inputs.items()}
         lineage = (*rows.lineage, (self.node, self._operator))
@@ -138,7 +127,7 @@ class FrameStep:
                 rows.session, frames, lambda: {name: each.numbered() for name, each in inputs.items()}
             )
         )
-        if self.node.options.instance_count > 1 and not self.outlet.side_outputs:  # which see the rows in source order
+        if self.node.options.instance_count > 1 and not self.outlet.side_outputs:  # they need the rows in source order
             frame = frame.repartition(self.node.options.instance_count, *self.node.primary_key)
         return Rows(
             rows.session, frame=frame, lineage=lineage, producer=rows.producer, on_elapsed=self.meter.record_elapsed
@@ -146,121 +135,6 @@ class FrameStep:
 
     def ports(self) -> Sequence[Port]:
         return self.outlet.ports()
-
-
-class FrameSinkStep:
-    """A sink that Spark writes, on the producer's thread."""
-
-    wants_frame = True
-
-    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter) -> None:
-        self.node = node
-        self.operator = operator
-        self._meter = meter
-        self._limit = limit
-        self._on_ack = on_ack
-        self._feeders: set[str] = set()
-        self._arrived: dict[int, set[str]] = {}
-        self._lock = threading.Lock()  # flows that share the sink take turns
-        #: False once Spark did not report a count: the sink does not compute the frame that it is given
-        self._countable = True
-
-    def open(self) -> None:
-        try:
-            with error_context(str(self.node)):
-                self.operator.open()
-        except StreamlingError as error:
-            add_location(error, self.node)
-            raise
-
-    def close(self) -> None:
-        with error_context(f"{self.node}: closing"):
-            self.operator.close()
-
-    def accept(self, upstream: str, rows: Rows) -> None:
-        with self._lock:
-            count = self._take(rows)
-        if count is None:
-            rows.on_count(self._count)
-        else:
-            self._count(count)
-
-    def _count(self, rows: int) -> None:
-        """So many rows have been written."""
-        self._meter.count_rows_in(rows)
-        self._meter.count_rows_out(rows)
-        self._limit.take(rows)
-
-    def prepare(self, rows: Rows) -> Rows:
-        """The sink's own part of the plan."""
-        frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare(rows.frame())))
-        return Rows(rows.session, frame=frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed)
-
-    def accept_prepared(self, rows: Rows) -> int:
-        """Take rows that went through `prepare` before. Returns their number."""
-        with self._lock:
-            count = self._write_counted(rows) or 0
-        self._count(count)
-        return count
-
-    def _take(self, rows: Rows) -> int | None:
-        """Write ``rows``. Returns their number; None when they report it themselves."""
-        if rows.in_python:
-            with error_context(str(self.node)):
-                taken = self.operator.write_arrow(rows.batches())
-            if not taken:
-                self._write(self.prepare(rows))
-            return rows.count
-        if rows.is_observed and not self.operator.counts_rows:
-            self._write(self.prepare(rows))
-            return None
-        return self._write_counted(self.prepare(rows))
-
-    def _write_counted(self, rows: Rows) -> int | None:
-        """Write ``rows`` and count them: the sink does, or Spark, at 0.04 to 0.25 µs per row."""
-        if self.operator.counts_rows or not self._countable:
-            return self._write(rows)
-        observed = RowObservation(rows.frame())
-        self._write(Rows(rows.session, frame=observed.frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed))
-        count = observed.rows(_LIMIT_WAIT if self._limit.counts else _COUNT_WAIT)
-        if count is None:
-            self._countable = self._limit.counts
-        return count
-
-    def _write(self, rows: Rows) -> int | None:
-        write = lambda: self._with_error_context(lambda: self.operator.write_frame(rows.frame()))  # noqa: E731
-        return rows.job(write, f"{self.node}: writing")
-
-    def _with_error_context(self, call: Callable[[], T]) -> T:
-        """What the sink itself says went wrong is told with its name; other errors are about the plan above it."""
-        try:
-            return call()
-        except StreamlingError as error:
-            if str(self.node) not in str(error):
-                error.context(str(self.node))
-            add_location(error, self.node)
-            raise
-
-    def ports(self) -> Sequence[Port]:
-        return (self,)
-
-    def add_feeder(self, name: str) -> None:
-        self._feeders.add(name)
-
-    def mark(self, feeder: str, epoch: int) -> None:
-        """Every write before this call is durable already, so all that is left is to wait for all feeders."""
-        with self._lock:
-            arrived = self._arrived.setdefault(epoch, set())
-            arrived.add(feeder)
-            complete = arrived >= self._feeders
-            if complete:
-                self._arrived = {later: who for later, who in self._arrived.items() if later > epoch}
-        if complete:
-            self._on_ack(self.node.name, epoch, {})
-
-    def notify_finalized(self, epoch: int) -> None:
-        with self._lock:
-            self.operator.finalized(epoch)
 
 
 class LaneStep:

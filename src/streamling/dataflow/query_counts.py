@@ -1,4 +1,4 @@
-"""Rows that a streaming query counts inside its plan, told once per micro-batch."""
+"""Rows that a streaming query counts inside its plan, reported once per micro-batch."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class QueryCounts:
         self._query.set_result(query)
 
     def report(self) -> None:
-        """Called at the end of a batch: Spark's own report comes later, and not at all when the query is stopped."""
+        """Report the counts. Called at the end of a batch: Spark itself reports later, and not at all if the query is
+        stopped."""
         if self._listeners:
             plan: Any = self._query.result()._jsq.streamingQuery().lastExecution()
-            for name, tellers in self._listeners.items():
+            for name, listeners in self._listeners.items():
                 rows = read_count(plan, name)
-                for report in tellers:
-                    report(rows)
+                for listener in listeners:
+                    listener(rows)

@@ -1,4 +1,4 @@
-"""Collects rows in front of a node into the batches it asked for (`batch_size`, `batch_flush_interval`)."""
+"""Combines rows in front of a node into batches of the size it needs (`batch_size`, `batch_flush_interval`)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pyarrow as pa
 
 
 class Rebatcher:
-    """Cuts and joins batches; order is kept, every row comes out exactly once.
+    """Splits and joins batches; the order is kept and every row is emitted exactly once.
 
-    - ``rows`` set: batches of exactly that many rows, the rest waits for more, for the interval or for a drain.
-    - only ``interval`` set: everything collected since the first waiting row comes out as one batch.
-    - neither: batches pass as they are.
+    - ``rows`` set: batches of exactly that many rows; the rest waits for more rows, for the interval or for a drain.
+    - only ``interval`` set: everything collected since the first waiting row is emitted as one batch.
+    - neither: batches are passed on as they are.
     """
 
     def __init__(self, rows: int | None, interval: float | None) -> None:
@@ -23,12 +23,12 @@ class Rebatcher:
         self._oldest = 0.0
 
     def add(self, batch: pa.RecordBatch, now: float) -> Iterator[pa.RecordBatch]:
-        """Take ``batch``; yield what is complete."""
+        """Add ``batch``; yield the batches that are complete."""
         if self._rows is None and self._interval is None:
             yield batch
             return
         if self._waiting and not batch.schema.equals(self._waiting[0].schema):
-            yield from self.drain()  # a source may gain columns while it runs: batches of both kinds cannot be joined
+            yield from self.drain()  # a source may get new columns while it runs; the two schemas cannot be joined
         if not self._waiting:
             self._oldest = now
         self._waiting.append(batch)
@@ -37,13 +37,13 @@ class Rebatcher:
             yield from self._full_batches(now)
 
     def due(self, now: float) -> float | None:
-        """Seconds until the waiting rows have to go, None when nothing waits for a time."""
+        """Seconds until the waiting rows have to be emitted; None if there is no deadline."""
         if not self._waiting or self._interval is None:
             return None
         return max(0.0, self._oldest + self._interval - now)
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """Everything that waits, in order."""
+        """Emit all waiting rows, in order."""
         if self._waiting:
             yield self._joined()
             self._waiting, self._count = [], 0

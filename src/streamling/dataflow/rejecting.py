@@ -1,4 +1,4 @@
-"""Operators that do without the rows they fail with."""
+"""Operators that reject the rows they fail with, and continue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamling.plugins.rejects import reject_failing_rows
 
 
 class RejectingTransform(Transform[Any]):
-    """A transform that does without the rows it fails with."""
+    """A transform that rejects the rows it fails with."""
 
     def __init__(self, transform: Transform[Any]) -> None:
         super().__init__(transform.context)
@@ -47,7 +47,7 @@ class RejectingTransform(Transform[Any]):
 
 
 class RejectingSink(Sink[Any]):
-    """A sink that does without the rows it fails with."""
+    """A sink that rejects the rows it fails with."""
 
     def __init__(self, sink: Sink[Any]) -> None:
         super().__init__(sink.context)
@@ -77,5 +77,5 @@ class RejectingSink(Sink[Any]):
 
 def _rows(made: pa.RecordBatch | AsyncCalls[Any]) -> pa.RecordBatch:
     if isinstance(made, AsyncCalls):
-        raise StreamlingError("raised a BadRow and returned calls: reject rows with context.reject instead")
+        raise StreamlingError("it raised a BadRow and returned calls: reject rows with context.reject instead")
     return made

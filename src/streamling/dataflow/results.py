@@ -1,4 +1,4 @@
-"""Results of a transform in the order of its batches, whether they are there at once or depend on calls."""
+"""Results of a transform in the order of its batches, also if they depend on asynchronous calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamling.plugins.operators import AsyncCalls
 
 
 class Results:
-    """All methods are called on the operator's thread; ``wake`` is called on any other when `ready` has something."""
+    """All methods are called on the operator's thread; ``wake`` is called on any thread when `ready` has results."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Results:
         self._pending: deque[_Pending] = deque()
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Begin with ``batch``; yields what is complete meanwhile, waits while too much is under way."""
+        """Process ``batch``. Yields results that have become complete; blocks while too many calls are in flight."""
         made = self._process(batch)
         if isinstance(made, AsyncCalls):
             yield from self._begin(made)
@@ -36,18 +36,18 @@ class Results:
             yield made
 
     def ready(self) -> Iterator[pa.RecordBatch]:
-        """What is complete, up to the first batch that is not."""
+        """The complete results, up to the first batch that is not complete."""
         self._in_flight.check()
         while self._pending and self._pending[0].complete:
             yield self._pending.popleft().result()
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """Everything; waits for it."""
+        """All results; waits for the calls in flight."""
         while self._pending:
             yield from self._first()
 
     def _begin(self, calls: AsyncCalls[Any]) -> Iterator[pa.RecordBatch]:
-        while len(self._pending) >= calls.max_in_flight:  # or answers behind a late one would pile up
+        while len(self._pending) >= calls.max_in_flight:  # otherwise responses after a slow one would pile up
             yield from self._first()
         pending = _Pending(calls.result)
         self._pending.append(pending)
@@ -62,20 +62,20 @@ class Results:
         yield from self.ready()
 
     def _first(self) -> Iterator[pa.RecordBatch]:
-        """The batch at the head, and those that are complete behind it."""
+        """The first batch, and the complete ones after it."""
         pending = self._pending[0]
         self._in_flight.wait_until(lambda: pending.complete)
         yield from self.ready()
 
     def _answered(self, pending: _Pending, call: Future[Any]) -> None:
-        """On the thread that got the answer."""
+        """Called on the thread that received the response."""
         at_head = bool(self._pending) and self._pending[0] is pending
         if (at_head and pending.complete) or (not call.cancelled() and call.exception() is not None):
             self._wake()
 
 
 class _Pending:
-    """One batch whose calls are under way."""
+    """One batch whose calls are in flight."""
 
     def __init__(self, result: Callable[[Sequence[Any]], pa.RecordBatch]) -> None:
         self._result = result
@@ -88,8 +88,8 @@ class _Pending:
 
     @property
     def complete(self) -> bool:
-        """Whether all answers are there. Asked after each of them, so it goes on where it was the last time; that
-        another thread may set it back a little does no harm."""
+        """Whether all responses have arrived. Called after each of them, so it continues where it stopped the last
+        time; if another thread sets it back a little, that does no harm."""
         answered = self._answered
         while answered < len(self._calls) and self._calls[answered].done():
             answered += 1

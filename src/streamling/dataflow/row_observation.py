@@ -1,4 +1,4 @@
-"""Rows that Spark counts on their way through a plan that someone else runs."""
+"""Rows that Spark counts while it runs a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POLL = 0.001
 
 
 class RowObservation:
-    """``frame`` is the frame to go on with; it costs an operator that Spark cannot generate code for."""
+    """Use ``frame`` instead of the original one. It adds an operator for which Spark cannot generate code."""
 
     def __init__(self, frame: DataFrame) -> None:
         from pyspark.sql import Observation
@@ -23,8 +23,8 @@ class RowObservation:
         self.frame = frame.observe(self._observation, row_count())
 
     def rows(self, timeout: float) -> int | None:
-        """What the first job counted; 0 when it had no need to compute the rows, as those above ``WHERE false``. None
-        when Spark has not reported it ``timeout`` seconds later."""
+        """The number of rows that the first job computed; 0 if it did not need to compute them, as with
+        ``WHERE false``. None if Spark has not reported it after ``timeout`` seconds."""
         observation: Any = self._observation._jo
         deadline = time.monotonic() + timeout
         while not observation.future().isCompleted():

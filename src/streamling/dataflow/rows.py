@@ -1,4 +1,4 @@
-"""One node's output for one batch: a Spark DataFrame, Arrow batches, or both once someone asked."""
+"""One node's output for one batch: a Spark DataFrame, Arrow batches, or both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamling.dataflow.row_observation import RowObservation
 from streamling.errors import StreamlingError
-from streamling.pipeline.error_locations import add_location
+from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.spark.errors import is_from_spark, spark_error
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds to wait for a count after its job is over. Spark reports it on a thread of its own, within milliseconds,
+#: Seconds to wait for a count after its job has ended. Spark reports it on another thread, within milliseconds,
 #: unless it is so far behind that it drops reports.
 _OBSERVED_WAIT = 30.0
 
@@ -31,9 +31,9 @@ Part = tuple[Node, Operator[Any]]
 
 
 class Rows:
-    """Rows in the form they were made in; the other form is made at most once.
+    """Rows as a DataFrame or as Arrow batches; they are converted to the other form at most once.
 
-    ``lineage`` are the operators whose Spark plan has not run yet: when it fails, they translate the error.
+    ``lineage`` are the operators whose Spark plan has not run yet: if it fails, they translate the error.
     """
 
     def __init__(
@@ -47,16 +47,16 @@ class Rows:
         on_elapsed: Callable[[float], None] | None = None,
         count: int | None = None,
     ) -> None:
-        """``count`` is the number of rows of a frame, where the source knows it."""
+        """``count`` is the number of rows of a frame, if the source knows it."""
         self.session = session
         self.lineage = lineage
         #: the flow or lane that will send the markers of these rows
         self.producer = producer
-        #: told the seconds of each Spark job that computes these rows
+        #: called with the seconds of each Spark job that computes these rows
         self.on_elapsed = on_elapsed
         self._frame = frame
         self._batches = batches
-        #: how many there are, as far as known
+        #: the number of rows, if known
         self.count = count if batches is None else sum(batch.num_rows for batch in batches)
         self._kept = False
         self._numbered: DataFrame | None = None
@@ -82,15 +82,15 @@ class Rows:
             if not self._kept and not all(operator.is_deterministic for _, operator in self.lineage):
                 self.batches()
                 self._frame = None
-            # rows out of Python are in partitions too
+            # rows from Python are in partitions, too
             self._numbered = self.frame().withColumn(ROW, f.monotonically_increasing_id())
         return self._numbered
 
     def batches(self) -> list[pa.RecordBatch]:
-        """The rows for Python: one batch, or none when there are no rows."""
+        """The rows for Python: one batch, or none if there are no rows."""
         if self._batches is None:
             table = self.job(lambda: self.frame().toArrow())
-            # one contiguous batch: Spark sends slices of 10 000 rows, which no sink wants to see
+            # one contiguous batch: Spark sends slices of 10 000 rows, which are too small for sinks
             self._batches = table.combine_chunks().to_batches()
             self.count = table.num_rows
             self._report_count(self.count)
@@ -100,29 +100,29 @@ class Rows:
     def in_python(self) -> bool:
         return self._batches is not None
 
-    def job(self, action: Callable[[], T], doing: str | None = None) -> T:
+    def job(self, action: Callable[[], T], node: Node | None = None, doing: str = "") -> T:
         """`run` an action that computes the rows."""
         began = time.monotonic()
-        result = self.run(action, doing)
+        result = self.run(action, node, doing)
         if self.on_elapsed is not None:
             self.on_elapsed(time.monotonic() - began)
         return result
 
-    def run(self, action: Callable[[], T], doing: str | None = None) -> T:
-        """Do something with the plan of these rows; what goes wrong is put in the user's terms. ``doing`` names the
-        action for failures that none of the operators behind the rows can translate."""
+    def run(self, action: Callable[[], T], node: Node | None = None, doing: str = "") -> T:
+        """Do something with the plan of these rows; Spark's errors are translated. ``node`` was ``doing`` it: for
+        errors that none of the operators behind the rows can translate."""
         try:
             return action()
         except StreamlingError:
             raise
         except Exception as error:
-            translated = self.translate_error(error, doing)
+            translated = self.translate_error(error, node, doing)
             if translated.__suppress_context__:  # it knows its cause; Spark's text adds nothing
                 raise translated  # noqa: B904
             raise translated from error
 
     def persist(self) -> None:
-        """Several consumers will make Spark run this plan: let it be computed once."""
+        """Compute the plan once, although several consumers make Spark run it."""
         if self._frame is not None and not self._kept:
             self._frame = self._frame.persist()
             self._kept = True
@@ -132,19 +132,19 @@ class Rows:
             self._frame.unpersist()
             self._kept = False
 
-    # ── how many there are ──────────────────────────────────────────────────────────────────────────────────
+    # ── the number of rows ──────────────────────────────────────────────────────────────────────────────────
 
     def on_count(self, listener: Callable[[int], None]) -> None:
-        """Call ``listener`` with the number of rows as soon as that is known without extra work: now for rows in Python
-        and those that the source has counted, later for those that come into Python. Rows that stay in Spark have to
-        be observed."""
+        """Call ``listener`` with the number of rows as soon as it is known without extra work: now for rows in Python
+        and those that the source has counted, later for those that are loaded into Python. Rows that stay in Spark have
+        to be observed."""
         if self.count is not None:
             listener(self.count)
         else:
             self._counters.append(listener)
 
     def observe(self) -> None:
-        """Have Spark count the rows while it computes them for whoever asks `frame` from here on."""
+        """Let Spark count the rows while it computes those of the `frame` that is returned from now on."""
         if self.count is None:
             self._observed = RowObservation(self.frame())
             self._frame = self._observed.frame
@@ -154,7 +154,7 @@ class Rows:
         return self._observed is not None
 
     def settle(self) -> None:
-        """The job that computed the rows is over: tell what was observed."""
+        """The job that computed the rows has ended: report the observed count."""
         if self._counters and self._observed is not None:
             self._report_count(self._observed.rows(_OBSERVED_WAIT) or 0)
 
@@ -163,34 +163,39 @@ class Rows:
         for listener in counters:
             listener(rows)
 
-    def translate_error(self, error: Exception, doing: str | None = None) -> StreamlingError:
-        for node, operator in self.lineage:
+    def translate_error(self, error: Exception, node: Node | None = None, doing: str = "") -> StreamlingError:
+        """``error`` of Spark as the operator it is about translates it; otherwise as one of ``node``, or of all nodes
+        of the plan."""
+        for part, operator in self.lineage:
             translated = operator.translate_error(error)
             if translated is not None:
-                named = translated if str(node) in str(translated) else translated.context(str(node))
-                return add_location(named, node)
+                return node_error(translated, part)
         if (lost := worker_failure(error)) is not None:
-            return lost if doing is None else lost.context(doing)
-        nodes = ", ".join(dict.fromkeys(str(node) for node, _ in self.lineage))
-        what, where = "Spark could not run the plan", doing or nodes
+            return lost if node is None else node_error(lost, node, doing)
+        what = "Spark could not run the plan"
         failure = spark_error(error, what) if is_from_spark(error) else StreamlingError.wrap(error, what)
-        return failure.context(where) if where else failure
+        if node is not None:
+            return node_error(failure, node, doing)
+        nodes = list(dict.fromkeys(part.label for part, _ in self.lineage))
+        if len(nodes) == 1:
+            return failure.of_node(nodes[0])
+        return failure.context(", ".join(map(str, nodes))) if nodes else failure
 
 
 def check_columns(found: pa.Schema, declared: pa.Schema) -> None:
-    """Rows have to have the names and types that their operator declared; whether nulls are allowed may differ."""
+    """Rows must have the column names and types that their operator declared; nullability may differ."""
     if found.names != declared.names or found.types != declared.types:
         raise StreamlingError.user(f"returned columns ({_columns(found)}), declared ({_columns(declared)})")
 
 
 def as_declared(rows: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
-    """``rows`` after `check_columns`, with what was declared about columns that say nothing themselves: whoever builds
-    a batch anew loses the metadata of its fields, and with it what a wide number stands for."""
+    """``rows`` after `check_columns`, with the declared metadata of columns that have none: code that builds a new
+    batch loses the metadata of its fields, which says what a wide number means."""
     check_columns(rows.schema, declared)
     pairs = list(zip(rows.schema, declared, strict=True))
-    if all(field.metadata or not meant.metadata for field, meant in pairs):
+    if all(field.metadata or not wanted.metadata for field, wanted in pairs):
         return rows
-    fields = [field if field.metadata else field.with_metadata(meant.metadata) for field, meant in pairs]
+    fields = [field if field.metadata else field.with_metadata(wanted.metadata) for field, wanted in pairs]
     return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
 
 

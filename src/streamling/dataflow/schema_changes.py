@@ -1,4 +1,4 @@
-"""The columns that arrive at an Arrow transform: those it was planned for, until its source gains or loses some."""
+"""The input columns of an Arrow transform: those it was planned for, until its source gets or loses some."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class InputSchemaTracker:
         self._last: pa.Schema | None = None
 
     def detect_change(self, batch_schema: pa.Schema) -> bool:
-        """Whether a batch of ``batch_schema`` has other columns than those before. `schema` is then the new one."""
+        """Whether a batch of ``batch_schema`` has other columns than the batches before. If so, `schema` is the new
+        one."""
         if self._last is not None and batch_schema.equals(self._last):
             return False
         self._last = batch_schema
@@ -28,14 +29,14 @@ class InputSchemaTracker:
         return True
 
     def _field(self, batch_schema: pa.Field) -> pa.Field:
-        """What was declared knows more than what Spark hands over."""
+        """The declared field has more information than the one from Spark."""
         number = self.schema.get_field_index(batch_schema.name)
         known = self.schema.field(number) if number >= 0 else None
         return known if known is not None and _same_column(known, batch_schema) else batch_schema
 
 
 def _same_column(declared: pa.Field, batch_schema: pa.Field) -> bool:
-    """Whether a column arrives as declared, or as Spark hands over what was declared."""
+    """Whether a column has the declared type, or the type in which Spark returns it."""
     if declared.type == batch_schema.type:
         return True
     found = _plain(batch_schema.type)
@@ -43,8 +44,8 @@ def _same_column(declared: pa.Field, batch_schema: pa.Field) -> bool:
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    """Without what differs between a declared type and one out of Spark: whether parts may be null, the names of list
-    items, the unit of times."""
+    """The type without what differs between a declared type and one from Spark: whether parts may be null, the names of
+    list items, the unit of times."""
     if pa.types.is_time64(type_):
         return pa.time64("us")
     if pa.types.is_map(type_):
@@ -57,7 +58,7 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 
 def report_dropped_columns(context: NodeContext[Any], after: pa.Schema, output: pa.Schema) -> None:
-    """Warn about columns that arrive now, unlike those that ``context`` was made for, and that the node leaves out."""
+    """Warn about columns that are new in the input since ``context`` was created and are not in the node's output."""
     before = context.input_schema.names
     appeared = [name for name in after.names if name not in before and name not in output.names]
     context.report_dropped_columns("columns have appeared in the input that are not part of the output", appeared)

@@ -1,4 +1,4 @@
-"""Side outputs in the network: they see the rows of a node before its consumers do."""
+"""Side outputs in the network: they receive the rows of a node before its consumers do."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamling.dataflow.rows import Rows
-from streamling.errors import StreamlingError, error_context
+from streamling.errors import StreamlingError
+from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.side_outputs import SideOutput
 
-#: called with the name of the sink instance or side output that acknowledges, the epoch, and what is to be stored with
-#: its positions
+#: called with the name of the sink instance or side output that acknowledges, the epoch, and the entries to store
+#: together with its positions
 OnAck = Callable[[str, int, Mapping[str, Any]], None]
 
 
 class SideOutputStep:
-    """One side output. A port for markers, as a sink is: an epoch is complete when its rows have been seen."""
+    """One side output. Like a sink it is a port for markers: an epoch is complete when its rows have been received."""
 
     def __init__(
         self,
@@ -39,16 +40,16 @@ class SideOutputStep:
         self._complete = 0
 
     def open(self) -> None:
-        with error_context(str(self.node)):
+        with node_errors(self.node):
             self.operator.open()
 
     def close(self) -> None:
-        with error_context(str(self.node)):
+        with node_errors(self.node):
             self.operator.close()
 
     @contextmanager
     def showing(self, upstream: str, rows: Rows) -> Iterator[None]:
-        """Show ``rows`` before what is inside the block hands them on."""
+        """Pass ``rows`` to the side output; the block then passes them to the consumers."""
         with self._turn:
             self._show(upstream, rows)
             complete = False
@@ -56,23 +57,23 @@ class SideOutputStep:
                 yield
                 complete = True
             finally:
-                with error_context(str(self.node)):
+                with node_errors(self.node):
                     self.operator.after_emit(complete)
 
     def _show(self, upstream: str, rows: Rows) -> None:
         selecting = Rows(rows.session, lineage=(*rows.lineage, (self.node, self.operator)))
         inputs = {upstream: rows.numbered()}
-        table = selecting.run(lambda: self.operator.select(rows.session, inputs).toArrow(), f"{self.node}: selecting")
+        table = selecting.run(lambda: self.operator.select(rows.session, inputs).toArrow(), self.node, "selecting")
         with self._lock:
             after = self._marked.get(rows.producer, 0)
-        with error_context(str(self.node)):
+        with node_errors(self.node):
             self.operator.before_emit(table, after)
 
     # ── markers ─────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def completed(self) -> int:
-        """The last epoch whose rows have all been seen."""
+        """The last epoch whose rows have all been received."""
         return self._complete
 
     def add_feeder(self, name: str) -> None:
@@ -85,13 +86,13 @@ class SideOutputStep:
             if complete:
                 self._complete = epoch
         if complete:
-            with error_context(str(self.node)):
+            with node_errors(self.node):
                 entries = self.operator.marker(epoch)
             self._on_ack(self.node.name, epoch, entries)
 
     def notify_finalized(self, epoch: int) -> None:
         try:
-            with error_context(str(self.node)):
+            with node_errors(self.node):
                 self.operator.finalized(epoch)
         except StreamlingError as error:
             self._on_failure(error)

@@ -1,7 +1,7 @@
-"""A flow that Spark Structured Streaming paces.
+"""A flow that runs as a Spark Structured Streaming query.
 
-A query that cannot go on (a new schema in the topic, brokers that do not answer, partitions that another instance takes
-over) is replaced by another one; the pipeline does not notice.
+A query that cannot continue (a new schema in the topic, brokers that are unavailable, partitions that another instance
+takes over) is replaced by another one; the rest of the pipeline is not affected.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamling.dataflow.flow import GATE_CHECK, Flow
+from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.meter import NodeMeter
-from streamling.dataflow.network import FrameSinkStep, FrameStep, Outlet
+from streamling.dataflow.network import FrameStep, Outlet
 from streamling.dataflow.query_counts import QueryCounts
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
@@ -31,18 +32,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at whether a streaming query is still alive.
+#: Seconds between two checks whether a streaming query is still running.
 _QUERY_CHECK = 1.0
-#: Seconds between two log lines about a source that is away.
-_TELL_INTERVAL = 30.0
+#: Seconds between two log lines about a source that is unavailable.
+_LOG_INTERVAL = 30.0
 
 
 class StreamedFlow(Flow):
-    """Runs as a Structured Streaming query; Spark calls for every micro-batch.
+    """Runs as a Structured Streaming query; Spark calls it for every micro-batch.
 
-    SQL steps right below the source, and what a sink of Spark's does to its rows, become part of the streaming
-    plan: they are parsed and analysed once per query, not once per batch. Spark's checkpoint folder is scratch: it
-    only tells which offsets a batch ends at.
+    SQL steps directly below the source, and the row preparation of a sink that Spark writes, become part of the
+    streaming plan: they are parsed and analysed once per query, not once per batch. Spark's checkpoint folder is
+    scratch space: it only shows at which offsets a batch ends.
     """
 
     def __init__(
@@ -55,19 +56,19 @@ class StreamedFlow(Flow):
         meter: NodeMeter | None = None,
         **callbacks: Any,
     ):
-        """``meter`` is there when rows are to be counted inside Spark's plan."""
+        """``meter`` is set if rows are to be counted inside Spark's plan."""
         super().__init__(name, node, session, outlet, **callbacks)
         self._source = source
         self._meter = meter
-        #: held while a micro-batch is under way, by Spark's thread; whoever else gets it is between batches
+        #: held by Spark's thread during a micro-batch; another thread that acquires it is between batches
         self._boundary = threading.Lock()
         #: the query is about to be stopped
         self._refusing = False
         #: why the running query has to be replaced by another one
         self._restart_cause: StreamRestart | None = None
-        #: the source wants another query; no batch begins until it has been asked for one
+        #: the source has requested another query; no batch starts until it has been created
         self._restarting = threading.Event()
-        #: failed queries since the last batch, and when the last one was told
+        #: failed queries since the last batch, and when the last one was logged
         self._attempts = 0
         self._last_logged = 0.0
 
@@ -92,10 +93,11 @@ class StreamedFlow(Flow):
                 self._idle(None)
 
     def _stream(self) -> StreamlingError | None:
-        """Run one query to its end. Returns what ended it, None when the flow is closed or the source wants another."""
+        """Run one query to its end. Returns what ended it; None if the flow was closed or the source requested another
+        one."""
         folder = Scratch()
         self._restart_cause, self._refusing = None, False
-        self._restarting.clear()  # before the source is asked: what changes from here on sets it again
+        self._restarting.clear()  # before the source is called: a change from here on sets it again
         query = None
         try:
             query = self._query(folder.path / "query")
@@ -112,25 +114,25 @@ class StreamedFlow(Flow):
         except StreamRestart as again:
             return again
         except StreamlingError as error:
-            if query is None and error.retriable:  # the source cannot begin yet
+            if query is None and error.retriable:  # the source cannot start yet
                 return error
             raise
         finally:
             if query is not None:
-                with self._boundary:  # the running batch is delivered, no other begins
+                with self._boundary:  # the current batch is delivered, no other one starts
                     self._refusing = True
-                # outside the lock: the stop waits for Spark's thread, which may be asking for it
+                # outside the lock: the stop waits for Spark's thread, which may be waiting for the lock
                 query.stop()
             folder.remove()
 
     def _wait_for_source(self, again: StreamlingError) -> None:
-        """A source that is away is waited for; markers are answered meanwhile."""
+        """Wait for a source that is unavailable; markers are still sent."""
         self._attempts = self._attempts + 1 if again.retriable else 0
         if self._attempts:
             pause = backoff_delay(self._attempts, random.random())
-            if self._attempts == 1 or time.monotonic() - self._last_logged > _TELL_INTERVAL:
+            if self._attempts == 1 or time.monotonic() - self._last_logged > _LOG_INTERVAL:
                 self._last_logged = time.monotonic()
-                log.warning("%s; attempt %d, trying again in %.1f s", again, self._attempts, pause)
+                log.warning("%s; attempt %d, retrying in %.1f s", again, self._attempts, pause)
             until = time.monotonic() + pause
             while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
                 self._idle(left)
@@ -146,8 +148,8 @@ class StreamedFlow(Flow):
         if stream is None:
             return None
         if isinstance(stream, PositionedStream):
-            self._position = stream.position
-        frame = self._with_operation(stream.frame if isinstance(stream, PositionedStream) else stream)
+            self._position, stream = stream.position, stream.frame
+        frame = self._with_operation(stream)
         counts = QueryCounts()
         source = Rows(self._session, frame=frame, lineage=((self.node, self._source),))
         rows, deliver = self._fused(source, counts)
@@ -164,15 +166,15 @@ class StreamedFlow(Flow):
         return query
 
     def _fused(self, rows: Rows, counts: QueryCounts) -> tuple[Rows, Callable[[Rows], None]]:
-        """Follow SQL steps, and a sink that Spark writes, as long as they are the only consumer of their upstream.
-        Returns the plan up to there, and who takes its batches."""
+        """The plan with all SQL steps, and the sink that Spark writes, that are the only consumers of their upstreams;
+        and the function that takes its batches."""
         outlet, upstream, meter = self._outlet, self.node.name, self._meter
         for step in self._chain():
             if meter is not None:
                 rows, meter = _counted(rows, counts, meter.count_rows_out, step.meter.count_rows_in), step.meter
             rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
         if isinstance(sink := outlet.only_step, FrameSinkStep):
-            # what the sink counts is what its upstream gave it
+            # the rows that the sink counts are the output of its upstream
             return sink.prepare(rows), lambda batch: _measured(meter, sink.accept_prepared(batch))
         return rows, outlet.emit
 
@@ -188,15 +190,15 @@ class StreamedFlow(Flow):
 
     @property
     def _declines(self) -> bool:
-        """Whether no batch may be delivered by the running query any more."""
+        """Whether the running query may not deliver any more batches."""
         return self._refusing or self._paused.is_set() or self._restarting.is_set() or self._restart_cause is not None
 
     def _on_batch(self, deliver: Callable[[], None], counts: QueryCounts, scratch: Path, number: int) -> None:
         while self._held_back and not self._declines:
-            time.sleep(GATE_CHECK)  # outside of the lock: markers are answered meanwhile
+            time.sleep(GATE_CHECK)  # outside of the lock: markers are still sent
         with self._boundary:
             if self._declines:
-                return  # nothing of this batch is delivered and the position stays: it comes again
+                return  # nothing of this batch is delivered and the position stays: it will be replayed
             try:
                 deliver()
                 counts.report()
@@ -219,7 +221,7 @@ class StreamedFlow(Flow):
 
     def _log_recovery(self) -> None:
         if self._attempts:
-            log.info("%s: went on after %d failed attempts", self.node, self._attempts)
+            log.info("%s: recovered after %d failed attempts", self.node, self._attempts)
             self._attempts = 0
 
 
@@ -235,7 +237,7 @@ def _measured(meter: NodeMeter | None, rows: int) -> None:
 
 
 def _activate(session: SparkSession) -> None:
-    """Make ``session`` the one whose settings Spark goes by on this thread: `writeStream` asks no DataFrame."""
+    """Make Spark use the settings of ``session`` on this thread: `writeStream` ignores those of the DataFrame."""
     jvm: Any = session._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
 

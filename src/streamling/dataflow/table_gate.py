@@ -1,7 +1,8 @@
-"""Holds a flow back until the tables that its rows ask have been filled with what was there at the start.
+"""Holds a flow back until the tables in which its rows look values up are filled with what existed at the start.
 
-A table that another source fills is empty when both begin, and every row that asks it would be dropped. So the asking
-flow delivers nothing until each feeding flow has read what its source had at the start (a bounded source: all of it).
+A table that another source fills is empty when both flows start, and every row that looks a value up in it would be
+dropped. So the flow delivers nothing until each flow that fills the table has read what its source had at the start (of
+a bounded source: everything).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class TableFeed:
 
 
 class TableGate:
-    """Stands before one flow. `is_open` may be asked from any thread."""
+    """Holds one flow back. `is_open` may be called from any thread."""
 
     def __init__(self, flow: Flow, feeds: Sequence[TableFeed]) -> None:
         self._flow = flow.name
@@ -56,13 +57,13 @@ class TableGate:
     def _log(self, missing: Sequence[TableFeed]) -> None:
         now = time.monotonic()
         if not missing and self._logged is not None:
-            log.info("source '%s': its tables are filled; delivering rows", self._flow)
+            log.info("source '%s': the tables that its rows query are filled; delivering rows", self._flow)
         elif missing and (self._logged is None or now - self._logged >= _LOG_INTERVAL):
             self._logged = now
             waits = ", ".join(f"'{feed.table.node.name}' from {_listed(feed)}" for feed in missing)
             log.info(
-                "source '%s' waits until the tables that its rows ask are filled: %s (wait_for_table: false turns "
-                "this off)",
+                "source '%s' waits until the tables that its rows query are filled: %s (set wait_for_table: false to "
+                "turn this off)",
                 self._flow,
                 waits,
             )
@@ -73,10 +74,10 @@ def _listed(feed: TableFeed) -> str:
 
 
 def awaited_tables(pipeline: Pipeline, tables: Collection[str]) -> dict[str, dict[str, frozenset[str]]]:
-    """For each source the ones of ``tables`` that its rows ask, with the sources that fill them. A source does not
-    wait for itself, nor for one that waits for it."""
+    """For each source those of ``tables`` that its rows query, with the sources that fill them. A source does not wait
+    for itself, nor for one that waits for it."""
     origins = _origins(pipeline)
-    asked: dict[str, dict[str, frozenset[str]]] = {}
+    queried: dict[str, dict[str, frozenset[str]]] = {}
     for node in pipeline:
         for lookup in node.options.lookups():
             table = resolve(lookup.table, list(tables))
@@ -85,8 +86,8 @@ def awaited_tables(pipeline: Pipeline, tables: Collection[str]) -> dict[str, dic
             for source in origins[node.name]:
                 feeders = origins[table] - {source}
                 if feeders:
-                    asked.setdefault(source, {})[table] = feeders
-    return _without_cycles(asked)
+                    queried.setdefault(source, {})[table] = feeders
+    return _without_cycles(queried)
 
 
 def _origins(pipeline: Pipeline) -> dict[str, frozenset[str]]:
@@ -97,10 +98,10 @@ def _origins(pipeline: Pipeline) -> dict[str, frozenset[str]]:
     return origins
 
 
-def _without_cycles(asked: Mapping[str, Mapping[str, frozenset[str]]]) -> dict[str, dict[str, frozenset[str]]]:
-    waits = {source: frozenset[str]().union(*tables.values()) for source, tables in asked.items()}
+def _without_cycles(queried: Mapping[str, Mapping[str, frozenset[str]]]) -> dict[str, dict[str, frozenset[str]]]:
+    waits = {source: frozenset[str]().union(*tables.values()) for source, tables in queried.items()}
     kept: dict[str, dict[str, frozenset[str]]] = {}
-    for source, tables in asked.items():
+    for source, tables in queried.items():
         for table, feeders in tables.items():
             mutual = {feeder for feeder in feeders if source in _reached(feeder, waits)}
             if mutual:

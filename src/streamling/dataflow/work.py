@@ -1,4 +1,4 @@
-"""What lanes do: write to a sink, or transform and hand on."""
+"""The work of lanes: write to a sink, or transform rows and pass them on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SinkWork:
         self._on_ack = on_ack
         self._meter = meter
         self._refused = False
-        #: rows given to the sink, and how many of them have been counted as written
+        #: rows passed to the sink, and how many of them have been counted as written
         self._taken = self._measured = 0
 
     def open(self, wake: Callable[[], None]) -> None:
@@ -42,28 +42,28 @@ class SinkWork:
             self._sink.write(batch.slice(0, allowed))
             self._taken += allowed
             self._measure()
-        if self._refused:  # the pipeline ends here, and no marker comes to make the last rows durable
+        if self._refused:  # the pipeline ends here, and no marker will make the last rows durable
             self._sink.flush()
 
     def proceed(self) -> None:
-        """A sink hands nothing on."""
+        """A sink has no output."""
 
     def alignment_started(self, epoch: int) -> None:
         self._sink.on_first_marker(epoch)
 
     def mark(self, epoch: int) -> None:
         def acknowledge(entries: Mapping[str, Any] = MappingProxyType({}), /) -> None:
-            if not self._refused:  # a position behind rows that reached nobody must never be stored
+            if not self._refused:  # a position after rows that were not written must never be stored
                 self._on_ack(self._lane, epoch, entries)
 
         self._sink.marker(epoch, acknowledge)
         self._measure()
 
     def _measure(self) -> None:
-        """Count what was written. Where the sink rejects rows later than it took them, the next ones make up for it: a
-        counter only grows."""
-        rejects = self._sink.context.rejects
-        written = self._taken - (0 if rejects is None else rejects.count)
+        """Count the rows that were written. If the sink rejects rows after it has accepted them, the following ones
+        compensate for them, since a counter only grows."""
+        rejected = self._sink.context.rejected_rows
+        written = self._taken - (0 if rejected is None else rejected.count)
         if written > self._measured:
             self._meter.count_rows_out(written - self._measured)
             self._measured = written
@@ -112,7 +112,7 @@ class TransformWork:
         self._emit(self._results.ready())
 
     def alignment_started(self, epoch: int) -> None:
-        """A transform keeps nothing from one row to the next."""
+        """A transform has no state."""
 
     def mark(self, epoch: int) -> None:
         self._emit(self._results.drain())
@@ -127,7 +127,7 @@ class TransformWork:
         self._transform.close()
 
     def _take_up_columns(self) -> None:
-        """Go on with an instance for the columns that arrive now; nothing is under way."""
+        """Continue with an instance for the new input columns; no call is in flight."""
         old, new = self._transform, self._transform.with_input_schema(self._arriving.schema)
         self._schema = new.output_schema()
         report_dropped_columns(old.context, self._arriving.schema, self._schema)

@@ -17,8 +17,8 @@ from streamling.pipeline.validation_errors import problem_at
 
 
 def orphan_problems(document: Document, registry: NodeTypes) -> list[Problem]:
-    """Sources and transforms that nobody reads, found in the raw file: it may be written for a preprocessor,
-    with types and fields only that one knows. Says nothing when some SQL cannot be read."""
+    """Sources and transforms without a consumer, found in the raw file: it may be written for a preprocessor, with
+    types and fields that only the preprocessor knows. Reports nothing if some SQL cannot be parsed."""
     data, wrapper = _definition(document.data)
     references = list(_references(data, registry))
     if not all(references):
@@ -58,7 +58,7 @@ def _entries(data: dict[str, Any], kind: NodeKind) -> Iterator[tuple[str, dict[s
 
 
 def _references(data: dict[str, Any], registry: NodeTypes) -> Iterator[Sequence[str]]:
-    """The names that each node reads; none for SQL that cannot be read."""
+    """The names that each node reads; none for SQL that cannot be parsed."""
     for kind in (NodeKind.TRANSFORM, NodeKind.SINK):
         for _, raw in _entries(data, kind):
             if isinstance(raw.get("from"), str):
@@ -80,7 +80,7 @@ def label_problems(node: Node) -> list[Problem]:
     return [
         problem_at(
             f"{node}: the label '{key}' is set by every {node.type} {node.kind} itself",
-            node.place_of(f"telemetry.labels.{key}"),
+            node.field_location(f"telemetry.labels.{key}"),
             "choose another label name",
         )
         for key in reserved_by_type(node.options.telemetry.labels, node.options.reserved_labels)
@@ -88,7 +88,7 @@ def label_problems(node: Node) -> list[Problem]:
 
 
 def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
-    """Sources that cannot run in job mode. Whether a plugin source ends is known once it is built."""
+    """Sources that cannot run in job mode. Whether a plugin source ends is known once it has been created."""
     return [
         problem_at(
             f"{node} cannot run in job mode: it does not end",

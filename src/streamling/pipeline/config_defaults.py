@@ -1,4 +1,4 @@
-"""What the configuration says for all nodes of a type."""
+"""Applies the configuration that is for all nodes of a type."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def configured(pipeline: Pipeline, config: AppConfig) -> Pipeline:
-    """``pipeline`` with the fields that its nodes leave to the configuration. Warns of fields without an effect."""
+def apply_config_defaults(pipeline: Pipeline, config: AppConfig) -> Pipeline:
+    """``pipeline`` with the defaults of the configuration for fields that its nodes do not set. Warns about fields that
+    have no effect."""
     for node in pipeline:
         _warn_of_ineffective(node)
     return replace(
-        pipeline, nodes=tuple(replace(node, options=node.options.configured(config)) for node in pipeline.nodes)
+        pipeline,
+        nodes=tuple(replace(node, options=node.options.with_config_defaults(config)) for node in pipeline.nodes),
     )
 
 

@@ -1,4 +1,4 @@
-"""Dead-letter sinks: which sink takes the rows that a node cannot use (`errors: {to: SINK}`)."""
+"""Dead-letter sinks: which sink takes the rows that a node rejects (`errors: {to: SINK}`)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.nodes import Draft
 from streamling.pipeline.validation_errors import problem_at
 
-#: the key of bad rows: the same row has the same one when it comes again after a restart
+#: the key of rejected rows: a row that is replayed after a restart has the same key
 KEY: Final = ("id",)
 
 
 def dead_letters_of(draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
-    """The declared name of the sink that takes the bad rows of ``draft``."""
+    """The declared name of the sink that takes the rejected rows of ``draft``."""
     reference = _written(draft.raw)
     if reference is None:
         return None
@@ -39,7 +39,7 @@ def dead_letters_of(draft: Draft, by_name: Mapping[str, Draft], problems: list[P
 
 
 def sink_problems(drafts: Sequence[Draft], by_name: Mapping[str, Draft]) -> list[Problem]:
-    """Every sink takes rows of a node, or the bad rows of some."""
+    """Every sink takes the rows of a node, or the rejected rows of some nodes."""
     rejecting: dict[str, list[Draft]] = {}
     lost = False
     for draft in drafts:
@@ -52,7 +52,7 @@ def sink_problems(drafts: Sequence[Draft], by_name: Mapping[str, Draft]) -> list
     for sink in drafts:
         if sink.kind is NodeKind.SINK and sink.options is not None:
             of = rejecting.get(sink.name, [])
-            # a sink that nobody names may be the one that a misspelt `errors` means; that mistake is enough
+            # a sink without references may be the one that a misspelt `errors` means; that error is enough
             if sink.raw.get("from") is None and not of and not lost:
                 remedy = "add it: Name of the source or transform whose rows this node takes."
                 problems.append(problem_at(f"{sink}: the field 'from' is missing", sink.location, remedy))
@@ -73,7 +73,7 @@ def _dead_letter_problems(sink: Draft, rejecting: Sequence[Draft]) -> list[Probl
 
 
 def _written(raw: Any) -> str | None:
-    """What stands in `errors.to`, also of a node that has other mistakes."""
+    """The value of `errors.to`, also of a node that has other errors."""
     errors = raw.get("errors") if isinstance(raw, dict) else None
     to = errors.get("to") if isinstance(errors, dict) else None
     return to if isinstance(to, str) else None

@@ -1,25 +1,47 @@
-"""Errors at the place of the pipeline file that they are about."""
+"""Errors of nodes: each one names its node once and points at the option in the pipeline file that it is about."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from streamling.document.location import Location
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.model import Node
 
 
+@contextmanager
+def node_errors(node: Node, doing: str = "") -> Iterator[None]:
+    """Whatever is raised inside comes out as a `StreamlingError` of ``node``."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        failure = node_error(error, node, doing)
+        if failure is error:
+            raise  # `from error` would make it its own cause
+        raise failure from error
+
+
+def node_error(error: BaseException, node: Node, doing: str = "") -> StreamlingError:
+    """``error`` of ``node``, which was ``doing`` something. One that another node has raised stays as it is."""
+    if isinstance(error, StreamlingError) and error.node is not None:
+        return add_location(error, node)
+    return add_location(StreamlingError.wrap(error, doing).of_node(node.label), node)
+
+
 def add_location(error: StreamlingError, node: Node) -> StreamlingError:
-    """``error`` of ``node`` with the place of the option that it is about, where it says so."""
-    if error.option_location is not None and not error.location:
-        location = place_of(error, node)
+    """``error`` with the place of the option of ``node`` that it is about, if it is about one."""
+    is_of_node = error.node is None or error.node.name == node.name
+    if is_of_node and error.option_location is not None and not error.location:
+        location = location_of_error(error, node)
         if location.line:
             error.location = f"{location.file}:{location.line}:{location.column}"
-            if error.option_location.note:
-                error.message = error.message.replace(error.option_location.note, "", 1)
+            _remove_note(error)
     return error
 
 
-def place_of(error: StreamlingError, node: Node) -> Location:
-    """Where in the file what ``error`` is about stands; the node itself when it does not say."""
+def location_of_error(error: StreamlingError, node: Node) -> Location:
+    """The place in the file that ``error`` is about; that of the node if it does not say."""
     if error.option_location is None:
         return node.location
     text = node.value_location(error.option_location.field)
@@ -30,12 +52,15 @@ def place_of(error: StreamlingError, node: Node) -> Location:
 
 
 def problem_from_error(error: StreamlingError, node: Node) -> Problem:
-    """A user's mistake at its place."""
-    message = error.sentence if str(node) in error.sentence else f"{node}: {error.sentence}"
+    """A user's error of ``node`` at its place in the file."""
+    location = location_of_error(error, node)
+    _remove_note(error)
+    message, _, below = error.of_node(node.label).sentence.partition("\n")
+    excerpt = getattr(error, "excerpt", "") or below
+    return Problem(message, location.file, location.line, location.column, error.remedy, excerpt)
+
+
+def _remove_note(error: StreamlingError) -> None:
+    """The place in the file says the same."""
     if error.option_location is not None and error.option_location.note:
-        message = message.replace(error.option_location.note, "", 1)
-    location = place_of(error, node)
-    message, _, below = message.partition("\n")
-    return Problem(
-        message, location.file, location.line, location.column, error.remedy, getattr(error, "excerpt", "") or below
-    )
+        error.message = error.message.replace(error.option_location.note, "", 1)

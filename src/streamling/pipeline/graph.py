@@ -1,4 +1,4 @@
-"""Who reads whom: names as users write them, cycles, order."""
+"""The graph of nodes: names as users write them, cycles, order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def canonical(name: str) -> str:
 
 
 def resolve(reference: str, names: Iterable[str]) -> str | None:
-    """The declared name that ``reference`` stands for: the same, else one that differs in case or quotes."""
+    """The declared name that ``reference`` means: the same, otherwise one that differs in case or quotes."""
     names = list(names)
     if reference in names:
         return reference
@@ -28,7 +28,7 @@ def resolve(reference: str, names: Iterable[str]) -> str | None:
 
 
 def find_cycle(upstreams: Mapping[str, Sequence[str]]) -> list[str] | None:
-    """A path that ends where it begins, in the direction rows would flow; None when there is none."""
+    """A cycle, in the direction in which rows would flow; None if there is none."""
     try:
         TopologicalSorter(upstreams).prepare()
     except CycleError as error:

@@ -16,15 +16,15 @@ _SECTIONS: Mapping[NodeKind, str] = {
     NodeKind.TRANSFORM: "What happens to rows, by name; may be left out.",
     NodeKind.SINK: "Where rows go, by name.",
 }
-#: text with a variable in it, whatever it stands for
+#: text that contains a variable
 _VARIABLE = {"type": "string", "pattern": r"\$\{.*\}"}
-#: what restricts the text of a field, or leaves room for other types
+#: keywords that restrict the text of a field, or allow other types
 _CHOOSY = frozenset({"enum", "const", "pattern", "anyOf"})
 
 
 def pipeline_schema(registry: NodeTypes) -> dict[str, Any]:
-    """Draft 2020-12; the fields of a node follow from its `type`. Types that the registry does not know are
-    allowed with any field: they may be plugins that are not installed where the file is edited."""
+    """Draft 2020-12; the fields of a node depend on its `type`. Types that the registry does not know are allowed with
+    any field: they may be plugins that are not installed where the file is edited."""
     types = {kind: _types(registry, kind) for kind in NodeKind}
     everything = [node_type for of_kind in types.values() for node_type in of_kind]
     refs, definitions = models_json_schema(
@@ -61,7 +61,7 @@ def _section(kind: NodeKind) -> dict[str, Any]:
 
 
 def _node(kind: NodeKind, types: list[NodeType], refs: Mapping[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
-    """One branch per type; if/then lets editors complain about the fields of the chosen type only."""
+    """One branch per type; with if/then, editors report only problems with the fields of the chosen type."""
     branches = []
     for node_type in types:
         fields = refs[node_type.id]
@@ -86,14 +86,14 @@ def _has_type(id: str) -> dict[str, Any]:
 
 
 def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]) -> dict[str, Any]:
-    """A plugin's own fields may stand on the node or below `options`, so none can be required here; they may
-    all be written as text."""
+    """The fields that a plugin declares may be on the node or below `options`, so none can be required here; all of
+    them may be written as text."""
     typed = typed_fields(kind)
     properties = model.get("properties", {})
     own = {name: _or_text(field) for name, field in properties.items() if name not in typed}
     options = {
         "type": "object",
-        "description": "Options of the plugin; they may stand on the node as well.",
+        "description": "Options of the plugin; they may also be on the node itself.",
         "properties": own,
         "additionalProperties": node_type.has_free_fields,
     }
@@ -107,7 +107,7 @@ def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]
 
 
 def _with_variables(model: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of ``model`` may hold a variable such as ``${SIZE}`` instead of a number or one of a few words."""
+    """The fields of ``model`` may contain a variable such as ``${SIZE}`` instead of a number or an allowed value."""
     fields = {name: field if name == "type" else _or_variable(field) for name, field in model["properties"].items()}
     return {**model, "properties": fields}
 

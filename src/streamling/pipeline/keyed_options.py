@@ -1,4 +1,4 @@
-"""Options in the configuration for plugins that no node of a pipeline file names."""
+"""Options in the configuration for plugins that are not nodes of a pipeline file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 def options_for(id: str, options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """The options of plugin ``id``: those under its id, and those that stand under no id and are for all. ``known``
-    are the ids of all plugins of the kind."""
+    """The options of plugin ``id``: those under its id, and those under no id, which are for all plugins. ``known`` are
+    the ids of all plugins of the kind."""
     names = {_folded(each) for each in (*known, id)}
     keyed = {_folded(key): value for key, value in options.items() if _is_keyed(key, value, names)}
     shared = {key: value for key, value in options.items() if not _is_keyed(key, value, names)}
@@ -21,5 +21,5 @@ def _is_keyed(key: str, value: Any, names: Collection[str]) -> bool:
 
 
 def _folded(id: str) -> str:
-    """As environment variables can spell it: ``ACME_PATHS`` stands for ``acme.paths``."""
+    """``id`` as an environment variable can contain it: ``ACME_PATHS`` means ``acme.paths``."""
     return re.sub(r"\W", "_", id).lower()

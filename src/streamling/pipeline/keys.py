@@ -1,4 +1,4 @@
-"""Primary keys: explicit ones, those a source knows, and those inherited from upstream."""
+"""Primary keys: those of the file, those that a source knows, and those inherited from upstream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from streamling.document.suggest import closest, listing
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.dead_letters import KEY
-from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.pipeline.model import Node, Pipeline
 from streamling.pipeline.options import SourceOptions
 from streamling.pipeline.validation_errors import problem_at
 
@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 
 def with_primary_keys(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]], enforce: bool) -> Pipeline:
-    """``pipeline`` with the key of every node resolved: its own, else what its source inferred, else its
-    upstream's. A node without a key is a warning, or an error under ``enforce``."""
+    """``pipeline`` with the key of every node: its own, otherwise the one that a source has inferred, otherwise that of
+    its upstream. A node without a key causes a warning, or an error with ``enforce``."""
     resolved = _resolve(pipeline, inferred)
     without = [node for node in resolved if not node.primary_key and node.options.emits_rows]
     refused = [node for node in without if enforce or node.options.requires_primary_key]
@@ -30,14 +30,14 @@ def with_primary_keys(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]
 
 
 def with_known_keys(pipeline: Pipeline) -> Pipeline:
-    """``pipeline`` with the keys that the file alone tells; nothing is reported."""
+    """``pipeline`` with the keys that are known from the file alone; nothing is reported."""
     return _resolve(pipeline, {})
 
 
 def check_key_columns(node: Node, columns: Sequence[str]) -> Problem | None:
-    """A problem when a key column of ``node`` is not among its ``columns``. A sink that inherits its key has
-    the columns of its upstream, where the key has been checked."""
-    if node.kind is NodeKind.SINK and not node.options.primary_key:
+    """A problem if a key column of ``node`` is not among its ``columns``. A sink that inherits its key has the
+    columns of its upstream, where the key has been checked."""
+    if not node.kind.has_output and not node.options.primary_key:
         return None
     missing = [name for name in node.primary_key if name not in columns]
     if not missing:
@@ -62,7 +62,7 @@ def _resolve(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]]) -> Pip
 
 
 def keyless(pipeline: Pipeline, enforce: bool) -> list[Problem]:
-    """What `with_primary_keys` will refuse whatever the sources turn out to know."""
+    """The problems that `with_primary_keys` will report, whatever the sources know."""
     open_ended = {
         node.name for node in pipeline if isinstance(node.options, SourceOptions) and node.options.infers_primary_key
     }
@@ -73,7 +73,7 @@ def keyless(pipeline: Pipeline, enforce: bool) -> list[Problem]:
         no_key(node, enforce)
         for node in pipeline
         if not node.primary_key and node.name not in open_ended and node.options.emits_rows
-        if node.options.requires_primary_key or (enforce and node.kind is NodeKind.SOURCE)
+        if node.options.requires_primary_key or (enforce and not node.kind.has_input)
     ]
 
 

@@ -20,9 +20,11 @@ _KEY = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
 
 def _check_key(key: str) -> str:
     if key.startswith("__"):
-        raise BadValueError("begins with '__', which is kept for internal use", "choose another label name")
+        raise BadValueError("begins with '__', which is reserved for internal use", "choose another label name")
     if not _KEY.fullmatch(key):
-        raise BadValueError("is no label name", "use letters, digits and underscores, and do not begin with a digit")
+        raise BadValueError(
+            "is not a valid label name", "use letters, digits and underscores, and do not begin with a digit"
+        )
     if key in RESERVED:
         raise BadValueError("is a label that the runtime sets itself", "choose another label name")
     return key
@@ -51,5 +53,5 @@ Labels = Annotated[
 
 
 def reserved_by_type(labels: Iterable[str], reserved: frozenset[str]) -> list[str]:
-    """Those labels that a node type sets itself."""
+    """The labels that the node type sets itself."""
     return [key for key in labels if key in reserved]

@@ -1,4 +1,4 @@
-"""Dynamic tables and the SQL that asks them: do they exist, does anybody ask them, is there an order between them."""
+"""Checks dynamic tables and the SQL that queries them: do they exist, are they used, is the order of rows defined."""
 
 from __future__ import annotations
 
@@ -20,32 +20,31 @@ log = logging.getLogger(__name__)
 
 
 def lookup_problems(nodes: Sequence[Node]) -> list[Problem]:
-    """What is wrong between the tables of a pipeline and those who ask them. A table that is of no use to anybody is
-    a warning."""
+    """The problems with the tables of a pipeline and the nodes that query them. An unused table causes a warning."""
     tables = {node.name: node for node in nodes if not node.options.emits_rows}
     origins = _origins(nodes)
     problems: list[Problem] = []
-    asked: set[str] = set()
+    used: set[str] = set()
     for node in nodes:
         for lookup in _lookups(node):
             name = resolve(lookup.table, tables)
             if name is None:
                 fallback = f"dynamic tables: {listing(tables)}" if tables else "add one to 'transforms'"
                 remedy = did_you_mean(lookup.table, list(tables), fallback) or fallback
-                mistake = lookup.problem(f"this pipeline has no dynamic table '{lookup.table}'", remedy)
-                problems.append(sql_problem(mistake, str(node), node.value_location("sql")))
+                problem = lookup.problem(f"this pipeline has no dynamic table '{lookup.table}'", remedy)
+                problems.append(sql_problem(problem, str(node), node.value_location("sql")))
                 continue
-            asked.add(name)
+            used.add(name)
             if others := _without_order(node, tables[name], origins):
                 filled = tables[name].upstreams[0]
-                mistake = lookup.problem(
+                problem = lookup.problem(
                     f"'{name}' is filled from '{filled}', and this reads '{others[0]}', which comes from the same"
                     " source: which of their rows come first is not known",
                     f"let both read '{filled}', or both '{others[0]}'",
                 )
-                problems.append(sql_problem(mistake, str(node), node.value_location("sql")))
+                problems.append(sql_problem(problem, str(node), node.value_location("sql")))
     for node in tables.values():
-        if node.name not in asked and not node.upstreams:
+        if node.name not in used and not node.upstreams:
             log.warning("%s", problem_at(f"nothing looks values up in {node}", node.location, _use(node)))
     return problems
 
@@ -54,16 +53,16 @@ def _lookups(node: Node) -> Sequence[Lookup]:
     try:
         return node.options.lookups()
     except StreamlingError:
-        return ()  # SQL that cannot be read has been told
+        return ()  # SQL that cannot be parsed has been reported
 
 
 def _use(node: Node) -> str:
-    return f"ask it in a sql transform with dynamic_table_check('{node.name}', column), or remove it"
+    return f"query it in a sql transform with dynamic_table_check('{node.name}', column), or remove it"
 
 
 def _without_order(node: Node, table: Node, origins: Mapping[str, frozenset[str]]) -> list[str]:
-    """Upstreams of ``node`` whose rows have no known order with those that fill ``table``, and need one: rows of
-    another source have none, and nobody expects it."""
+    """Upstreams of ``node`` whose rows come from the same source as those that fill ``table``, but in an undefined
+    order. Rows of different sources have no order, and none is expected."""
     if not table.upstreams:
         return []
     filled = table.upstreams[0]

@@ -1,4 +1,4 @@
-"""A pipeline as read from its file: nodes with their options, the place they stand at, and who reads whom."""
+"""A pipeline as read from its file: nodes with their options, their places in the file, and their upstreams."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from streamling.document.location import UNKNOWN_LOCATION, Location
+from streamling.errors import NodeLabel
 from streamling.pipeline.options import NodeOptions
 
 
@@ -19,12 +20,22 @@ class NodeKind(StrEnum):
 
     @property
     def section(self) -> str:
-        """Name of the part of the file that holds nodes of this kind."""
+        """Name of the section of the file that contains nodes of this kind."""
         return f"{self.value}s"
 
     @property
+    def has_input(self) -> bool:
+        """Whether nodes of this kind take rows from other nodes."""
+        return self is not NodeKind.SOURCE
+
+    @property
+    def has_output(self) -> bool:
+        """Whether nodes of this kind pass rows on to other nodes."""
+        return self is not NodeKind.SINK
+
+    @property
     def optional(self) -> bool:
-        """Whether a pipeline may do without nodes of this kind."""
+        """Whether a pipeline may have no nodes of this kind."""
         return self is NodeKind.TRANSFORM
 
 
@@ -37,9 +48,9 @@ class Node:
     options: NodeOptions
     #: upstream nodes by their declared names, each once, in the order of first mention
     upstreams: tuple[str, ...] = ()
-    #: the sink that takes the rows this node cannot use
+    #: the sink that takes the rows that this node rejects
     dead_letters: str | None = None
-    #: key columns after inheritance; empty when there is none
+    #: key columns, own or inherited; empty if there is no key
     primary_key: tuple[str, ...] = ()
     location: Location = UNKNOWN_LOCATION
     #: places of the node's fields by dotted path, e.g. ``sql`` or ``telemetry.labels.team``
@@ -51,15 +62,20 @@ class Node:
     def type(self) -> str:
         return self.options.type
 
-    def __str__(self) -> str:
-        return f"{self.type} {self.kind} '{self.name}'"
+    @property
+    def label(self) -> NodeLabel:
+        """How errors name the node."""
+        return NodeLabel(self.type, self.kind, self.name)
 
-    def place_of(self, path: str) -> Location:
-        """Where the field stands."""
+    def __str__(self) -> str:
+        return str(self.label)
+
+    def field_location(self, path: str) -> Location:
+        """Where the field is in the file."""
         return self.field_locations.get(path, self.location)
 
     def value_location(self, path: str) -> Location:
-        """Where the field's value begins: line 1, column 1 of a text is this place."""
+        """Where the field's value begins: the place of line 1, column 1 of a text."""
         return self.value_locations.get(path, self.location)
 
 
@@ -69,7 +85,7 @@ class Pipeline:
 
     nodes: tuple[Node, ...]
     file: str = ""
-    #: what the file calls itself
+    #: the name in the file
     name: str = ""
 
     def __iter__(self) -> Iterator[Node]:
@@ -107,7 +123,7 @@ class Pipeline:
                 waiting += self.consumers(node.name)
 
     def rejecting_nodes(self, sink: str) -> tuple[Node, ...]:
-        """The nodes whose bad rows ``sink`` takes; a sink that takes some takes no others."""
+        """The nodes whose rejected rows ``sink`` takes; such a sink takes no other rows."""
         return tuple(node for node in self.nodes if node.dead_letters == sink)
 
     @cached_property

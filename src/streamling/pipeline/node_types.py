@@ -1,4 +1,4 @@
-"""Which types of nodes a pipeline file may contain, as far as reading it needs to know."""
+"""The types of nodes that a pipeline file may contain, as the parser needs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamling.pipeline.options import NodeOptions
 
 @dataclass(frozen=True)
 class NodeType:
-    """What a `type` of the pipeline file stands for."""
+    """What a `type` of the pipeline file means."""
 
     id: str
     kind: NodeKind
@@ -20,7 +20,7 @@ class NodeType:
 
     @property
     def has_free_fields(self) -> bool:
-        """True when any further field is an option of the plugin."""
+        """Whether any other field is an option of the plugin."""
         return self.options.model_config.get("extra") == "allow"
 
 
@@ -29,7 +29,7 @@ class NodeTypes(Protocol):
 
     @property
     def declared(self) -> frozenset[str]:
-        """Ids of plugins that have not been imported; of which kind they are is not known."""
+        """Ids of plugins that have not been imported; their kinds are not known."""
 
     def get(self, kind: NodeKind, id: str) -> NodeType | None:
         """The type under ``id``."""

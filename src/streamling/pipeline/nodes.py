@@ -22,7 +22,7 @@ from streamling.pipeline.validation_errors import Subject, dotted, problem_at, p
 
 @dataclass(frozen=True)
 class Draft:
-    """A node as far as it could be read; ``options`` is None when they are wrong."""
+    """A node as far as it could be parsed; ``options`` is None if they are invalid."""
 
     name: str
     kind: NodeKind
@@ -62,7 +62,7 @@ class Draft:
 
 
 def read_node(draft: Draft, registry: NodeTypes, problems: list[Problem]) -> Draft:
-    """``draft`` with its options, or its mistakes in ``problems``."""
+    """``draft`` with its options; its errors are added to ``problems``."""
     if not isinstance(draft.raw, dict):
         remedy = "write its fields below it, indented, beginning with 'type'"
         message = f"{draft} is {value_kind(draft.raw)} where a mapping is expected"
@@ -137,7 +137,7 @@ def _read_options(draft: Draft, node_type: NodeType, problems: list[Problem]) ->
         raw = merge_options(raw, draft.kind, model, draft.document, draft.path)
     raw = _without_empty(raw, model)
     try:
-        # Plugin options arrive as text and are converted; built-in fields are what YAML says they are.
+        # Plugin options are text and are converted; built-in fields have their YAML types.
         strict = False if node_type.plugin else None
         options = model.model_validate(raw, by_alias=True, by_name=False, strict=strict)
     except ValidationError as error:
@@ -147,6 +147,6 @@ def _read_options(draft: Draft, node_type: NodeType, problems: list[Problem]) ->
 
 
 def _without_empty(raw: Mapping[str, Any], model: type[NodeOptions]) -> dict[str, Any]:
-    """An optional field with nothing after its colon counts as left out."""
+    """An optional field with nothing after its colon is treated as not set."""
     optional = {info.alias or name for name, info in model.model_fields.items() if not info.is_required()}
     return {key: value for key, value in raw.items() if value is not None or key not in optional}

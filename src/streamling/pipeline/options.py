@@ -1,7 +1,7 @@
-"""What every node of a pipeline file may say, as typed models.
+"""The fields of nodes in a pipeline file, as typed models.
 
-A field's name, type, default, help text, bounds and secrecy are declared once, here or in the options class
-of a node type; the parser, the JSON schema, redaction and the docs tables are made from it.
+A field's name, type, default, help text, bounds and secrecy are declared once, here or in the options class of a node
+type; the parser, the JSON schema, redaction and the docs tables are derived from it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Options(BaseModel):
-    """Base of all models of the pipeline file: unknown fields are refused, nothing is converted silently (a
-    number in quotes is no number), values do not change once read."""
+    """Base of all models of the pipeline file: unknown fields are errors, nothing is converted silently (a number in
+    quotes is not a number), and values are immutable."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, populate_by_name=True, hide_input_in_errors=True
@@ -50,9 +50,9 @@ class NodeOptions(Options):
 
     #: label keys that this node type sets itself
     reserved_labels: ClassVar[frozenset[str]] = frozenset()
-    #: False when nodes of this type hand no rows on, so that nothing can read from them
+    #: False if nodes of this type have no output, so that nothing can read from them
     emits_rows: ClassVar[bool] = True
-    #: True when a node of this type cannot run without a key, its own or an inherited one
+    #: True if a node of this type needs a key, its own or an inherited one
     requires_primary_key: ClassVar[bool] = False
 
     type: str = Field(description="Node type: a built-in or the id of a plugin.")
@@ -61,12 +61,12 @@ class NodeOptions(Options):
     )
     telemetry: Telemetry = Field(default_factory=Telemetry, description="Metric settings of this node.")
 
-    def configured(self, config: AppConfig) -> Self:
-        """These options with what the configuration sets for all nodes of the type."""
+    def with_config_defaults(self, config: AppConfig) -> Self:
+        """These options with the defaults that the configuration sets for all nodes of the type."""
         return self
 
     def ineffective(self) -> Mapping[str, str]:
-        """Fields that are set and do nothing, with the reason."""
+        """Fields that are set but have no effect, with the reason."""
         if self.telemetry.event_time is None:
             return {}
         return {"telemetry.event_time": "event times are not measured in this version"}
@@ -76,31 +76,31 @@ class NodeOptions(Options):
         return ()
 
     def mention_of(self, upstream: str) -> tuple[str, int]:
-        """The field that names ``upstream``, and where in its text."""
+        """The field that contains the name ``upstream``, and the offset in its text."""
         return "from", 0
 
     def lookups(self) -> Sequence[Lookup]:
-        """The dynamic tables that this node asks, as written."""
+        """The dynamic tables that this node queries, as written."""
         return ()
 
     @property
     def dead_letters(self) -> str | None:
-        """The sink that takes the rows this node cannot use, as written; None: such a row stops the pipeline."""
+        """The sink that takes the rows that this node rejects, as written; None: such a row stops the pipeline."""
         return None
 
     @property
     def rows_per_batch(self) -> int | None:
-        """Rows the engine collects before it calls the node; None: as they come."""
+        """Rows that the engine collects before it calls the node; None: batches as they arrive."""
         return None
 
     @property
     def flush_interval(self) -> float | None:
-        """Seconds after which collected rows are handed over even if there are too few; None: no limit."""
+        """Seconds after which collected rows are passed on even if there are fewer; None: no limit."""
         return None
 
     @property
     def instance_count(self) -> int:
-        """How many instances of the node run side by side."""
+        """How many instances of the node run in parallel."""
         return 1
 
 
@@ -160,8 +160,8 @@ class DeadLetterOptions(NodeOptions):
 
 
 class FreeFormOptions(NodeOptions):
-    """Base for plugins that take any further field; values arrive as text in ``model_extra``. Among several
-    bases it comes last: pydantic takes the settings of a model from there."""
+    """Base for plugins that accept any other field; their values are in ``model_extra``, as text. If a class has
+    several bases, this one has to be the last: pydantic takes the settings of a model from there."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -169,12 +169,12 @@ class FreeFormOptions(NodeOptions):
 class SourceOptions(NodeOptions):
     """Fields every source has."""
 
-    #: True when such a source may know its key without being told (`AnySource.inferred_primary_key`)
+    #: True if such a source may know its key (`AnySource.inferred_primary_key`)
     infers_primary_key: ClassVar[bool] = False
 
     @property
     def runs_as_job(self) -> bool:
-        """True when the source may run in job mode: it ends, and its end is the pipeline's."""
+        """Whether the source can run in job mode: it ends, and the pipeline ends with it."""
         return False
 
 
@@ -196,5 +196,5 @@ class SinkOptions(NodeOptions):
 
 
 def dump(options: NodeOptions) -> dict[str, Any]:
-    """The fields a user set, under the names of the file; secrets come out masked."""
+    """The fields that the user has set, by their names in the file; secrets are masked."""
     return options.model_dump(mode="json", by_alias=True, exclude_unset=True)

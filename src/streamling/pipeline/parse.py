@@ -1,4 +1,4 @@
-"""From the text of a pipeline file to a checked `Pipeline`; all mistakes are reported together."""
+"""From the text of a pipeline file to a checked `Pipeline`; all errors are reported together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 #: rewrites the text of a pipeline file before it is parsed
 Preprocessor = Callable[[str], str]
 
-#: top-level keys of the hosted product; they say nothing about the data flow
+#: top-level keys of the hosted product; they do not affect the data flow
 _HOSTED_KEYS = frozenset(
     {
         "name",
@@ -45,7 +45,7 @@ _HOSTED_KEYS = frozenset(
 
 
 class Rules(Protocol):
-    """The part of the application's configuration that decides what a pipeline may be."""
+    """The part of the application's configuration that decides which pipelines are valid."""
 
     @property
     def enforce_primary_keys(self) -> bool: ...
@@ -56,7 +56,7 @@ class Rules(Protocol):
 
 @dataclass(frozen=True)
 class DefaultRules:
-    """`Rules` for when there is no configuration at hand."""
+    """`Rules` without a configuration."""
 
     enforce_primary_keys: bool = False
     job_mode: bool = False
@@ -70,7 +70,7 @@ def load_pipeline(
     preprocessors: Sequence[Preprocessor] = (),
     variables: Variables | None = None,
 ) -> Pipeline:
-    """Read and check the pipeline file at ``path``; raises `InvalidPipeline` with every mistake in it."""
+    """Read and check the pipeline file at ``path``; raises `InvalidPipeline` with all errors in it."""
     file = os.fspath(path)
     try:
         text = FilePath(path).read_bytes()
@@ -91,21 +91,21 @@ def parse_pipeline(
     preprocessors: Sequence[Preprocessor] = (),
     variables: Variables | None = None,
 ) -> Pipeline:
-    """Check the text of a pipeline file; raises `InvalidPipeline` with every mistake in it."""
+    """Check the text of a pipeline file; raises `InvalidPipeline` with all errors in it."""
     rules, variables = config or DefaultRules(), variables or Variables()
     document = expand_variables(load_yaml(text, file), registry, variables)
     orphans = orphan_problems(document, registry)
     if preprocessors:
         document = expand_variables(_preprocess(text, preprocessors, file), registry, variables)
-    add_secrets(secrets_in(document.data))  # before anything is said about the values
+    add_secrets(secrets_in(document.data))  # before any message contains a value
     broken_sections: list[Problem] = []
     drafts = _drafts(document, broken_sections)
     problems = [*document.problems, *broken_sections]
     drafts = [read_node(draft, registry, problems) for draft in drafts]
-    # With a section unread, every reference into it would look wrong.
+    # If a section could not be parsed, every reference to it would look wrong.
     nodes = link(drafts, [] if broken_sections else problems)
     problems += lookup_problems(nodes) if not problems else []
-    # An orphan is often the shadow of another mistake, such as a misspelt `from`; that one is enough.
+    # An orphan is often the result of another error, such as a misspelt `from`; that one is enough.
     problems += orphans if not problems else []
     problems += [problem for node in nodes for problem in label_problems(node)]
     if rules.job_mode:
@@ -138,7 +138,7 @@ def _in_file_order(problems: list[Problem]) -> list[Problem]:
 def _drafts(document: Document, problems: list[Problem]) -> list[Draft]:
     data = document.data
     if not isinstance(data, dict):
-        what = "is empty" if data is None else "holds no mapping"
+        what = "is empty" if data is None else "is not a mapping"
         remedy = "a pipeline has the sections sources, transforms and sinks; transforms is optional"
         problems.append(Problem(f"the file {what}", document.file, remedy=remedy))
         return []

@@ -1,4 +1,4 @@
-"""Connecting nodes: every upstream by its declared name, in an order in which rows can flow."""
+"""Connects nodes: resolves the names of upstreams and sorts the nodes topologically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def link(drafts: Sequence[Draft], problems: list[Problem]) -> list[Node]:
-    """The readable drafts as nodes, upstreams first; mistakes go to ``problems``."""
+    """The valid drafts as nodes, upstreams first; errors are added to ``problems``."""
     by_name = _by_name(drafts, problems)
     nodes = [_node(draft, by_name, problems) for draft in by_name.values() if draft.options is not None]
     for draft in by_name.values():
@@ -31,8 +31,8 @@ def link(drafts: Sequence[Draft], problems: list[Problem]) -> list[Node]:
     cycle = find_cycle(graph)
     if cycle is not None:
         location = min((by_name[name].location for name in cycle), key=lambda location: location.line)
-        message = f"these nodes read each other in a circle: {' → '.join(cycle)}"
-        problems.append(problem_at(message, location, "let one of them read from something outside the circle"))
+        message = f"these nodes form a cycle: {' → '.join(cycle)}"
+        problems.append(problem_at(message, location, "let one of them read from a node outside the cycle"))
         return nodes
     named = {node.name: node for node in nodes}
     return [named[name] for name in topological_order(graph)]
@@ -45,7 +45,7 @@ def _by_name(drafts: Sequence[Draft], problems: list[Problem]) -> dict[str, Draf
         earlier = first.setdefault(canonical(draft.name), draft)
         if earlier is not draft:
             message = f"{draft} has the same name as {earlier} in line {earlier.location.line}"
-            remedy = "names are shared by all sections and their case does not count; rename one of the two"
+            remedy = "names must be unique in all sections and are case-insensitive; rename one of the two"
             problems.append(problem_at(message, draft.location, remedy))
         by_name.setdefault(draft.name, draft)
     return by_name
@@ -77,7 +77,7 @@ def _references(draft: Draft, problems: list[Problem]) -> Sequence[str]:
 
 
 def sql_problems(error: StreamlingError, node: str, text: Location) -> list[Problem]:
-    """A refusal of SQL as problems of the file: positions inside the SQL become positions in the file."""
+    """An error in SQL as problems of the file: positions in the SQL become positions in the file."""
     inner = getattr(error, "problems", None)
     if not inner:
         return [problem_at(f"{node}: {error}", text, error.remedy)]
@@ -85,14 +85,14 @@ def sql_problems(error: StreamlingError, node: str, text: Location) -> list[Prob
 
 
 def sql_problem(problem: SqlProblem, node: str, text: Location) -> Problem:
-    """A mistake in a SQL text that begins at ``text``, at its place in the file."""
+    """An error in a SQL text that begins at ``text``, at its place in the file."""
     line = text.line + max(problem.line - 1, 0)
     column = text.column + max(problem.column - 1, 0)
     return Problem(f"{node}: {problem.message}", text.file, line, column, problem.remedy, problem.excerpt)
 
 
 def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
-    location = _place_of(reference, draft)
+    location = _reference_location(reference, draft)
     name = resolve(reference, by_name)
     if name is None:
         readable = [each.name for each in by_name.values() if each is not draft and _readable(each)]
@@ -106,15 +106,15 @@ def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], proble
         problems.append(problem_at(message, location, "read from the node that the sink reads from"))
         return None
     if not _readable(upstream):
-        message = f"{draft} reads from '{name}', which is a {upstream.raw['type']} and hands no rows on"
+        message = f"{draft} reads from '{name}', which is a {upstream.raw['type']} and has no output rows"
         remedy = f"look values up in it with dynamic_table_check('{name}', column)"
         problems.append(problem_at(message, location, remedy))
         return None
     return name
 
 
-def _place_of(reference: str, draft: Draft) -> Location:
-    """Where a name stands: in `from`, or in a FROM of the SQL."""
+def _reference_location(reference: str, draft: Draft) -> Location:
+    """Where a name is written: in `from`, or in a FROM of the SQL."""
     field, offset = ("from", 0) if draft.options is None else draft.options.mention_of(reference)
     start = draft.document.entry_location((*draft.path, field)).value
     before = str(draft.raw.get(field))[:offset]

@@ -32,7 +32,7 @@ _FACTORIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "boolean": ("bool_", ()),
     "date32": ("date32", ()),
     "date64": ("date64", ()),
-    # Spark's resolution; finer units would be cut there
+    # Spark's resolution; finer units would be truncated
     "timestamp": ("timestamp", ("us",)),
     "time32": ("time32", ("ms",)),
     "time64": ("time64", ("us",)),
@@ -74,12 +74,12 @@ _SQL_SPELLINGS = {
     "date": "date32",
     "time": "time64",
     "datetime": "timestamp",
-    # a zone in the value counts: what is kept is the moment in UTC
+    # a time zone in the value is respected: the time is stored in UTC
     "timestamptz": "timestamp",
     "timestamp with time zone": "timestamp",
     "timestamp without time zone": "timestamp",
 }
-#: whole numbers of 256 bits, ours
+#: 256-bit integers, which only Streamling has
 _WIDE = ("u256", "i256")
 _NESTED = ("list", "array", "struct", "map", "[", "{")
 _BARE_DECIMAL = (38, 9)
@@ -116,7 +116,7 @@ def parse_type(name: str) -> pa.DataType:
 
 def _hint(folded: str) -> str | None:
     if folded.startswith(_NESTED):
-        return "lists, structs and maps have no names; a script without 'schema' passes them on as they are"
+        return "lists, structs and maps have no type names; a script without 'schema' passes them on unchanged"
     if folded == "float":
         return "databases disagree on its width: write float32 (real) or float64 (double)"
     bare, length, _ = folded.partition("(")
@@ -134,7 +134,7 @@ def _decimal(name: str, folded: str) -> tuple[str, int, int]:
     precision, scale = (int(match[2]), int(match[3] or 0)) if match[2] else _BARE_DECIMAL
     if not 1 <= precision <= most or scale > precision:
         raise BadValueError(
-            f"is '{name}', which is not a possible {factory}",
+            f"is '{name}', which is not a valid {factory}",
             f"the precision is between 1 and {most}, the scale at most the precision",
         )
     return factory, precision, scale

@@ -1,4 +1,4 @@
-"""pydantic's findings as problems in our words, each at its place in the file."""
+"""Translates pydantic's errors into problems, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from streamling.errors import Problem
 
 @dataclass(frozen=True)
 class Subject:
-    """A part of the file that was read into a model."""
+    """A part of the file that is parsed into a model."""
 
     document: Document
     path: Path
     raw: Mapping[str, Any]
     model: type[BaseModel]
-    #: how messages call it, e.g. ``kafka source 'blocks'``
+    #: its name in messages, e.g. ``kafka source 'blocks'``
     name: str
 
     def entry_location(self, path: Path) -> EntryLocation:
-        """Where a field stands; a plugin's option may stand below ``options``."""
+        """Where a field is; a plugin's option may be below ``options``."""
         nested = (*self.path, "options", *path)
         return self.document.entry_location(nested if nested in self.document.entry_locations else (*self.path, *path))
 
@@ -40,12 +40,12 @@ class _Finding:
     input: Any
     context: Mapping[str, Any]
     said: str
-    #: the mistake is in the name of the entry, not in its value
+    #: whether the error is in the name of the entry, not in its value
     in_key: bool
 
 
 def problems_of(error: ValidationError, subject: Subject) -> list[Problem]:
-    """One problem per mistake; a misspelt required field counts once."""
+    """One problem per error; a misspelt required field is reported once."""
     findings = [_finding(details, subject.raw) for details in error.errors(include_url=False)]
     unknown = {found.path: _fields(subject.model, found.path[:-1]) for found in findings if _is_unknown(found)}
     meant = {(*path[:-1], closest(str(path[-1]), fields)) for path, fields in unknown.items()}
@@ -57,7 +57,7 @@ def problems_of(error: ValidationError, subject: Subject) -> list[Problem]:
 
 
 def value_kind(value: Any) -> str:
-    """What kind of value stands in the file, without showing what may be secret."""
+    """The kind of value in the file, without showing what may be secret."""
     match value:
         case None:
             return "empty"
@@ -115,7 +115,7 @@ def _unknown_field(found: _Finding, subject: Subject, fields: Mapping[str, Field
 
 
 def _fields(model: type[BaseModel], path: Path) -> dict[str, FieldInfo]:
-    """Fields that may stand at ``path``, under their names in the file."""
+    """Fields that are allowed at ``path``, by their names in the file."""
     models = [model]
     for part in path:
         if isinstance(part, int):
@@ -173,7 +173,7 @@ def _predicate(found: _Finding) -> tuple[str, str | None]:
 
 _QUOTE = "put the value in quotes if it is meant as text"
 _WHOLE = "a whole number"
-#: a field that expects one of these holds no secret, so that what stands there may be shown
+#: a field that expects one of these is not secret, so its value may be shown
 _NEVER_SECRET = frozenset({_WHOLE, "a number", "true or false"})
 #: pydantic's error → what was expected, what to do
 _EXPECTED: Mapping[str, tuple[str, str | None]] = {
@@ -213,14 +213,14 @@ _RULES: Mapping[str, Callable[[_Finding], str]] = {
     "literal_error": _one_of,
     "enum": _one_of,
     "union_tag_invalid": _one_of,
-    "string_pattern_mismatch": lambda found: f"is {_shown(found)}, which is not of the expected form",
+    "string_pattern_mismatch": lambda found: f"is {_shown(found)}, which does not have the expected form",
     "greater_than_equal": lambda found: f"is {found.input}; it must be at least {found.context['ge']}",
     "greater_than": lambda found: f"is {found.input}; it must be more than {found.context['gt']}",
     "less_than_equal": lambda found: f"is {found.input}; it must be at most {found.context['le']}",
     "less_than": lambda found: f"is {found.input}; it must be less than {found.context['lt']}",
     "string_too_short": lambda found: "is empty",
     "too_short": lambda found: f"has {len(found.input)} entries; it needs {found.context['min_length']}",
-    "too_long": lambda found: f"has {len(found.input)} entries; the most is {found.context['max_length']}",
+    "too_long": lambda found: f"has {len(found.input)} entries; at most {found.context['max_length']} are allowed",
 }
 
 

@@ -38,14 +38,14 @@ _LITERAL = "write $${ for the characters ${"
 
 @dataclass(frozen=True)
 class Variables:
-    """Where values come from."""
+    """The values of variables."""
 
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Mapping[str, SecretStr] = field(default_factory=dict)
 
 
 class _Undefined(Exception):
-    """A reference that has no value, with what to do about it."""
+    """A reference that has no value, with a remedy."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -53,8 +53,8 @@ class _Undefined(Exception):
 
 
 def expand_variables(document: Document, registry: NodeTypes, variables: Variables) -> Document:
-    """``document`` with the variables in its name and in the fields of its nodes replaced; what has no value is in its
-    problems."""
+    """``document`` with the variables in its name and in the fields of its nodes replaced; its problems list those
+    without a value."""
     document = expand_name(document, variables)
     if not isinstance(document.data, dict):
         return document
@@ -87,12 +87,12 @@ class _Expansion:
     def node(self, fields: Any, kind: NodeKind, path: Path, registry: NodeTypes) -> Any:
         if not isinstance(fields, dict):
             return fields
-        # which plugins are imported must not depend on the environment: a type is written out
+        # the environment must not decide which plugins are imported: a type cannot be a variable
         found = registry.get(kind, fields["type"]) if isinstance(fields.get("type"), str) else None
         return fields if found is None else self.value(fields, found.options, path)
 
     def value(self, value: Any, expected: Any, path: Path) -> Any:
-        """``value`` of a field that takes ``expected``, an annotation of pydantic's."""
+        """``value`` of a field with the type ``expected``, an annotation of pydantic."""
         if isinstance(value, dict):
             return {key: self.value(each, _member(expected, key), (*path, key)) for key, each in value.items()}
         if isinstance(value, list):
@@ -105,7 +105,7 @@ class _Expansion:
             location = self._document.entry_location(path).value
             self.problems.append(problem_at(str(undefined), location, undefined.remedy))
             return value
-        # an unquoted ${PORT} is the number that an unquoted 5432 would be, except where text is expected
+        # an unquoted ${PORT} is a number like an unquoted 5432, except where text is expected
         is_plain = self._document.entry_location(path).text is not None
         return plain_scalar(text) if is_plain and not _takes_text(expected) else text
 
@@ -136,11 +136,11 @@ class _Expansion:
         return found.get_secret_value()
 
 
-# ── what a field takes ───────────────────────────────────────────────────────────────────────────────────────
+# ── types of fields ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _member(expected: Any, key: str | None) -> Any:
-    """What the entry ``key`` of a mapping or model, or an item of a list, takes; None when that is not known."""
+    """The type of the entry ``key`` of a mapping or model, or of an item of a list; None if it is not known."""
     found = [member for each in _alternatives(expected) for member in _members(each, key)]
     return Union[tuple(found)] if found else None  # noqa: UP007
 

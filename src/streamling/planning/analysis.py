@@ -1,157 +1,44 @@
-"""From a checked pipeline to operators with known schemas. Nothing runs yet; `--validate` ends here.
+"""One walk down the graph finds the columns of every node and collects all errors; `--validate` ends here.
 
-The first steps need no JVM and happen while one starts: `make_sources`, then `resolve_sources` asks them for their
-schemas. `analyse` walks down the graph with Spark.
+It is made twice with different knowledge: `check_without_spark` follows the columns as far as they are known while the
+JVM starts, `analyse` learns the rest from Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.dataflow.rows import Rows
-from streamling.errors import InvalidPipeline, Problem, StreamlingError, error_context
-from streamling.pipeline.error_locations import problem_from_error
-from streamling.pipeline.keys import check_key_columns, with_primary_keys
-from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.pipeline.keys import check_key_columns
+from streamling.pipeline.model import Node
+from streamling.pipeline.references import sql_problem
+from streamling.planning.empty_inputs import EmptyFrames, NodeInputs
 from streamling.planning.instances import instances_of, router_of
+from streamling.planning.planned import Analysis, ContextFactory, PlannedNode, ResolvedPipeline, operator_class
+from streamling.planning.problems import NodeProblems
 from streamling.plugins import rejects
-from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import OP_COLUMN, AnySource, FrameTransform, Operator, Transform
+from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.plugins.side_outputs import SideOutput
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-#: makes the context of one instance: node, input schema, instance number, number of instances
-ContextFactory = Callable[[Node, pa.Schema, int, int], NodeContext[Any]]
-
-#: sources that are built at the same time: most of it is waiting for somebody's answer
-_CONCURRENT_SOURCES = 8
+    from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True)
-class PlannedNode:
-    """A node with its operator (instance 0) and the columns it puts out; a sink puts out what it takes."""
-
-    node: Node
-    operator: Operator[Any]
-    input_schema: pa.Schema
-    schema: pa.Schema
-
-    @property
-    def instances(self) -> int:
-        return self.operator.context.instances
-
-
-@dataclass(frozen=True)
-class ResolvedPipeline:
-    """The pipeline with its sources made, their schemas and all primary keys known."""
-
-    pipeline: Pipeline
-    built: Mapping[str, PlannedNode]
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """Every node with operator and schema."""
-
-    pipeline: Pipeline
-    built: Mapping[str, PlannedNode]
-    #: an empty DataFrame per node that Spark steps read, standing in for the absent inputs of a UNION ALL
-    empty_frames: Mapping[str, DataFrame]
-    #: where the functions that its statements call are registered
-    session: SparkSession
-
-
-def operator_class(node: Node, registry: Registry) -> type[Operator[Any]]:
-    """The class that runs ``node``; an error for types this version only knows the fields of."""
-    found = registry.get(node.kind, node.type)
-    if found is None or found.operator is None:
-        raise StreamlingError.user(f"{node}: the {node.type} {node.kind} cannot run in this version yet")
-    return found.operator
-
-
-def is_collected(pipeline: Pipeline, node: Node, registry: Registry) -> bool:
-    """Whether rows of ``node`` come into this process, as bad ones do: not when Spark alone takes them down to the last
-    sink."""
-    return any(_brings_in(below, registry) for below in pipeline.downstream(node.name)) or _rejects(pipeline, node)
-
-
-def _brings_in(consumer: Node, registry: Registry) -> bool:
-    """Whether a node takes rows in this process."""
-    found = registry.get(consumer.kind, consumer.type)
-    return (
-        found is None or found.operator is None or found.operator.runs_on != "spark" or bool(consumer.options.lookups())
-    )
-
-
-def _rejects(pipeline: Pipeline, node: Node) -> bool:
-    return any(one.dead_letters is not None for one in (node, *pipeline.downstream(node.name)))
-
-
-def is_spread(pipeline: Pipeline, node: Node) -> bool:
-    """Whether rows of ``node`` go through a transform that Spark spreads over several tasks by key."""
-    return any(
-        below.kind is NodeKind.TRANSFORM and below.options.instance_count > 1
-        for below in pipeline.downstream(node.name)
-    )
-
-
-def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, AnySource[Any]]:
-    """The source operators, before anything is asked of the outside."""
-    sources, problems = {}, []
-    for node in pipeline.sources:
-        try:
-            kind = operator_class(node, registry)
-            operator = kind(context(node, pa.schema([]), 0, instances_of(node, kind)))
-        except StreamlingError as error:
-            if error.internal:
-                raise
-            problems.append(problem_from_error(error, node))
-            continue
-        assert isinstance(operator, AnySource), node
-        sources[node.name] = operator
-    if problems:
-        raise InvalidPipeline(problems)
-    return sources
-
-
-def make_side_outputs(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, SideOutput[Any]]:
-    """The side outputs, before anything is asked of the outside: other operators are given them."""
-    side_outputs, problems = {}, []
-    for node in pipeline.transforms:
-        found = registry.get(node.kind, node.type)
-        if found is None or found.operator is None or not issubclass(found.operator, SideOutput):
-            continue
-        try:
-            side_outputs[node.name] = found.operator(context(node, pa.schema([]), 0, 1))
-        except StreamlingError as error:
-            if error.internal:
-                raise
-            problems.append(problem_from_error(error, node))
-    if problems:
-        raise InvalidPipeline(problems)
-    return side_outputs
-
-
-def resolve_sources(
-    pipeline: Pipeline, sources: Mapping[str, AnySource[Any]], *, enforce_keys: bool
-) -> ResolvedPipeline:
-    """Ask all sources for their schemas, several at a time; failures are reported together, in name order."""
-    with ThreadPoolExecutor(_CONCURRENT_SOURCES, thread_name_prefix="describe") as pool:
-        futures = {node.name: pool.submit(_resolve_source, node, sources[node.name]) for node in pipeline.sources}
-    errors = [(name, error) for name, future in sorted(futures.items()) if (error := future.exception())]
-    if errors:
-        _raise_all(pipeline, errors)
-    inferred = {name: source.inferred_primary_key() for name, source in sources.items()}
-    built = {name: future.result() for name, future in futures.items()}
-    return ResolvedPipeline(with_primary_keys(pipeline, inferred, enforce=enforce_keys), built)
+def check_without_spark(
+    resolved: ResolvedPipeline,
+    registry: Registry,
+    context: ContextFactory,
+    side_outputs: Mapping[str, SideOutput[Any]],
+) -> Mapping[str, pa.Schema | None]:
+    """Raise `InvalidPipeline` with every error that can be seen before Spark has started; otherwise return the columns
+    of every node as far as they are known."""
+    walk = _StaticWalk(resolved, registry, context, side_outputs)
+    walk.visit_all()
+    return walk.schemas
 
 
 def analyse(
@@ -161,111 +48,104 @@ def analyse(
     context: ContextFactory,
     side_outputs: Mapping[str, SideOutput[Any]],
 ) -> Analysis:
-    """Make transforms and sinks in topological order and learn their schemas from Spark and from themselves."""
-    walk = _Walk(resolved, session, registry, context, side_outputs)
-    for node in resolved.pipeline:
-        walk.visit(node)
-    if walk.problems:
-        raise InvalidPipeline(walk.problems)
-    return Analysis(resolved.pipeline, walk.built, walk.empty_frames, session)
+    """Make transforms and sinks, and learn their columns from Spark and from themselves. Raises `InvalidPipeline` with
+    every error that the static check could not see."""
+    walk = _SparkWalk(resolved, registry, context, side_outputs, session)
+    walk.visit_all()
+    return Analysis(resolved.pipeline, walk.nodes, side_outputs, walk.empty_frames.frames, session)
 
 
-class _Walk:
+class _Walk(ABC):
+    """Visits each node after its upstreams."""
+
     def __init__(
         self,
         resolved: ResolvedPipeline,
-        session: SparkSession,
         registry: Registry,
         context: ContextFactory,
         side_outputs: Mapping[str, SideOutput[Any]],
     ) -> None:
-        self.built = dict(resolved.built)
-        self.empty_frames: dict[str, DataFrame] = {}
-        self.problems: list[Problem] = []
-        self._session = session
+        #: output columns; None where they are not known, also because of an error
+        self.schemas: dict[str, pa.Schema | None] = {name: one.schema for name, one in resolved.nodes.items()}
+        self._pipeline = resolved.pipeline
         self._registry = registry
         self._context = context
-        self._sides = side_outputs
+        self._side_outputs = side_outputs
+        self._problems = NodeProblems()
 
-    def visit(self, node: Node) -> None:
-        if node.kind is NodeKind.SOURCE:
-            built = self.built[node.name]
-        elif any(upstream not in self.built for upstream in node.upstreams):
-            return  # an upstream failed; its own problem has been noted
-        else:
-            try:
-                built = self.built[node.name] = self._build(node)
-            except StreamlingError as error:
-                if error.internal:
-                    raise
-                self.problems.append(problem_from_error(error, node))
-                return
-        problem = check_key_columns(node, built.schema.names)
-        if problem is not None:
-            self.problems.append(problem)
+    @abstractmethod
+    def _output(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema | None) -> pa.Schema | None:
+        """The output columns of ``node``, which ``kind`` runs; None when they cannot be known."""
 
-    def _build(self, node: Node) -> PlannedNode:
-        if node.name in self._sides:
-            return self._build_side(node, self._sides[node.name])
-        input_schema = self.built[node.upstreams[0]].schema if node.upstreams else rejects.DEAD_LETTER_SCHEMA
-        kind = operator_class(node, self._registry)
-        operator = kind(self._context(node, input_schema, 0, instances_of(node, kind)))
-        router_of(node, kind, input_schema)  # tells when rows cannot be placed
-        if isinstance(operator, FrameTransform):
-            schema = self._frame_schema(node, operator)
-        elif isinstance(operator, Transform):
-            schema = operator.output_schema()
-        else:
-            schema = input_schema
-        return PlannedNode(node, operator, input_schema, schema)
+    def visit_all(self) -> None:
+        for node in self._pipeline:
+            if node.name not in self.schemas:
+                self._visit(node)
+            schema = self.schemas[node.name]
+            if schema is not None and (problem := check_key_columns(node, schema.names)) is not None:
+                self._problems.add([problem])
+        self._problems.raise_all()
 
-    def _build_side(self, node: Node, side: SideOutput[Any]) -> PlannedNode:
-        """A side output lets the rows of its upstream pass; one without an upstream sees none."""
-        if not node.upstreams:
-            return PlannedNode(node, side, pa.schema([]), pa.schema([]))
-        inputs = self._empty_inputs(node)
-        Rows(self._session, lineage=((node, side),)).run(lambda: side.select(self._session, inputs))
-        schema = self.built[node.upstreams[0]].schema
-        return PlannedNode(node, side, schema, schema)
+    def _visit(self, node: Node) -> None:
+        self.schemas[node.name] = None
+        with self._problems.collect(node):
+            kind = operator_class(node, self._registry)
+            self.schemas[node.name] = self._output(node, kind, self._input_schema(node))
 
-    def _empty_inputs(self, node: Node) -> dict[str, DataFrame]:
-        for upstream in node.upstreams:
-            if upstream not in self.empty_frames:
-                self.empty_frames[upstream] = empty_frame(self._session, self.built[upstream].schema)
-        return {upstream: self.empty_frames[upstream] for upstream in node.upstreams}
+    def _input_schema(self, node: Node) -> pa.Schema | None:
+        """The columns that arrive; None where they are not known."""
+        if node.upstreams:
+            return self.schemas[node.upstreams[0]]
+        return rejects.DEAD_LETTER_SCHEMA if self._pipeline.rejecting_nodes(node.name) else pa.schema([])
 
-    def _frame_schema(self, node: Node, operator: FrameTransform[Any]) -> pa.Schema:
-        from streamling.types.spark import to_arrow_schema
-
-        inputs = self._empty_inputs(node)
-        frame = Rows(self._session, lineage=((node, operator),)).run(lambda: operator.apply(self._session, inputs))
-        return to_arrow_schema(frame.schema)
+    def _operator(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema) -> Operator[Any]:
+        """Instance 0 of ``node``. Side outputs have been made before: other operators know them."""
+        if node.name in self._side_outputs:
+            return self._side_outputs[node.name]
+        return kind(self._context(node, input_schema, 0, instances_of(node, kind)))
 
 
-def empty_frame(session: SparkSession, schema: pa.Schema) -> DataFrame:
-    """No rows of ``schema``, as a local relation: two calls into the JVM, no job."""
-    from pyspark.sql import DataFrame
+class _StaticWalk(_Walk):
+    """Follows columns as far as they are known without Spark."""
 
-    from streamling.types.spark import to_spark_schema
-
-    jvm: Any = session._jvm
-    structure = jvm.org.apache.spark.sql.types.DataType.fromJson(to_spark_schema(schema).json())
-    return DataFrame(session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), structure), session)
-
-
-def _resolve_source(node: Node, source: AnySource[Any]) -> PlannedNode:
-    with error_context(str(node)):
-        schema = source.schema()
-    if OP_COLUMN not in schema.names:
-        schema = schema.append(pa.field(OP_COLUMN, pa.string(), nullable=False))
-    return PlannedNode(node, source, pa.schema([]), schema)
+    def _output(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema | None) -> pa.Schema | None:
+        known = input_schema is not None and fully_known(input_schema)
+        if not known and kind.needs_input_schema():
+            return None
+        operator = self._operator(node, kind, input_schema if known else pa.schema([]))
+        if known:
+            router_of(node, kind, input_schema)  # raises when rows cannot be routed
+        problems, schema = operator.static_check({upstream: self.schemas[upstream] for upstream in node.upstreams})
+        self._problems.add(sql_problem(problem, str(node), node.value_location("sql")) for problem in problems)
+        return schema
 
 
-def _raise_all(pipeline: Pipeline, errors: list[tuple[str, BaseException]]) -> None:
-    """User mistakes of all sources together; an internal error alone, the first by name."""
-    problems = []
-    for name, error in errors:
-        if not isinstance(error, StreamlingError) or error.internal:
-            raise error
-        problems.append(problem_from_error(error, pipeline[name]))
-    raise InvalidPipeline(problems)
+class _SparkWalk(_Walk):
+    """Learns all columns; a node below one that failed is left out."""
+
+    def __init__(
+        self,
+        resolved: ResolvedPipeline,
+        registry: Registry,
+        context: ContextFactory,
+        side_outputs: Mapping[str, SideOutput[Any]],
+        session: SparkSession,
+    ) -> None:
+        super().__init__(resolved, registry, context, side_outputs)
+        self.nodes = dict(resolved.nodes)
+        self.empty_frames = EmptyFrames(session, self.schemas)
+
+    def _output(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema | None) -> pa.Schema | None:
+        if any(self.schemas[upstream] is None for upstream in node.upstreams):
+            return None
+        operator = self._operator(node, kind, input_schema)
+        router_of(node, kind, input_schema)  # raises when rows cannot be routed
+        schema = operator.analyse(NodeInputs(self.empty_frames, node, operator))
+        schema = input_schema if schema is None else schema
+        self.nodes[node.name] = PlannedNode(node, operator, input_schema, schema)
+        return schema
+
+
+def fully_known(schema: pa.Schema) -> bool:
+    """False when only Spark knows the type of a column."""
+    return not any((field.metadata or {}).get(b"streamling.type") == b"unknown" for field in schema)

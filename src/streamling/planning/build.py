@@ -3,72 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamling.checkpoint.clock import Clock
 from streamling.dataflow.dead_letters import DeadLetterOutput, RejectingWork, rejecting_outlet
-from streamling.dataflow.flow import Flow, OnMarked, PulledFlow
-from streamling.dataflow.lane import QUEUE_LENGTH, Lane
+from streamling.dataflow.flow import Flow
+from streamling.dataflow.frame_sink import FrameSinkStep
+from streamling.dataflow.lane import QUEUE_LENGTH, Lane, Work
 from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.meter import NodeMeter
-from streamling.dataflow.network import FrameSinkStep, FrameStep, LaneStep, Outlet, Step
+from streamling.dataflow.network import FrameStep, LaneStep, Outlet, Step
+from streamling.dataflow.pulled_flow import PulledFlow
 from streamling.dataflow.rebatch import Rebatcher
 from streamling.dataflow.rejecting import RejectingSink, RejectingTransform
 from streamling.dataflow.rows import Rows
-from streamling.dataflow.side_outputs import OnAck, SideOutputStep
+from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.dataflow.streamed_flow import StreamedFlow
 from streamling.dataflow.table_gate import TableFeed, TableGate, awaited_tables
 from streamling.dataflow.work import SinkWork, TransformWork
 from streamling.errors import StreamlingError
 from streamling.pipeline.error_locations import add_location
-from streamling.pipeline.model import Node, NodeKind
-from streamling.planning.analysis import Analysis, ContextFactory, PlannedNode
+from streamling.pipeline.model import Node
+from streamling.planning.execution_graph import Callbacks, ExecutionGraph
 from streamling.planning.instances import router_of
 from streamling.planning.placement import Placement
+from streamling.planning.planned import Analysis, ContextFactory, PlannedNode
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
-from streamling.plugins.side_outputs import LookupTable, SideOutput
+from streamling.plugins.side_outputs import SideOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-@dataclass(frozen=True)
-class Callbacks:
-    """What the parts tell the pipeline."""
-
-    on_ack: OnAck
-    on_marked: OnMarked
-    on_end: Callable[[str], None]
-    on_failure: Callable[[StreamlingError], None]
-    #: a record limit is reached: reason, and whether the unfinished epoch must not be committed
-    on_limit: Callable[[str, bool], None]
-    #: the first rows have come to a sink
-    on_first_rows: Callable[[], None]
-    #: a checkpoint should begin now
-    request_checkpoint: Callable[[], object]
-
-
-@dataclass
-class ExecutionGraph:
-    """Everything that runs, in the order it was made: what is below comes first."""
-
-    flows: dict[str, Flow] = field(default_factory=dict)
-    lanes: list[Lane] = field(default_factory=list)
-    frame_sinks: list[FrameSinkStep] = field(default_factory=list)
-    side_outputs: dict[str, SideOutputStep] = field(default_factory=dict)
-    #: names of sinks and side outputs, which acknowledge epochs
-    sinks: list[str] = field(default_factory=list)
-    #: all instances by node name
-    operators: dict[str, list[Operator[Any]]] = field(default_factory=dict)
-    limits: dict[str, RowLimit] = field(default_factory=dict)
-
-    @property
-    def steps_without_lane(self) -> list[FrameSinkStep | SideOutputStep]:
-        """What has operators to open and close but no thread of its own."""
-        return [*self.side_outputs.values(), *self.frame_sinks]
+#: makes the work of one lane: lane name, operator instance, whether its rejected rows have a dead-letter sink
+WorkFactory = Callable[[str, Any, bool], Work]
 
 
 @dataclass
@@ -86,24 +56,51 @@ class Builder:
     observing: bool = False
     #: batches that may wait in front of a node
     queue_length: Callable[[Node], int] = lambda node: QUEUE_LENGTH
-    parts: ExecutionGraph = field(default_factory=ExecutionGraph)
+    graph: ExecutionGraph = field(default_factory=ExecutionGraph)
     _steps: dict[str, Step] = field(default_factory=dict)
     _meters: dict[str, NodeMeter] = field(default_factory=dict)
 
     def build(self) -> ExecutionGraph:
-        for built in self.analysis.built.values():
-            if isinstance(built.operator, SideOutput):
-                self._add_side(built, built.operator)
+        for name, side_output in self.analysis.side_outputs.items():
+            self._add_side_output(self.analysis.pipeline[name], side_output)
         for node in self.analysis.pipeline.sources:
-            self._add_flow(self.analysis.built[node.name])
+            self._add_flows(self.analysis.nodes[node.name])
         self._add_gates()
-        return self.parts
+        return self.graph
+
+    # ── flows ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _add_flows(self, planned: PlannedNode) -> None:
+        self.graph.operators[planned.node.name] = [planned.operator]
+        for number in range(planned.instances):
+            source = planned.operator if number == 0 else self._instance(planned, planned.operator, number)
+            name = _instance_name(planned, number)
+            self.graph.flows[name] = self._flow(planned, source, name)
+
+    def _flow(self, planned: PlannedNode, source: Operator[Any], name: str) -> Flow:
+        node, outlet = planned.node, self._outlet(planned.node.name)
+        callbacks = {
+            "on_marked": self.callbacks.on_marked,
+            "on_end": self.callbacks.on_end,
+            "on_failure": self.callbacks.on_failure,
+        }
+        match source:
+            case StreamedSource():
+                if node.dead_letters is not None:
+                    outlet = rejecting_outlet(outlet, node.name, self._step(node.dead_letters))
+                meter = self._meter(node.name) if self.observing else None
+                return StreamedFlow(name, node, source, self.session, outlet, meter, **callbacks)
+            case Source():
+                dead_letters = self._dead_letter_output(name, source)
+                return PulledFlow(name, node, source, planned.schema, self.session, outlet, dead_letters, **callbacks)
+        raise StreamlingError(f"{node}: {type(source).__name__} is neither a Source nor a StreamedSource")
 
     def _add_gates(self) -> None:
-        tables = [name for name, side in self.parts.side_outputs.items() if _is_awaited(side.operator)]
+        """Hold flows back whose rows look values up in tables that other flows fill."""
+        tables = [name for name, step in self.graph.side_outputs.items() if step.operator.blocks_until_filled]
         for source, feeds in awaited_tables(self.analysis.pipeline, tables).items():
             waits = [
-                TableFeed(self.parts.side_outputs[table], self._flows_of(feeders)) for table, feeders in feeds.items()
+                TableFeed(self.graph.side_outputs[table], self._flows_of(feeders)) for table, feeders in feeds.items()
             ]
             for feed in waits:
                 for flow in feed.flows:
@@ -112,150 +109,144 @@ class Builder:
                 flow.gate = TableGate(flow, waits)
 
     def _flows_of(self, sources: Collection[str]) -> list[Flow]:
-        return [flow for flow in self.parts.flows.values() if flow.node.name in sources]
+        return [flow for flow in self.graph.flows.values() if flow.node.name in sources]
 
-    def _add_flow(self, built: PlannedNode) -> None:
-        self.parts.operators[built.node.name] = [built.operator]
-        for number in range(built.instances):
-            source = built.operator if number == 0 else self._instance(built, built.operator, number)
-            name = _instance_name(built, number)
-            self.parts.flows[name] = self._flow(built, source, name)
-
-    def _flow(self, built: PlannedNode, source: Operator[Any], name: str) -> Flow:
-        node, outlet = built.node, self._outlet(built.node.name)
-        callbacks = {
-            "on_marked": self.callbacks.on_marked,
-            "on_end": self.callbacks.on_end,
-            "on_failure": self.callbacks.on_failure,
-        }
-        if isinstance(source, StreamedSource):
-            if node.dead_letters is not None:
-                outlet = rejecting_outlet(outlet, node.name, self._step(node.dead_letters))
-            meter = self._meter(node.name) if self.observing else None
-            return StreamedFlow(name, node, source, self.session, outlet, meter, **callbacks)
-        assert isinstance(source, Source)
-        letters = self._dead_letter_output(name, source)
-        return PulledFlow(name, node, source, built.schema, self.session, outlet, letters, **callbacks)
-
-    def _add_side(self, built: PlannedNode, operator: SideOutput[Any]) -> None:
-        node = built.node
-        self.parts.side_outputs[node.name] = SideOutputStep(
-            node, operator, self.callbacks.on_ack, self.callbacks.on_failure
-        )
-        self.parts.operators[node.name] = [operator]
-        if node.upstreams:
-            self.parts.sinks.append(node.name)
+    # ── outlets and steps ────────────────────────────────────────────────────────────────────────────────────
 
     def _outlet(self, name: str) -> Outlet:
         consumers = [node.name for node in self.analysis.pipeline.consumers(name)]
         side_outputs = [
-            self.parts.side_outputs[consumer] for consumer in consumers if consumer in self.parts.side_outputs
+            self.graph.side_outputs[consumer] for consumer in consumers if consumer in self.graph.side_outputs
         ]
-        steps = [self._step(each) for each in consumers if each not in self.parts.side_outputs]
+        steps = [self._step(each) for each in consumers if each not in self.graph.side_outputs]
         return Outlet(name, steps, side_outputs, self._meter(name), self.observing)
-
-    def _meter(self, name: str) -> NodeMeter:
-        if name not in self._meters:
-            node, operator = self.analysis.pipeline[name], self.analysis.built[name].operator
-            self._meters[name] = NodeMeter(
-                operator.context.metrics,
-                takes=node.kind is not NodeKind.SOURCE,
-                computes=node.kind is not NodeKind.SINK,
-                sub_plan=operator.sub_plan_metrics,
-            )
-        return self._meters[name]
 
     def _step(self, name: str) -> Step:
         """The step of a node; flows that meet in a node share it."""
         if name not in self._steps:
-            self._steps[name] = self._new_step(self.analysis.built[name])
+            self._steps[name] = self._new_step(self.analysis.nodes[name])
         return self._steps[name]
 
-    def _new_step(self, built: PlannedNode) -> Step:
-        operator = self.placement.place(built)
-        self.parts.operators[built.node.name] = [operator]
+    def _new_step(self, planned: PlannedNode) -> Step:
+        operator = self.placement.place(planned)
+        self.graph.operators[planned.node.name] = [operator]
         match operator:
             case FrameTransform():
-                absent = {
-                    name: Rows(self.session, frame=self.analysis.empty_frames[name])
-                    for name in built.node.upstreams
-                    if name in self.analysis.empty_frames
-                }
-                outlet = self._outlet(built.node.name)
-                return FrameStep(built.node, operator, absent, outlet, self._meter(built.node.name))
+                return self._frame_step(planned, operator)
             case FrameSink():
-                return self._frame_sink(built, operator)
-            case Transform() | Sink():
-                return self._lanes(built, operator)
-        raise StreamlingError(f"{built.node}: {type(operator).__name__} is neither a transform nor a sink")
+                return self._frame_sink(planned, operator)
+            case Transform():
+                return self._lanes(planned, operator, self._transform_work(planned))
+            case Sink():
+                return self._lanes(planned, operator, self._sink_work(planned, operator))
+        raise StreamlingError(f"{planned.node}: {type(operator).__name__} is neither a transform nor a sink")
 
-    def _frame_sink(self, built: PlannedNode, operator: FrameSink[Any]) -> FrameSinkStep:
-        limit, meter = self._limit(built, None), self._meter(built.node.name)
-        step = FrameSinkStep(built.node, operator, limit, self.callbacks.on_ack, meter)
-        self.parts.frame_sinks.append(step)
-        self.parts.sinks.append(built.node.name)
+    def _frame_step(self, planned: PlannedNode, operator: FrameTransform[Any]) -> FrameStep:
+        node, empty_frames = planned.node, self.analysis.empty_frames
+        empty = {name: Rows(self.session, frame=empty_frames[name]) for name in node.upstreams if name in empty_frames}
+        return FrameStep(node, operator, empty, self._outlet(node.name), self._meter(node.name))
+
+    def _frame_sink(self, planned: PlannedNode, operator: FrameSink[Any]) -> FrameSinkStep:
+        limit, meter = self._limit(planned, None), self._meter(planned.node.name)
+        step = FrameSinkStep(planned.node, operator, limit, self.callbacks.on_ack, meter)
+        self.graph.frame_sinks.append(step)
+        self.graph.sinks.append(planned.node.name)
         return step
 
-    def _lanes(self, built: PlannedNode, first: Transform[Any] | Sink[Any]) -> LaneStep:
-        node, instances = built.node, built.instances
-        outlet, meter = self._outlet(node.name), self._meter(node.name)
-        limit = self._limit(built, first.row_limit if isinstance(first, Sink) else None)
+    def _add_side_output(self, node: Node, operator: SideOutput[Any]) -> None:
+        self.graph.side_outputs[node.name] = SideOutputStep(
+            node, operator, self.callbacks.on_ack, self.callbacks.on_failure
+        )
+        self.graph.operators[node.name] = [operator]
+        if node.upstreams:
+            self.graph.sinks.append(node.name)
+
+    # ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _lanes(self, planned: PlannedNode, first: Operator[Any], make_work: WorkFactory) -> LaneStep:
+        node, instances = planned.node, planned.instances
         lanes = []
         for number in range(instances):
-            operator = first if number == 0 else self._instance(built, first, number)
-            name = _instance_name(built, number)
-            letters = self._dead_letter_output(name, operator)
-            if isinstance(operator, Sink):
-                sink = operator if letters is None else RejectingSink(operator)
-                work: Any = SinkWork(name, sink, limit, self.callbacks.on_ack, meter)
-                self.parts.sinks.append(name)
-            else:
-                transform = operator if letters is None else RejectingTransform(operator)
-                work = TransformWork(name, transform, built.schema, outlet, self._rows, meter)
-            lanes.append(self._lane(built, name, work if letters is None else RejectingWork(work, letters)))
-        self.parts.lanes.extend(lanes)
-        upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key if node.upstreams else ()
-        if instances > 1 and not set(built.input_schema.names).issuperset(node.primary_key):
-            placed = f"the key of its upstream ({', '.join(upstream_key)})" if upstream_key else "turns"
-            first.context.log.warning(
-                "its key (%s) does not arrive: rows go to its instances by %s", ", ".join(node.primary_key), placed
+            operator = first if number == 0 else self._instance(planned, first, number)
+            name = _instance_name(planned, number)
+            dead_letters = self._dead_letter_output(name, operator)
+            work = make_work(name, operator, dead_letters is not None)
+            lanes.append(
+                self._lane(planned, number, work if dead_letters is None else RejectingWork(work, dead_letters))
             )
-        return LaneStep(node, lanes, router_of(node, type(first), built.input_schema, upstream_key), meter)
+        self.graph.lanes.extend(lanes)
+        upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key if node.upstreams else ()
+        if instances > 1 and not set(planned.input_schema.names).issuperset(node.primary_key):
+            routed = f"by the key of its upstream ({', '.join(upstream_key)})" if upstream_key else "in turn"
+            first.context.log.warning(
+                "the columns of its key (%s) are not in its input: rows are routed to its instances %s",
+                ", ".join(node.primary_key),
+                routed,
+            )
+        router = router_of(node, type(first), planned.input_schema, upstream_key)
+        return LaneStep(node, lanes, router, self._meter(node.name))
 
-    def _dead_letter_output(self, feeder: str, operator: Operator[Any]) -> DeadLetterOutput | None:
-        """What takes the bad rows of an instance, when its node has a dead-letter sink."""
-        name, rejects = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejects
-        if name is None or rejects is None:
-            return None
-        return DeadLetterOutput(feeder, rejects, self._step(name), self._rows)
+    def _transform_work(self, planned: PlannedNode) -> WorkFactory:
+        outlet, meter = self._outlet(planned.node.name), self._meter(planned.node.name)
 
-    def _instance(self, built: PlannedNode, first: Operator[Any], number: int) -> Any:
-        operator = type(first)(self.context(built.node, built.input_schema, number, built.instances))
-        self.parts.operators[built.node.name].append(operator)
-        return operator
+        def work(lane: str, transform: Transform[Any], rejects: bool) -> Work:
+            rejecting = RejectingTransform(transform) if rejects else transform
+            return TransformWork(lane, rejecting, planned.schema, outlet, self._rows, meter)
 
-    def _lane(self, built: PlannedNode, name: str, work: Any) -> Lane:
+        return work
+
+    def _sink_work(self, planned: PlannedNode, first: Sink[Any]) -> WorkFactory:
+        limit, meter = self._limit(planned, first.row_limit), self._meter(planned.node.name)
+
+        def work(lane: str, sink: Sink[Any], rejects: bool) -> Work:
+            self.graph.sinks.append(lane)
+            return SinkWork(lane, RejectingSink(sink) if rejects else sink, limit, self.callbacks.on_ack, meter)
+
+        return work
+
+    def _lane(self, planned: PlannedNode, number: int, work: Work) -> Lane:
         return Lane(
-            f"{built.node.type} {built.node.kind} '{name}'",
+            replace(planned.node.label, instance=number if planned.instances > 1 else None),
             work,
-            rebatcher=Rebatcher(*built.operator.batching()),
+            rebatcher=Rebatcher(*planned.operator.batching()),
             clock=self.clock,
-            on_failure=lambda error: self.callbacks.on_failure(add_location(error, built.node)),
-            queue_length=self.queue_length(built.node),
+            on_failure=lambda error: self.callbacks.on_failure(add_location(error, planned.node)),
+            queue_length=self.queue_length(planned.node),
         )
 
-    def _limit(self, built: PlannedNode, own: int | None) -> RowLimit:
-        limit = RowLimit(own or self.row_limit, self.callbacks.on_limit, self.callbacks.on_first_rows)
-        self.parts.limits[built.node.name] = limit
+    # ── what the parts share ─────────────────────────────────────────────────────────────────────────────────
+
+    def _instance(self, planned: PlannedNode, first: Operator[Any], number: int) -> Operator[Any]:
+        operator = type(first)(self.context(planned.node, planned.input_schema, number, planned.instances))
+        self.graph.operators[planned.node.name].append(operator)
+        return operator
+
+    def _dead_letter_output(self, feeder: str, operator: Operator[Any]) -> DeadLetterOutput | None:
+        """Takes the rejected rows of an instance when its node has a dead-letter sink."""
+        name, rejected = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejected_rows
+        if name is None or rejected is None:
+            return None
+        return DeadLetterOutput(feeder, rejected, self._step(name), self._rows)
+
+    def _meter(self, name: str) -> NodeMeter:
+        if name not in self._meters:
+            planned = self.analysis.nodes[name]
+            self._meters[name] = NodeMeter(
+                planned.operator.context.metrics,
+                takes=planned.node.kind.has_input,
+                computes=planned.node.kind.has_output,
+                sub_plan=planned.operator.sub_plan_metrics,
+            )
+        return self._meters[name]
+
+    def _limit(self, planned: PlannedNode, row_limit: int | None) -> RowLimit:
+        limit = RowLimit(row_limit or self.row_limit, self.callbacks.on_limit, self.callbacks.on_first_rows)
+        self.graph.limits[planned.node.name] = limit
         return limit
 
     def _rows(self, lane: str, batch: pa.RecordBatch) -> Rows:
         return Rows(self.session, batches=[batch], producer=lane)
 
 
-def _is_awaited(operator: SideOutput[Any]) -> bool:
-    return isinstance(operator, LookupTable) and operator.blocks_until_filled
-
-
-def _instance_name(built: PlannedNode, number: int) -> str:
-    return built.node.name if built.instances == 1 else f"{built.node.name}[{number}]"
+def _instance_name(planned: PlannedNode, number: int) -> str:
+    return planned.node.name if planned.instances == 1 else f"{planned.node.name}[{number}]"

@@ -1,4 +1,4 @@
-"""Tries every connection of a pipeline: its state backend, and what its nodes say they connect to."""
+"""Checks every connection of a pipeline: its state backend, and what its nodes connect to."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from streamling.errors import StreamlingError
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 
-#: connections that are tried at the same time
+#: connections that are checked at the same time
 _AT_A_TIME = 8
 
 
@@ -19,21 +19,21 @@ class NodeConnection:
     """A connection, and the node that needs it."""
 
     node: str
-    connection: Connection
+    connection: ConnectionCheck
 
 
 @dataclass(frozen=True)
 class ConnectionResult:
-    """How trying a connection went."""
+    """The result of a connection check."""
 
     node: str
     kind: str
     #: where it is, without credentials
     target: str
     seconds: float
-    #: a remark for people, where it worked
+    #: a remark for people, if it succeeded
     remark: str | None = None
-    #: why the node could not use it; None: it could
+    #: why the node could not use it; None if it could
     error: str | None = None
     remedy: str | None = None
 
@@ -49,8 +49,8 @@ class ConnectionResult:
 def check_connections(
     connections: Iterable[NodeConnection], start_spark: Callable[[], object]
 ) -> list[ConnectionResult]:
-    """Try all of them, several at a time; results in the same order. ``start_spark`` is called first when one of them
-    needs it."""
+    """Check all of them, several at a time; results are in the same order. ``start_spark`` is called first if one of
+    them needs it."""
     connections = list(connections)
     if any(one.connection.uses_spark for one in connections):
         start_spark()
@@ -64,7 +64,7 @@ def _tried(one: NodeConnection) -> ConnectionResult:
     try:
         remark = connection.check()
     except StreamlingError as failure:
-        error, remedy = ": ".join([str(failure), *failure.causes()]), failure.remedy
+        error, remedy = failure.with_causes, failure.remedy
     except Exception as failure:  # of a plugin
         error = f"{type(failure).__name__}: {failure}"
     return ConnectionResult(

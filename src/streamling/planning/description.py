@@ -1,47 +1,33 @@
-"""What a pipeline will do, as plain data for people: flows, segments, where every node runs, what it remembers.
+"""What a pipeline will do, as plain data: flows, segments, where every node runs, its state keys.
 
-Made from a checked run; nothing is opened and no JVM is needed. `spark_plans` adds Spark's own words.
+Made from a checked run; nothing is opened and no JVM is needed. `planning.spark_plans` adds Spark's plans.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from streamling.config import AppConfig
 from streamling.config.values import mask_map, mask_url
-from streamling.pipeline.model import Node, NodeKind, Pipeline
+from streamling.pipeline.model import Node, Pipeline
 from streamling.pipeline.options import dump
-from streamling.planning.analysis import Analysis, ResolvedPipeline, empty_frame, operator_class
 from streamling.planning.instances import instances_of
-from streamling.planning.placement import LocalPlacement, placement_for
-from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, StreamedSource, Transform
+from streamling.planning.placement import runs_on_executors
+from streamling.planning.planned import ResolvedPipeline, operator_class
+from streamling.plugins.execution import ExecutionMode
+from streamling.plugins.operators import AnySource, Operator
 from streamling.plugins.registry import Registry
-from streamling.plugins.side_outputs import SideOutput
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-class ExecutionMode(StrEnum):
-    """Where the work of a node happens."""
-
-    PULLED = "pulled"  # a source that the engine asks for batches
-    STREAMED = "streamed"  # a source that Spark Structured Streaming paces
-    SPARK = "spark"  # part of a Spark plan
-    LANE = "lane"  # a thread of this process with a bounded queue
-    SIDE = "side"  # sees the rows of its upstream before they are emitted
+from streamling.spark.master import is_local
 
 
 @dataclass(frozen=True)
 class ColumnDescription:
     name: str
-    #: ``?`` when only Spark can tell
+    #: ``?`` if only Spark knows it
     type: str
 
 
@@ -55,7 +41,7 @@ class NodeDescription:
     segment: int | None
     upstreams: tuple[str, ...]
     primary_key: tuple[str, ...]
-    #: None when only Spark can tell
+    #: None if only Spark knows them
     columns: tuple[ColumnDescription, ...] | None
     instances: int
     batch_size: int | None
@@ -65,13 +51,13 @@ class NodeDescription:
     state_keys: tuple[str, ...]
     #: fields as set in the file, secrets masked
     options: Mapping[str, Any]
-    #: nodes whose bad rows a dead-letter sink takes
+    #: nodes whose rejected rows a dead-letter sink takes
     bad_rows_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Neighbours that run as one: one Spark plan, or Arrow functions that hand batches on."""
+    """Adjacent nodes that run as one: one Spark plan, or Arrow functions that pass batches on."""
 
     number: int
     kind: str
@@ -103,16 +89,12 @@ def describe_plan(
     schemas: Mapping[str, pa.Schema | None],
     state: str,
 ) -> PlanDescription:
-    """The whole picture of a checked pipeline; ``schemas`` are the columns as far as known, ``state`` says where the
-    positions are kept."""
+    """The description of a checked pipeline; ``schemas`` are the columns as far as they are known, ``state`` says where
+    positions are stored."""
     pipeline = resolved.pipeline
-    sources = {
-        name: source for name, built in resolved.built.items() if isinstance(source := built.operator, AnySource)
-    }
-    local = isinstance(placement_for(config.spark.master), LocalPlacement)
-    places = {
-        node.name: _place(operator_class(node, registry), local or node.dead_letters is not None) for node in pipeline
-    }
+    sources = resolved.sources
+    local = is_local(config.spark.master)
+    places = {node.name: _place(node, operator_class(node, registry), local) for node in pipeline}
     segments = _segments(pipeline, places)
     number_of = {name: segment.number for segment in segments for name in segment.nodes}
     nodes = {
@@ -144,15 +126,8 @@ def describe_plan(
 # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _place(kind: type[Operator[Any]], local: bool) -> ExecutionMode:
-    if issubclass(kind, AnySource):
-        return ExecutionMode.STREAMED if issubclass(kind, StreamedSource) else ExecutionMode.PULLED
-    if issubclass(kind, (FrameTransform, FrameSink)):
-        return ExecutionMode.SPARK
-    if issubclass(kind, SideOutput):
-        return ExecutionMode.SIDE
-    moves = issubclass(kind, Transform) or (issubclass(kind, Sink) and kind.distributable)
-    return ExecutionMode.SPARK if moves and not local else ExecutionMode.LANE
+def _place(node: Node, kind: type[Operator[Any]], local: bool) -> ExecutionMode:
+    return ExecutionMode.SPARK if runs_on_executors(node, kind) and not local else kind.execution
 
 
 def _node(
@@ -164,8 +139,8 @@ def _node(
     schemas: Mapping[str, pa.Schema | None],
     instances: int,
 ) -> NodeDescription:
-    # a sink takes what its upstream gives; its own entry is empty when a type is not known yet
-    schema = schemas.get(node.upstreams[0] if node.kind is NodeKind.SINK and node.upstreams else node.name)
+    # a sink has the columns of its upstream; its own entry is None if a type is not known yet
+    schema = schemas.get(node.name if node.kind.has_output or not node.upstreams else node.upstreams[0])
     return NodeDescription(
         name=node.name,
         kind=node.kind.value,
@@ -191,11 +166,11 @@ def _column(column: pa.Field) -> ColumnDescription:
 
 
 def _masked(value: Any) -> Any:
-    """Typed secrets are masked already; plugins may take theirs as plain fields."""
+    """Typed secrets are already masked; plugins may have secrets in plain fields."""
     match value:
         case dict():
             covered = mask_map(value)
-            # the name of a secret is no secret
+            # the name of a secret is not secret
             return {key: _masked(value[key] if key.endswith("_name") else part) for key, part in covered.items()}
         case list():
             return [_masked(part) for part in value]
@@ -217,72 +192,17 @@ def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
 
 
 def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[Segment, ...]:
-    """Neighbours of the same place. Sinks in lanes stand alone: nothing follows them."""
+    """Adjacent nodes with the same execution mode. Sinks in lanes are in no segment: nothing follows them."""
+    kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     groups: list[set[str]] = []
     for node in pipeline:
-        if node.kind is NodeKind.SOURCE or (node.kind is NodeKind.SINK and places[node.name] is ExecutionMode.LANE):
-            continue
-        if places[node.name] is ExecutionMode.SIDE:
+        if places[node.name] not in kinds or (places[node.name] is ExecutionMode.LANE and not node.kind.has_output):
             continue
         near = {upstream for upstream in node.upstreams if places[upstream] is places[node.name]}
         joined = [group for group in groups if group & near]
         groups = [*(group for group in groups if not group & near), {node.name}.union(*joined)]
     order = {node.name: number for number, node in enumerate(pipeline)}
     sorted_groups = sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda g: order[g[0]])
-    kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     return tuple(
         Segment(number, kinds[places[names[0]]], tuple(names)) for number, names in enumerate(sorted_groups, start=1)
     )
-
-
-# ── in Spark's words ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def spark_plans(analysis: Analysis, segments: Sequence[Segment], master: str) -> dict[int, dict[str, str]]:
-    """Spark's physical plan of every node whose rows leave a Spark segment, by segment and node."""
-    plans: dict[int, dict[str, str]] = {}
-    for segment in segments:
-        if segment.kind == "spark":
-            plans[segment.number] = dict(_segment_plans(analysis, segment, master))
-    return {number: plan for number, plan in plans.items() if plan}
-
-
-def _segment_plans(analysis: Analysis, segment: Segment, master: str) -> Iterator[tuple[str, str]]:
-    placement, session = placement_for(master), analysis.session
-    frames: dict[str, DataFrame] = {}
-    inputs: dict[str, str] = {}
-    for name in segment.nodes:
-        built = analysis.built[name]
-        operator = placement.place(built)
-        if not isinstance(operator, FrameTransform):
-            continue
-        for upstream in built.node.upstreams:
-            if upstream not in frames:
-                frames[upstream] = _rows_of(session, analysis.built[upstream].schema)
-                inputs[_first_column(frames[upstream])] = upstream
-        frames[name] = operator.apply(session, {upstream: frames[upstream] for upstream in built.node.upstreams})
-        followers = {node.name for node in analysis.pipeline.consumers(name) if node.kind is NodeKind.TRANSFORM}
-        if not followers or not followers <= set(segment.nodes):
-            yield name, _readable(frames[name]._jdf.queryExecution().executedPlan().toString(), inputs)
-
-
-def _rows_of(session: SparkSession, schema: pa.Schema) -> DataFrame:
-    """Rows that Spark knows nothing about: a plan over an empty relation would be optimized away."""
-    from pyspark.sql import DataFrame
-
-    empty = empty_frame(session, schema)._jdf
-    return DataFrame(session._jsparkSession.createDataFrame(empty.toJavaRDD(), empty.schema()), session)
-
-
-def _first_column(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().analyzed().output().head().toString())
-
-
-def _readable(plan: str, inputs: Mapping[str, str]) -> str:
-    """The plan without the numbers of columns, with the names of nodes where it begins."""
-
-    def begin(found: re.Match[str]) -> str:
-        return f"rows of {inputs.get(found[1], 'the upstream')}"
-
-    named = re.sub(r"Scan ExistingRDD\[([^,\]]+)[^\]]*\]", begin, plan)
-    return re.sub(r"#\d+L?", "", named).rstrip()

@@ -1,4 +1,4 @@
-"""Where Arrow operators run: decided here, unknown to the operators.
+"""Decides where Arrow operators run; the operators do not know.
 
 On a local master they run in lanes of this process: no copy to a Python worker, 20 ms less per trigger. On a
 cluster they run on the executors, wrapped so that Spark sees them as part of its plan.
@@ -6,29 +6,21 @@ cluster they run on the executors, wrapped so that Spark sees them as part of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from streamling.dataflow.results import Results
-from streamling.dataflow.rows import check_columns
 from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
 from streamling.errors import StreamlingError
-from streamling.pipeline.model import Node
-from streamling.planning.analysis import PlannedNode
-from streamling.plugins.context import Metrics, NodeContext, always_ready, ignore_stop
+from streamling.pipeline.model import Node, NodeKind
+from streamling.planning.executor_work import on_executor
+from streamling.planning.planned import PlannedNode
 from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
-from streamling.plugins.placeholders import NoopMetrics, UnavailableState, UnavailableTables
-from streamling.plugins.shared import SharedResources
-from streamling.retry import NeverStopping, ignore_retry
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.master import is_local
-from streamling.spark.pickling import send_by_value
-from streamling.spark.python_errors import from_executor_error, to_executor_error
+from streamling.spark.python_errors import from_executor_error
 from streamling.spark.sql_text import quoted
 
 if TYPE_CHECKING:
@@ -37,57 +29,52 @@ if TYPE_CHECKING:
     from streamling.spark.arrow_map import ArrowMap
 
 
-#: carries the place of a row through a shuffle
+#: keeps the order of rows through a shuffle
 _ORDER = "__streamling_order"
 
 
 class Placement(Protocol):
-    def place(self, built: PlannedNode) -> Operator[Any]:
+    def place(self, planned: PlannedNode) -> Operator[Any]:
         """The operator that the engine runs for a transform or sink."""
 
 
 class LocalPlacement:
-    """Everything where it is made."""
+    """Everything runs in this process."""
 
-    def place(self, built: PlannedNode) -> Operator[Any]:
-        return built.operator
+    def place(self, planned: PlannedNode) -> Operator[Any]:
+        return planned.operator
 
 
 class ClusterPlacement:
-    """Arrow transforms, and sinks that may be divided, on the executors; not those with a dead-letter sink, which is
-    fed from this process."""
+    """Operators that are `distributable` run on the executors, except those with a dead-letter sink: it receives rows
+    from this process."""
 
-    def place(self, built: PlannedNode) -> Operator[Any]:
-        operator = built.operator
-        if not runs_on_executors(built.node, type(operator)):
+    def place(self, planned: PlannedNode) -> Operator[Any]:
+        operator = planned.operator
+        if not runs_on_executors(planned.node, type(operator)):
             return operator
-        if isinstance(operator, Transform):
-            return ExecutorTransform(operator, built)
-        assert isinstance(operator, Sink)
-        return ExecutorSink(operator, built)
+        return _ON_EXECUTORS[planned.node.kind](operator, planned)
 
 
 def runs_on_executors(node: Node, kind: type[Operator[Any]]) -> bool:
     """Whether Python workers of a cluster run ``node``."""
-    if node.dead_letters is not None:
-        return False
-    return issubclass(kind, Transform) or (issubclass(kind, Sink) and kind.distributable)
+    return kind.distributable and node.dead_letters is None
 
 
 def placement_for(master: str) -> Placement:
-    """Local masters share this machine with us; any other is a cluster."""
+    """Spark with a local master runs on this machine; any other master is a cluster."""
     return LocalPlacement() if is_local(master) else ClusterPlacement()
 
 
 class ExecutorTransform(FrameTransform[Any]):
     """An Arrow transform as a step of Spark's plan: one instance per partition."""
 
-    def __init__(self, operator: Transform[Any], built: PlannedNode) -> None:
+    def __init__(self, operator: Transform[Any], planned: PlannedNode) -> None:
         super().__init__(operator.context)
         self._operator = operator
-        self._built = built
-        self._function = on_executor(built)
-        #: what runs where other columns arrive than declared, by these columns
+        self._planned = planned
+        self._function = on_executor(planned)
+        #: functions and output schemas for other input columns than the declared ones, by input schema
         self._others: dict[str, tuple[ArrowMap, pa.Schema]] = {}
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -100,15 +87,15 @@ class ExecutorTransform(FrameTransform[Any]):
     def _for_columns(self, frame: DataFrame) -> tuple[ArrowMap, pa.Schema]:
         from streamling.types.spark import to_arrow_schema
 
-        columns = InputSchemaTracker(self._built.input_schema)
+        columns = InputSchemaTracker(self._planned.input_schema)
         if not columns.detect_change(to_arrow_schema(frame.schema)):
-            return self._function, self._built.schema
+            return self._function, self._planned.schema
         key = str(columns.schema)
         if key not in self._others:
             operator = self._operator.with_input_schema(columns.schema)
             output = operator.output_schema()
             report_dropped_columns(self._operator.context, columns.schema, output)
-            grown = replace(self._built, operator=operator, input_schema=columns.schema, schema=output)
+            grown = replace(self._planned, operator=operator, input_schema=columns.schema, schema=output)
             self._others[key] = on_executor(grown), output
         return self._others[key]
 
@@ -121,13 +108,13 @@ class ExecutorSink(FrameSink[Any]):
 
     counts_rows: ClassVar[bool] = True
 
-    def __init__(self, operator: Sink[Any], built: PlannedNode) -> None:
+    def __init__(self, operator: Sink[Any], planned: PlannedNode) -> None:
         super().__init__(operator.context)
         self._operator = operator
-        self._function = on_executor(built)
-        self._key = built.node.primary_key
-        #: as many as `parallelism` says, else one for each core
-        self._tasks = built.instances if built.instances > 1 else None
+        self._function = on_executor(planned)
+        self._key = planned.node.primary_key
+        #: as many as `parallelism` says, otherwise one for each core
+        self._tasks = planned.instances if planned.instances > 1 else None
 
     def write_frame(self, frame: DataFrame) -> int:
         if self._key:
@@ -145,8 +132,8 @@ class ExecutorSink(FrameSink[Any]):
 
 
 def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> DataFrame:
-    """Rows of one key on one executor, in source order: a shuffle alone delivers them in any order, and the last
-    operation on a key has to win. Without ``tasks`` one for each core: in a stream Spark would make 200."""
+    """Rows of one key on one executor, in source order: a shuffle alone delivers them in any order, but the last
+    operation on a key has to win. Without ``tasks``, one for each core: in a stream Spark would use 200."""
     from pyspark.sql import functions as f
 
     numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id())
@@ -156,125 +143,8 @@ def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> D
     return by_key.sortWithinPartitions(_ORDER).drop(_ORDER)
 
 
-# ── what executors run ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def on_executor(built: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
-    """The function that Spark calls for each partition; it carries everything it needs in a pickle.
-
-    ``operator`` stands in for the class of ``built`` where that one cannot be sent.
-    """
-    kind: type[Any] = operator or type(built.operator)
-    send_by_value(kind)
-    work = _transforming if issubclass(kind, Transform) else _writing
-    context, (rows, _) = _portable(built.operator.context), built.operator.batching()
-    return _named(work(kind, context, rows), context.name, str(built.node))
-
-
-def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
-    """The context without what belongs to the driver's process."""
-    return replace(
-        context,
-        state=UnavailableState(f"{context.name}: state is not available on executors"),
-        metrics=_metrics(context),
-        shared=SharedResources(),
-        tables=UnavailableTables(f"{context.name}: dynamic tables are not available on executors"),
-        functions={},
-        rejects=None,
-        # a task may begin in the middle of a run: what it cannot reach is waited for as in any outage
-        config=context.config.model_copy(update={"startup_timeout_sec": inf}),
-        report_retry=ignore_retry,
-        stopping=NeverStopping(),
-        request_stop=ignore_stop,
-        restart_stream=always_ready,
-        checkpoint=always_ready,
-    )
-
-
-def _metrics(context: NodeContext[Any]) -> Metrics:
-    from pyspark import SparkContext
-
-    from streamling.dataflow.executor_metrics import ExecutorMetrics
-
-    spark = SparkContext._active_spark_context
-    return NoopMetrics() if spark is None else ExecutorMetrics(spark, context.metrics)
-
-
-def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        operator = kind(context)
-        operator.open()
-        try:
-            yield from _results(operator, (part for batch in batches for part in _slices(batch, rows)))
-        finally:
-            operator.close()
-
-    return run
-
-
-def _results(operator: Transform[Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema, results = operator.output_schema(), Results(operator.process)
-    made = (result for batch in batches for result in results.add(batch))
-    for result in chain(made, results.drain()):
-        check_columns(result.schema, schema)
-        if result.num_rows:
-            yield result
-
-
-def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        operator = kind(context)
-        operator.open()
-        written = 0
-        try:
-            for batch in batches:
-                for part in _slices(batch, rows):
-                    operator.write(part)
-                written += batch.num_rows
-            operator.flush()
-        finally:
-            operator.close()
-        yield pa.record_batch({"rows": pa.array([written], pa.int64())})
-
-    return run
-
-
-def _slices(batch: pa.RecordBatch, rows: int | None) -> Iterator[pa.RecordBatch]:
-    for start in range(0, batch.num_rows, rows or max(1, batch.num_rows)):
-        yield batch.slice(start, rows or batch.num_rows)
-
-
-# ── failures on their way back ───────────────────────────────────────────────────────────────────────────────
-
-
-def _named(function: ArrowMap, name: str, node: str) -> ArrowMap:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        source = _Upstream(batches)
-        try:
-            yield from function(source)
-        except (Exception, SystemExit) as error:
-            if source.failed:
-                raise  # of an operator further up in the same plan
-            raise to_executor_error(error, name, node) from None
-
-    return run
-
-
-class _Upstream:
-    """The batches of a partition, remembering whether they failed by themselves."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self.failed = False
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        try:
-            return next(self._batches)
-        except StopIteration:
-            raise
-        except BaseException:
-            self.failed = True
-            raise
+#: the operator that Spark sees in the driver, by the kind of the node: of the Arrow operator and its node
+_ON_EXECUTORS: Mapping[NodeKind, Callable[[Any, PlannedNode], Operator[Any]]] = {
+    NodeKind.TRANSFORM: ExecutorTransform,
+    NodeKind.SINK: ExecutorSink,
+}

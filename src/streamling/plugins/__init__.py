@@ -15,7 +15,7 @@ from streamling.pipeline.options import (
     TransformOptions,
     UpstreamOptions,
 )
-from streamling.plugins.connections import Connection, ExternalPosition
+from streamling.plugins.connections import ConnectionCheck, ExternalPosition
 from streamling.plugins.context import Metrics, NodeContext, NodeState
 from streamling.plugins.loader import plugin
 from streamling.plugins.operators import (
@@ -48,7 +48,7 @@ __all__ = [
     "BatchOptions",
     "ByColumns",
     "ByPrimaryKey",
-    "Connection",
+    "ConnectionCheck",
     "DeadLetterOptions",
     "End",
     "ExternalPosition",

@@ -1,4 +1,4 @@
-"""What an operator is given: its options, its schema, its state, and ways to speak to the pipeline."""
+"""The context of an operator: its options, its input columns, its state, and calls to the pipeline."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 class NodeState(Protocol):
-    """Small durable memory of a node, in the pipeline's namespace of the state backend."""
+    """Small durable values of a node, in the pipeline's namespace of the state backend."""
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         """Whether other instances of the pipeline see the same entries."""
 
     def get(self, key: str) -> Any | None:
@@ -39,25 +39,25 @@ class NodeState(Protocol):
         """All entries whose key starts with ``prefix``."""
 
     def put(self, key: str, value: Any) -> None:
-        """Store a JSON value at once. Positions are not stored this way: the engine stores those."""
+        """Store a JSON value immediately. Do not store positions this way: the engine stores them."""
 
     def put_if_absent(self, entries: Mapping[str, Any]) -> None:
-        """Store those of ``entries`` whose keys are not there yet, at once."""
+        """Store those of ``entries`` whose keys do not exist yet, immediately."""
 
     def remove(self, key: str) -> None:
-        """Forget ``key``."""
+        """Remove ``key``."""
 
     def clear(self) -> None:
-        """Forget all entries of this node, of all its instances: those under its name, and under ``name:…``. A source's
-        position is among them; the next checkpoint stores the one it has then."""
+        """Remove all entries of this node and its instances: those under its name, and under ``name:…``. They include
+        a source's position; the next checkpoint stores its position again."""
 
     def claim(self, keys: Collection[str]) -> Mapping[str, Any]:
-        """Take ``keys`` over from other instances, which cannot write them from now on, and get their entries."""
+        """Take ``keys`` over from other instances, which cannot write them from now on, and return their entries."""
 
 
 class Metrics(Protocol):
-    """Where an operator records what it wants to be seen, from any thread; tags are added to those of the node. A name
-    is a counter, a latency or a gauge, never two of these."""
+    """Records the metrics of an operator, from any thread; tags are added to those of the node. A name is a counter, a
+    latency or a gauge, never two of these."""
 
     def count(self, name: str, value: int = 1, tags: Mapping[str, str] | None = None) -> None: ...
 
@@ -66,21 +66,21 @@ class Metrics(Protocol):
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None: ...
 
     def remove(self, name: str, tags: Mapping[str, str] | None = None) -> None:
-        """What was measured under exactly these tags is no longer so: a gauge of something that is gone."""
+        """Remove the series with exactly these tags: the gauge of something that no longer exists."""
 
 
 def ignore_stop(reason: str, keep_position: bool) -> None:
-    """Where there is no pipeline to stop."""
+    """For operators that run outside of a pipeline."""
 
 
 def always_ready(timeout: float) -> bool:
-    """Where there is no flow."""
+    """For operators that run outside of a flow."""
     return True
 
 
 @dataclass(frozen=True)
 class NodeContext(Generic[OptionsT]):
-    """The world as one instance of an operator sees it."""
+    """Everything that one instance of an operator knows about its pipeline."""
 
     name: str
     options: OptionsT
@@ -88,63 +88,63 @@ class NodeContext(Generic[OptionsT]):
     state: NodeState
     metrics: Metrics
     primary_key: tuple[str, ...] = ()
-    #: columns that arrive; empty for sources
+    #: columns of the input; empty for sources
     input_schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    #: whether rows of this node are brought into this process, so that a batch has to fit into its memory
+    #: whether rows of this node are loaded into this process, so that a batch has to fit into its memory
     collected: bool = True
-    #: whether Spark may read what has an order with several tasks: not when rows of this node are spread by key later,
-    #: which mixes those of several tasks
+    #: whether Spark may read ordered data with several tasks. It may not when rows of this node are distributed by key
+    #: further down, which mixes the rows of several tasks
     is_splittable: bool = True
     #: this instance's number and how many there are (``parallelism``)
     instance: int = 0
     instances: int = 1
-    #: what all operators of the pipeline use together, such as a client with its connections
+    #: what the operators of the pipeline share, such as a client with its connections
     shared: SharedResources = field(default_factory=SharedResources)
     #: the dynamic tables of the pipeline by the names of their nodes
     tables: Mapping[str, LookupTable[Any]] = field(default_factory=dict)
     #: set when the pipeline is about to stop: long waits should end
     stopping: Stopping = field(default_factory=threading.Event)
     #: ask the pipeline to stop cleanly, as on SIGTERM, giving a reason; with True as second argument the
-    #: unfinished epoch is not committed and its rows come again next time
+    #: unfinished epoch is not committed and its rows are replayed by the next run
     request_stop: Callable[[str, bool], None] = ignore_stop
-    #: for a streamed source, from a thread of its own: let no further batch begin and ask ``stream`` again. Waits up
-    #: to so many seconds for the batch under way; True when everything that was read is on its way to the sinks
+    #: for a streamed source, from its own thread: start no further batch and call ``stream`` again. Waits up to the
+    #: given seconds for the current batch; True when everything that was read has been handed to the sinks
     restart_stream: Callable[[float], bool] = always_ready
-    #: store where the flows stand, without waiting for the next checkpoint. Waits up to so many seconds; True when
-    #: everything that was delivered before the call is durable and its position stored
+    #: store the positions of the flows without waiting for the next checkpoint. Waits up to the given seconds; True
+    #: when everything that was delivered before the call is durable and its position is stored
     checkpoint: Callable[[float], bool] = always_ready
 
-    #: told the error that the operator is retrying, and None once it is over: whoever gives up waiting for the node
-    #: can say why
+    #: called with the error that the operator is retrying, and with None once it succeeds: a timeout of the node can
+    #: then report the cause
     report_retry: Callable[[StreamlingError | None], None] = ignore_retry
 
-    #: where bad rows wait for the dead-letter sink; None when the node has none
-    rejects: RejectedRows | None = None
+    #: rejected rows that wait for the dead-letter sink; None when the node has none
+    rejected_rows: RejectedRows | None = None
 
-    #: columns that have been reported as left out; the instances of a node share it
+    #: columns that have been reported as dropped; the instances of a node share it
     dropped_columns: dict[str, object] = field(default_factory=dict)
 
     #: functions that plugins add to SQL, by name
     functions: Mapping[str, type[SqlFunction]] = field(default_factory=dict)
 
     def reject(self, rows: pa.RecordBatch, error: str) -> None:
-        """Do without ``rows``, as they came, because of ``error``: they go to the node's dead-letter sink. Where there
-        is none, the error is raised. Call it while rows are read, processed or written, or flushed for a marker."""
-        if self.rejects is None:
+        """Send ``rows``, as received, to the node's dead-letter sink because of ``error``. If the node has none, the
+        error is raised. Call it while rows are read, processed or written, or flushed for a marker."""
+        if self.rejected_rows is None:
             raise BadRow.user(error)
-        self.rejects.add(rows, error)
+        self.rejected_rows.add(rows, error)
 
     def report_dropped_columns(self, what: str, names: Iterable[str]) -> None:
-        """Warn about columns that are not part of the node's output: ``what`` they have done, then those of ``names``
-        that no instance has reported before."""
+        """Warn about columns that are not part of the node's output: ``what`` happened, then those of ``names`` that no
+        instance has reported before."""
         mine = object()
         if new := [name for name in names if self.dropped_columns.setdefault(name, mine) is mine]:
             self.log.warning("%s: %s", what, ", ".join(f"'{name}'" for name in new))
 
     def retry(self, work: Callable[[], T]) -> T:
-        """Call ``work`` until it succeeds. An error that is marked retriable is logged and tried again after a growing
-        pause, until the pipeline stops; any other one is raised at once. `Unreachable` is retried for
-        `startup_timeout_sec` only."""
+        """Call ``work`` until it succeeds. An error that is marked retriable is logged and retried with back-off until
+        the pipeline stops; any other one is raised immediately. `Unreachable` is retried for `startup_timeout_sec`
+        only."""
         return call_with_retries(
             work,
             stopping=self.stopping,
@@ -155,8 +155,7 @@ class NodeContext(Generic[OptionsT]):
 
     @property
     def state_key(self) -> str:
-        """Under which a source keeps its position: the node's name, with the number of the instance when there are
-        several."""
+        """The key of a source's position: the node's name, with the number of the instance if there are several."""
         return self.state_keys[self.instance]
 
     @property

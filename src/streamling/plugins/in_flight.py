@@ -1,4 +1,4 @@
-"""Calls to the outside that are under way at the same time."""
+"""Concurrent calls to other systems."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 class InFlight:
-    """Keeps count of calls. What a call failed with is raised by the next method that the operator's thread calls."""
+    """Counts the calls in flight. The error of a failed call is raised by the next method that the operator calls."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
         self._count = 0
         self._failure: BaseException | None = None
-        #: what the operator's thread waits for; it is woken for nothing else, since each time costs a switch of threads
+        #: what the operator's thread waits for; it is woken for nothing else, since each wake-up is a thread switch
         self._awaited: Callable[[], bool] | None = None
 
     def add(self, call: Future[Any]) -> None:
@@ -24,24 +24,24 @@ class InFlight:
         call.add_done_callback(self._done)
 
     def check(self) -> None:
-        """Raise what the first failed call raised."""
+        """Raise the error of the first failed call."""
         if self._failure is not None:
             raise self._failure
 
     def wait_for_slot(self, most: int) -> None:
-        """Return when fewer than ``most`` calls are under way. When there are as many, wait for a quarter of them to
-        end, so that the next few can be started in one go."""
+        """Return when fewer than ``most`` calls are in flight. If there are as many, wait until a quarter of them have
+        ended, so that several can be started at once."""
         if self._count >= most:
             low = most - max(1, most // 4)
             self.wait_until(lambda: self._count <= low)
         self.check()
 
     def wait(self) -> None:
-        """Until no call is under way."""
+        """Wait until no call is in flight."""
         self.wait_until(lambda: self._count == 0)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Until ``condition`` holds, which is looked at after each call that ended."""
+        """Wait until ``condition`` holds, which is checked whenever a call has ended."""
         with self._changed:
             self._awaited = condition
             self._changed.wait_for(self._is_over)

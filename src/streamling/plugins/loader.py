@@ -21,23 +21,16 @@ from typing import Any, TypeVar
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError, exit_sentence
 from streamling.pipeline.model import NodeKind
-from streamling.plugins.operators import AnySource, FrameSink, FrameTransform, Operator, Sink, Transform
+from streamling.plugins.operators import Operator
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
 from streamling.plugins.scan import declared_ids
-from streamling.plugins.side_outputs import SideOutput
 from streamling.spark.pickling import FILE_MODULE
 from streamling.sql.user_functions import SqlFunction
 
 GROUP = "streamling.plugins"
 
 _ID = "__streamling_plugin_id__"
-
-_KINDS: tuple[tuple[tuple[type, ...], NodeKind], ...] = (
-    ((AnySource,), NodeKind.SOURCE),
-    ((Transform, FrameTransform, SideOutput), NodeKind.TRANSFORM),
-    ((Sink, FrameSink), NodeKind.SINK),
-)
 
 C = TypeVar("C", bound=type[Operator[Any]] | type[Preprocessor] | type[SqlFunction])
 
@@ -53,26 +46,25 @@ def plugin(id: str) -> Callable[[C], C]:
 
 
 def kind_of(operator: object) -> NodeKind:
-    """Whether a class is a source, a transform or a sink."""
-    for bases, kind in _KINDS:
-        if isinstance(operator, type) and issubclass(operator, bases):
-            return kind
+    """Whether ``operator`` is the class of a source, a transform or a sink."""
+    if isinstance(operator, type) and issubclass(operator, Operator) and operator.node_kind is not None:
+        return operator.node_kind
     raise StreamlingError.user(
-        f"{operator!r} is no source, transform or sink",
+        f"{operator!r} is not a source, transform or sink",
         remedy="derive it from Source, Transform or Sink of streamling.plugins",
     )
 
 
 def load_plugins(registry: Registry, path: str | Path | None) -> Registry:
-    """Register everything that is installed and everything below ``path`` (a file or a folder); raises
-    `InvalidPipeline` with all that could not be loaded."""
+    """Register everything that is installed and everything in ``path`` (a file or a folder); raises `InvalidPipeline`
+    with everything that could not be loaded."""
     Plugins(registry, path).load_all()
     return registry
 
 
 class Plugins:
-    """What is installed and what lies on ``plugin.path``. Importing a plugin runs its code, so each is imported only
-    when somebody names it."""
+    """Plugins that are installed or in ``plugin.path``. Importing a plugin runs its code, so each is imported only when
+    it is used."""
 
     def __init__(self, registry: Registry, path: str | Path | None) -> None:
         self._registry = registry
@@ -80,12 +72,12 @@ class Plugins:
         self._loaded: set[EntryPoint | Path] = set()
 
     def load_all(self) -> None:
-        """Import all of them; raises `InvalidPipeline` with all that could not be loaded."""
+        """Import all of them; raises `InvalidPipeline` with everything that could not be loaded."""
         self._load(lambda ids: True)
 
     def load_named(self, text: str) -> None:
-        """Import those whose id occurs in ``text``, and files that do not say which ids they declare."""
-        folded = text.casefold()  # functions are called in any case
+        """Import those whose id occurs in ``text``, and files whose ids cannot be known without importing them."""
+        folded = text.casefold()  # function names are case-insensitive
         self._load(lambda ids: any(id.casefold() in folded for id in ids))
 
     def _load(self, is_wanted: Callable[[Collection[str]], bool]) -> None:
@@ -108,7 +100,7 @@ class Plugins:
 
 
 class _Loading:
-    """Loads one after the other and notes what went wrong."""
+    """Loads plugins one by one and collects the problems."""
 
     def __init__(self, registry: Registry) -> None:
         self.problems: list[Problem] = []
@@ -145,8 +137,8 @@ class _Loading:
             return
         package, installed = self._installed[id]
         if installed != file.resolve():  # installed with `pip install -e`, it is the same one
-            message = f"{origin.message}: {package} has it too"
-            remedy = "leave plugin.path out, or uninstall the package"
+            message = f"{origin.message}: {package} has it, too"
+            remedy = "remove plugin.path, or uninstall the package"
             self.problems.append(replace(origin, message=message, remedy=remedy))
 
     def _register(self, id: str, operator: Any, origin: Problem) -> None:
@@ -171,7 +163,7 @@ def _files(path: str | Path | None) -> list[Path]:
         return [root]
     if root.is_dir():
         return sorted(file for file in root.glob("*.py") if not file.name.startswith(("_", ".")))
-    remedy = "name a Python file or a folder of them, or leave plugin.path out"
+    remedy = "set it to a Python file or a folder of them, or remove it"
     raise InvalidPipeline([Problem(f"plugin.path: '{root}' does not exist", remedy=remedy)])
 
 
@@ -197,7 +189,7 @@ def _marked(module: ModuleType) -> Iterator[tuple[str, Any]]:
             yield vars(value)[_ID], value
 
 
-# ── what to tell the author ──────────────────────────────────────────────────────────────────────────────────
+# ── errors of plugin files ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _sentence(error: BaseException) -> str:

@@ -1,21 +1,22 @@
-"""The message level: an operator as one function, from a message to the messages that answer it.
+"""Operators as one function that receives messages and returns messages.
 
-For those whose sink learns later than `flush` that rows are durable, who forward everything to another process, or
-who bring a plugin along that was written in messages. All others are better served by `Source`, `Transform` and `Sink`;
-these classes are written on them.
+Use it if your sink learns after `flush` that rows are durable, if you forward everything to another process, or if you
+port a plugin that uses messages. In all other cases `Source`, `Transform` and `Sink` are simpler; these classes extend
+them.
 
 ==========================  =================================================  ==================================
- message                     to whom, when                                      answers
+ message                     sent to, when                                      responses
 ==========================  =================================================  ==================================
  `Init`                      all, once, before anything else                    `Error`
  `Pull`                      sources, when there is room for a batch            `NextBatch`, `Terminate`, nothing
  `NextBatch`                 transforms and sinks, with rows                    transforms: `NextBatch`
- `CheckpointMarker`          transforms and sinks, behind the rows of an epoch  sinks: `CheckpointAck`, or later
- `CheckpointFinalizer`       all, when an epoch is complete; may come twice
+ `CheckpointMarker`          transforms and sinks, after the rows of an epoch   sinks: `CheckpointAck`, or later
+ `CheckpointFinalizer`       all, when an epoch is complete; maybe twice
  `Terminate`                 all, once, at the end
 ==========================  =================================================  ==================================
 
-`Error` may answer any message and fails the pipeline. A sink may also `emit` its answers later, from any thread.
+`Error` is a valid response to any message and fails the pipeline. A sink may also `emit` its responses later, from any
+thread.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import END, End, OptionsT, Position, Sink, Source, SourceBatch, Transform, Wait
 
-#: seconds until a source that had nothing is asked again
+#: seconds until a source that returned nothing is called again
 _PAUSE = 0.1
 
 
 @dataclass(frozen=True)
 class Init:
-    """The node's options, and the columns that will arrive (none for a source)."""
+    """The node's options and the columns of its input (none for a source)."""
 
     options: Mapping[str, Any]
     schema: pa.Schema
@@ -46,14 +47,14 @@ class Init:
 
 @dataclass(frozen=True)
 class Pull:
-    """What comes after ``position``?"""
+    """Requests the rows after ``position``."""
 
     position: Position
 
 
 @dataclass(frozen=True)
 class NextBatch:
-    """Some rows; from a source also where it stands after them."""
+    """Some rows; from a source also the position after them."""
 
     rows: pa.RecordBatch
     position: Position = field(default_factory=dict)
@@ -87,8 +88,7 @@ class Terminate:
 
 @dataclass(frozen=True)
 class Error:
-    """What went wrong; ``retriable`` when it may work later, ``user_facing`` when the user can do something about
-    it."""
+    """A failure; ``retriable`` if the same call may succeed later, ``user_facing`` if the user can fix it."""
 
     message: str
     retriable: bool = False
@@ -102,24 +102,24 @@ Message = Init | Pull | NextBatch | CheckpointMarker | CheckpointAck | Checkpoin
 
 
 class MessageSource(Source[OptionsT]):
-    """A source in messages."""
+    """A source that handles messages."""
 
     @abstractmethod
     def handle(self, message: Message) -> Iterable[Message]:
-        """Answer one message. A `Pull` is answered by at most one batch, without blocking for long."""
+        """Respond to one message; to a `Pull` with at most one batch, without blocking for long."""
 
     def open(self) -> None:
         _nothing(self, self.handle(_init(self.context)))
 
     def read(self, position: Position) -> SourceBatch | Wait | End:
-        for answer in self.handle(Pull(position)):
-            match answer:
+        for response in self.handle(Pull(position)):
+            match response:
                 case NextBatch(rows, reached):
                     return SourceBatch(rows, reached)
                 case Terminate():
                     return END
                 case _:
-                    raise _unexpected(self, answer)
+                    raise _unexpected(self, response)
         return Wait(_PAUSE)
 
     def finalized(self, epoch: int) -> None:
@@ -130,21 +130,21 @@ class MessageSource(Source[OptionsT]):
 
 
 class MessageTransform(Transform[OptionsT]):
-    """A transform in messages."""
+    """A transform that handles messages."""
 
     @abstractmethod
     def handle(self, message: Message) -> Iterable[Message]:
-        """Answer one message. All that becomes of a batch has to be in the answer to it."""
+        """Respond to one message. The response to a batch contains all of its results."""
 
     def open(self) -> None:
         _nothing(self, self.handle(_init(self.context)))
 
     def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         parts = []
-        for answer in self.handle(NextBatch(batch)):
-            if not isinstance(answer, NextBatch):
-                raise _unexpected(self, answer)
-            parts.append(answer.rows)
+        for response in self.handle(NextBatch(batch)):
+            if not isinstance(response, NextBatch):
+                raise _unexpected(self, response)
+            parts.append(response.rows)
         return pa.concat_batches(parts) if parts else pa.RecordBatch.from_pylist([], schema=self.output_schema())
 
     def marker(self, epoch: int) -> None:
@@ -158,7 +158,7 @@ class MessageTransform(Transform[OptionsT]):
 
 
 class MessageSink(Sink[OptionsT]):
-    """A sink in messages."""
+    """A sink that handles messages."""
 
     def __init__(self, context: NodeContext[OptionsT]) -> None:
         super().__init__(context)
@@ -168,10 +168,10 @@ class MessageSink(Sink[OptionsT]):
 
     @abstractmethod
     def handle(self, message: Message) -> Iterable[Message]:
-        """Answer one message; a `CheckpointMarker` may be answered later, with `emit`."""
+        """Respond to one message; to a `CheckpointMarker` also later, with `emit`."""
 
     def emit(self, message: Message) -> None:
-        """Say something without being asked, on any thread. An `Error` is raised at the next message."""
+        """Send a message that is not a response, from any thread. An `Error` is raised at the next message."""
         match message:
             case CheckpointAck(epoch):
                 with self._lock:
@@ -201,8 +201,8 @@ class MessageSink(Sink[OptionsT]):
         self._send(Terminate())
 
     def _send(self, message: Message) -> None:
-        for answer in self.handle(message):
-            self.emit(answer)
+        for response in self.handle(message):
+            self.emit(response)
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -212,12 +212,12 @@ def _init(context: NodeContext[Any]) -> Init:
     return Init(context.options.model_dump(exclude_unset=True), context.input_schema)
 
 
-def _nothing(operator: object, answers: Iterable[Message]) -> None:
-    for answer in answers:
-        raise _unexpected(operator, answer)
+def _nothing(operator: object, responses: Iterable[Message]) -> None:
+    for response in responses:
+        raise _unexpected(operator, response)
 
 
-def _unexpected(operator: object, answer: Message) -> StreamlingError:
-    if isinstance(answer, Error):
-        return answer.raised()
-    return StreamlingError(f"{type(operator).__name__} answered with {type(answer).__name__}, which has no place here")
+def _unexpected(operator: object, response: Message) -> StreamlingError:
+    if isinstance(response, Error):
+        return response.raised()
+    return StreamlingError(f"{type(operator).__name__} returned {type(response).__name__}, which is not expected here")

@@ -1,4 +1,4 @@
-"""The protocols of everything that runs in a pipeline. Built-ins and plugins are written on the same classes.
+"""The base classes of everything that runs in a pipeline. Built-in node types and plugins extend the same classes.
 
 ====================  =============================  ==========================================================
  class                 you write                      what the engine does around it
@@ -12,17 +12,17 @@
 ====================  =============================  ==========================================================
 
 **Life of an operator.** ``__init__(context)`` → ``schema()``/``output_schema()`` → ``open()`` → calls → ``close()``.
-The constructor and the schema methods also run under ``--validate`` and ``--dry-run``: they may ask a registry or
-list files, they must not write anywhere. ``open`` and everything after run only when data is about to flow.
+The constructor and the schema methods also run under ``--validate`` and ``--dry-run``: they may query a registry or
+list files, but they must not write anything. ``open`` and everything after it run only when data is about to flow.
 ``close`` is called exactly once for every operator whose ``open`` returned, also after a failure; an ``open`` that
 raises cleans up after itself.
 
-**Threads.** One instance is never called from two threads at once. ``finalized`` and ``commit`` come between data
+**Threads.** One instance is never called from two threads at once. ``finalized`` and ``commit`` are called between data
 calls, never during one.
 
 **Errors.** Raise `StreamlingError` (``user``/``transient``) to choose the flags; any other exception fails the
-pipeline as an internal error. The engine adds the node's name. Rows that can never be used are given to
-``context.reject``, or a `BadRow` is raised: with a dead-letter sink (`errors` of the file) the pipeline goes on.
+pipeline as an internal error. The engine adds the node. For rows that can never be processed, call ``context.reject``
+or raise a `BadRow`: with a dead-letter sink (`errors` in the pipeline file) the pipeline continues.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeV
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import NodeOptions
-from streamling.plugins.connections import Connection, ExternalPosition
+from streamling.plugins.connections import ConnectionCheck, ExternalPosition
+from streamling.plugins.execution import ExecutionMode
 from streamling.plugins.partitioning import Partitioning
 from streamling.types.row_kind import OP_COLUMN as OP_COLUMN
 
@@ -47,25 +49,45 @@ if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
     from streamling.sql.problems import SqlProblem
 
-#: Where a source stands: what the engine stores, state key → JSON value, once everything before it is durable.
-#: The source alone gives it a meaning; equal positions mean the same place.
+#: How far a source has been read: state key → JSON value. The engine stores it once everything before it is durable.
+#: Only the source interprets it; equal positions mean the same place.
 Position = Mapping[str, Any]
 
 OptionsT = TypeVar("OptionsT", bound=NodeOptions)
 
 
+class EmptyInputs(Protocol):
+    """The upstreams of a node while the pipeline is analysed: DataFrames with the right columns and no rows."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the upstream nodes."""
+
+    def apply(self, plan: Callable[[SparkSession, Mapping[str, DataFrame]], DataFrame]) -> DataFrame:
+        """``plan`` over the upstreams, which are passed by name. Spark's errors are translated."""
+
+
 class Operator(ABC, Generic[OptionsT]):
-    """What all operators share: typed options, and a life from ``open`` to ``close``."""
+    """The base of all operators: typed options, and a life from ``open`` to ``close``."""
 
     #: the model of the node's fields in the pipeline file
     Options: ClassVar[type[NodeOptions]]
-    #: whether rows reach the operator as Arrow batches or as Spark DataFrames; set by the classes below
-    runs_on: ClassVar = "arrow"
+    #: in which section of the pipeline file its nodes are; set by the classes below
+    node_kind: ClassVar[NodeKind | None] = None
+    #: how the engine runs it; set by the classes below
+    execution: ClassVar[ExecutionMode]
+    #: whether instances may run on the executors of a cluster instead of in the driver
+    distributable: ClassVar[bool] = False
+    #: whether `parallelism` sets the number of instances where `partitioning` returns None; otherwise there is one
+    scales_with_parallelism: ClassVar[bool] = True
+    #: True for a source whose data is divided among the instances of the pipeline that share their state. Of any other
+    #: source, each instance would read everything, so a pipeline with such a source runs once at a time.
+    can_scale_out: ClassVar[bool] = False
     #: False for side outputs: nothing can read from them
     emits_rows: ClassVar[bool] = True
     #: whether its rows go to standard output, which is then kept free of everything else
     writes_to_stdout: ClassVar[bool] = False
-    #: prefix under which rows and time are told as those of a plan inside the node, too; None: there is no such plan
+    #: prefix under which rows and time are also recorded as those of a plan inside the node; None: there is none
     sub_plan_metrics: ClassVar[str | None] = None
 
     def __init__(self, context: NodeContext[OptionsT]) -> None:
@@ -73,45 +95,63 @@ class Operator(ABC, Generic[OptionsT]):
         self.options: OptionsT = context.options
 
     @classmethod
-    def partitions(cls, options: OptionsT) -> Partitioning | None:
-        """How many instances may run side by side and which rows each gets; asked before any is made. None: a
-        source runs once, a transform or sink as often as `parallelism` says, divided by primary key."""
+    def partitioning(cls, options: OptionsT) -> Partitioning | None:
+        """How many instances may run in parallel and which rows each gets; called before any is created. None: a
+        source has one instance; of a transform or sink there are as many as `parallelism` says, and rows are routed by
+        primary key."""
         return None
 
     @classmethod
     def connectors(cls, options: OptionsT) -> frozenset[str]:
-        """Spark connectors (``avro``, ``kafka``) that a node with these options needs. Asked before any instance is
-        made: the JVM starts with them."""
+        """Spark connectors (``avro``, ``kafka``) that a node with these options needs. Called before any instance is
+        created: the JVM is started with them."""
         return frozenset()
 
     @classmethod
-    def connections(cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]) -> Sequence[Connection]:
-        """What a node with these options connects to, for `validate --connect` and `doctor`. No instance is made, and
-        nothing is connected before `Connection.check` is called. ``spark`` gives the session, which starts a JVM: only
-        for a ``check`` that cannot do without."""
+    def connections(
+        cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]
+    ) -> Sequence[ConnectionCheck]:
+        """What a node with these options connects to, for `validate --connect` and `doctor`. No instance is created,
+        and no connection is made before `ConnectionCheck.check` is called. ``spark`` returns the session and starts a
+        JVM: call it only in a ``check`` that needs it."""
         return ()
 
     @classmethod
     def external_positions(
         cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]
     ) -> Sequence[ExternalPosition]:
-        """Where a node with these options goes on from when the state backend knows nothing, for `state reset`. No
-        instance is made, and nothing is connected before `ExternalPosition.forget` is called; ``spark`` gives the
-        session."""
+        """Positions outside of the state backend that a node with these options continues from when the backend has
+        none, for `state reset`. No instance is created, and no connection is made before `ExternalPosition.reset` is
+        called; ``spark`` returns the session."""
         return ()
+
+    @classmethod
+    def needs_input_schema(cls) -> bool:
+        """Whether `static_check` can only be called once the columns of the input are known."""
+        return True
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
+        """Find errors without Spark. Returns them, and the output columns as far as they are known. ``inputs`` are the
+        columns of the upstreams by node name; None where they are not known. Called once, before Spark has started. By
+        default the output columns are those of the input."""
+        return (), self.context.input_schema
+
+    def analyse(self, inputs: EmptyInputs) -> pa.Schema | None:
+        """The output columns, once Spark has started; None: those of the input. Called once."""
+        return None
 
     def open(self) -> None:
         """Connect, allocate, create tables. Called once, on the thread that makes the data calls."""
 
     def close(self) -> None:
-        """Let go of everything. Called once, also after a failure; must not raise for what is already gone."""
+        """Release all resources. Called once, also after a failure; must not raise for what is already closed."""
 
     def finalized(self, epoch: int) -> None:
-        """Epoch ``epoch`` is complete: its positions are stored. May come twice, epochs may be skipped."""
+        """Epoch ``epoch`` is complete: its positions are stored. May be called twice; epochs may be skipped."""
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
-        """Spark failed while running a plan this operator is part of: the error in the user's terms when it is
-        about this operator, None when it is not. The source is asked first, then each transform downwards."""
+        """Translate an error of a Spark plan that this operator is part of; None when the error is not about this
+        operator. The source is asked first, then each transform downstream."""
         return None
 
     @property
@@ -120,12 +160,12 @@ class Operator(ABC, Generic[OptionsT]):
         return False
 
     def batching(self) -> tuple[int | None, float | None]:
-        """Rows per call and the longest wait for them in seconds; None: as they come, no limit. The engine collects
-        and cuts batches accordingly."""
+        """Rows per call, and how many seconds to wait for them at most; None: batches as they arrive, no limit. The
+        engine collects and splits batches accordingly."""
         return self.options.rows_per_batch, self.options.flush_interval
 
     def labels(self) -> Mapping[str, str]:
-        """Metric labels that identify what this operator talks to; they win over labels of the file."""
+        """Metric labels that identify what this operator connects to; they take precedence over labels of the file."""
         return {}
 
 
@@ -134,8 +174,8 @@ class Operator(ABC, Generic[OptionsT]):
 
 @dataclass(frozen=True)
 class SparkRead:
-    """Rows that Spark reads by itself: a recipe instead of data. It is followed before the source is asked for its next
-    batch, and not after that."""
+    """Rows that Spark reads by itself. ``frame`` is called before the source is asked for its next batch, and not after
+    that."""
 
     frame: Callable[[SparkSession], DataFrame]
     #: how many there are; None: not known before they are read
@@ -144,7 +184,7 @@ class SparkRead:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Some rows and where the source stands after them."""
+    """Some rows and the position after them."""
 
     rows: pa.RecordBatch | pa.Table | SparkRead
     position: Position
@@ -152,7 +192,7 @@ class SourceBatch:
 
 @dataclass(frozen=True)
 class Wait:
-    """Nothing to read now; ask again after ``seconds`` (sooner when the pipeline stops)."""
+    """There is nothing to read now; the engine asks again after ``seconds`` (sooner when the pipeline stops)."""
 
     seconds: float
 
@@ -166,7 +206,7 @@ END: Final = End()
 
 @dataclass(frozen=True)
 class Progress:
-    """How far bounded work has come."""
+    """Progress of bounded work."""
 
     done: int
     total: int
@@ -174,27 +214,26 @@ class Progress:
 
 
 class AnySource(Operator[OptionsT]):
-    """What both pacings share."""
+    """The base of both kinds of sources."""
 
-    #: True when instances of the pipeline that share their state divide the data among themselves. Each of them would
-    #: read all of any other source, so a pipeline with one runs once at a time.
-    can_scale_out: ClassVar[bool] = False
+    node_kind: ClassVar[NodeKind | None] = NodeKind.SOURCE
+    scales_with_parallelism: ClassVar[bool] = False
     #: True when the source ends by itself; needed for job mode and decides the drain policy.
     #: A property where it depends on options.
     bounded: bool = False
 
     @property
     def is_deterministic(self) -> bool:
-        """What a source hands to Spark names the rows to read; a position leads to the same rows again."""
+        """A source tells Spark which rows to read, so reading them again returns the same rows."""
         return True
 
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Columns of every batch. Called before Spark is there, on any thread. ``_gs_op`` is optional: the
-        engine appends it as ``'i'`` when missing."""
+        """Columns of every batch. Called before Spark has started, on any thread. ``_gs_op`` is optional: the engine
+        adds it with the value ``'i'``."""
 
     def inferred_primary_key(self) -> tuple[str, ...]:
-        """Key columns that the source itself knows of, used when the file names none."""
+        """Key columns that the source knows, used when the pipeline file does not set a primary key."""
         return ()
 
     def restore(self) -> Position:
@@ -204,24 +243,23 @@ class AnySource(Operator[OptionsT]):
         return {} if stored is None else {self.context.state_key: stored}
 
     def state_keys(self) -> Sequence[str]:
-        """Keys that the position consists of, for people who look at a plan; ``*`` stands for what only the data
-        can tell."""
+        """Keys that the position consists of, for `plan`; ``*`` replaces what only the data determines."""
         return self.context.state_keys
 
     def commit(self, position: Position) -> None:
-        """Everything up to ``position`` is durable in all sinks and the position is stored. Tell the outside
-        (a consumer group, a queue). May be called twice with the same position. A value of None: another instance
-        had claimed that key, and ours was not stored."""
+        """Everything up to ``position`` is durable in all sinks and the position is stored. Commit it to the external
+        system (a consumer group, a queue). May be called twice with the same position. A value of None means that
+        another instance had claimed that key, so ours was not stored."""
 
     def caught_up(self) -> bool:
-        """Whether everything that was there at the start has been read; tables that this source fills are asked after
-        that. Asked between batches, only when somebody waits. A source that returns `Wait` or `END` has caught up
-        anyway."""
+        """Whether everything that existed at the start has been read. Rows that look values up in a table wait until
+        the source that fills it has caught up. Called between batches, only while rows wait. A source that returns
+        `Wait` or `END` has caught up anyway."""
         return False
 
     def lag(self) -> int | None:
-        """How many rows or messages wait to be read, as last known; None when the source does not know. Called from any
-        thread and must not wait."""
+        """How many rows or messages have not been read yet, as last known; None when unknown. Called from any thread;
+        must not block."""
         return None
 
     def progress(self) -> Progress | None:
@@ -230,26 +268,25 @@ class AnySource(Operator[OptionsT]):
 
 
 class Source(AnySource[OptionsT]):
-    """A source that is asked for its next batch."""
+    """A source that the engine asks for batches."""
 
-    pacing: ClassVar = "pull"
+    execution: ClassVar[ExecutionMode] = ExecutionMode.PULLED
 
     @abstractmethod
     def read(self, position: Position) -> SourceBatch | Wait | End:
-        """The next batch after ``position``, which is what the previous call returned (or `restore`).
-        Called again and again on the flow's thread until it returns `END`; not called while a sink is behind.
-        Must not block longer than about a second: return `Wait`. After a restart the same position must lead
-        to the same rows."""
+        """The next batch after ``position``, which the previous call (or `restore`) returned. Called repeatedly on the
+        flow's thread until it returns `END`; not called while a sink is behind. Must not block for more than about a
+        second: return `Wait`. After a restart, the same position must lead to the same rows."""
 
 
 class StreamRestart(StreamlingError):
-    """What `Operator.translate_error` of a streamed source returns when the query cannot go on but a new one can: the
-    flow calls `StreamedSource.stream` again from its position, after a pause when the error is retriable."""
+    """Returned by `Operator.translate_error` of a streamed source when the query cannot continue but a new one can: the
+    flow calls `StreamedSource.stream` again from its position, after a pause if the error is retriable."""
 
 
 @dataclass(frozen=True)
 class PositionedStream:
-    """A stream that does not start where the flow stands, because others read a part of the data."""
+    """A stream that does not start at the flow's position, because other instances read a part of the data."""
 
     frame: DataFrame
     position: Position
@@ -258,22 +295,22 @@ class PositionedStream:
 class StreamedSource(AnySource[OptionsT]):
     """A source that Spark Structured Streaming paces."""
 
-    pacing: ClassVar = "stream"
+    execution: ClassVar[ExecutionMode] = ExecutionMode.STREAMED
 
     @abstractmethod
     def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:
-        """A streaming DataFrame that starts right after ``position``, or says itself where. None: nothing to read
-        before the source calls ``context.restart_stream``. Called once per (re)start of the query; called again
-        after a pause when it raises a retriable error. Where the node has a dead-letter sink, the DataFrame has the
+        """A streaming DataFrame that starts right after ``position``, or one with its own position. None: there is
+        nothing to read until the source calls ``context.restart_stream``. Called once per (re)start of the query, and
+        again after a pause if it raises a retriable error. If the node has a dead-letter sink, the DataFrame has the
         column `streamling.plugins.rejects.REJECT_COLUMN`."""
 
     def rows_between(self, before: Position, after: Position) -> int | None:
-        """How many rows lie between two positions, for people who watch a run; None when the source cannot tell."""
+        """How many rows are between two positions, for the status of a run; None when unknown."""
         return None
 
     @abstractmethod
     def position_after(self, offset: str, previous: Position) -> Position:
-        """The position that Spark's logged end offset of a batch (JSON text) stands for."""
+        """The position that Spark's logged end offset of a batch (JSON text) means."""
 
 
 # ── transforms ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -284,12 +321,12 @@ ResponseT = TypeVar("ResponseT")
 
 @dataclass(frozen=True)
 class AsyncCalls(Generic[ResponseT]):
-    """A result that depends on answers from elsewhere. The engine starts the calls, those of several batches side by
-    side, and passes the results on in the order of the batches; a marker waits for all calls before it."""
+    """A result that depends on calls to another system. The engine starts the calls, those of several batches
+    concurrently, and passes the results on in the order of the batches; a marker waits for all calls before it."""
 
-    #: each starts one call when it is called, once fewer than ``max_in_flight`` calls of this instance are under way
+    #: each item starts one call; used once fewer than ``max_in_flight`` calls of this instance are in flight
     starts: Iterator[Callable[[], Future[ResponseT]]]
-    #: makes the rows out of all answers, in the order of the calls
+    #: makes the rows from all responses, in the order of the calls
     result: Callable[[Sequence[ResponseT]], pa.RecordBatch]
     max_in_flight: int
 
@@ -297,25 +334,38 @@ class AsyncCalls(Generic[ResponseT]):
 class Transform(Operator[OptionsT]):
     """Rows in, rows out, as Arrow."""
 
-    runs_on: ClassVar = "arrow"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.TRANSFORM
+    execution: ClassVar[ExecutionMode] = ExecutionMode.LANE
+    distributable: ClassVar[bool] = True
 
     def check(self) -> None:
-        """Raise for mistakes in the options that need no columns to be seen. Called once, before Spark is there; the
-        input schema may not be known yet and is empty then."""
+        """Raise for errors in the options that can be found without the input columns. Called once, before Spark has
+        started; if the input schema is not known yet, it is empty."""
+
+    @classmethod
+    def needs_input_schema(cls) -> bool:
+        return cls.check is Transform.check
+
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
+        self.check()
+        return (), self.output_schema() if self.context.input_schema.names else None
+
+    def analyse(self, inputs: EmptyInputs) -> pa.Schema | None:
+        return self.output_schema()
 
     @abstractmethod
     def output_schema(self) -> pa.Schema:
-        """Columns of what `process` returns, known from the options and ``context.input_schema``."""
+        """Columns of what `process` returns; depends only on the options and ``context.input_schema``."""
 
     @abstractmethod
     def process(self, batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[Any]:
         """Called once per batch, never with an empty one; may return any number of rows, or the calls that they
-        depend on. A stateless function of its argument: after a crash the same rows come again, cut into other
+        depend on. Must be a stateless function of its argument: after a crash, the same rows are replayed in different
         batches."""
 
     def with_input_schema(self, schema: pa.Schema) -> Transform[OptionsT]:
-        """An instance for rows with other columns: a source may gain some while the pipeline runs. The engine opens it
-        and closes this one; between the two no call is under way."""
+        """An instance for rows with other columns, since a source may get new ones while the pipeline runs. The engine
+        opens it and closes this one; meanwhile no call is in flight."""
         return type(self)(replace(self.context, input_schema=schema))
 
     def marker(self, epoch: int) -> None:
@@ -325,12 +375,13 @@ class Transform(Operator[OptionsT]):
 class FrameTransform(Operator[OptionsT]):
     """A transform that compiles to Spark. SQL is the only one."""
 
-    runs_on: ClassVar = "spark"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.TRANSFORM
+    execution: ClassVar[ExecutionMode] = ExecutionMode.SPARK
     sub_plan_metrics: ClassVar[str | None] = "df_"
 
     @property
     def per_batch(self) -> bool:
-        """Whether every batch needs a plan of its own, so that the transform cannot be part of a streaming one."""
+        """Whether every batch needs its own plan, so that the transform cannot be part of a streaming plan."""
         return False
 
     @abstractmethod
@@ -344,32 +395,40 @@ class FrameTransform(Operator[OptionsT]):
         inputs: Mapping[str, DataFrame],
         numbered: Callable[[], Mapping[str, DataFrame]],
     ) -> DataFrame:
-        """The transform over one batch, once for each. ``numbered`` gives the inputs with a column that tells a row's
-        place in the batch (`streamling.sql.plan.ROW`); the same row has the same number however often Spark runs the
-        plan, which may cost something: the transform may run Spark jobs of its own over them."""
+        """The transform over one batch; called once for each. ``numbered`` returns the inputs with a column that
+        numbers the rows of the batch (`streamling.sql.plan.ROW`). A row keeps its number however often Spark runs the
+        plan, so the transform may run its own Spark jobs over them; this can be expensive."""
         return self.apply(spark, inputs)
 
+    @classmethod
+    def needs_input_schema(cls) -> bool:
+        return False
+
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
-        """What is wrong that can be seen without Spark, and the output columns as far as known. None for an
-        input whose columns are not known."""
         return (), None
+
+    def analyse(self, inputs: EmptyInputs) -> pa.Schema | None:
+        from streamling.types.spark import to_arrow_schema
+
+        return to_arrow_schema(inputs.apply(self.apply).schema)
 
 
 # ── sinks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Acknowledge(Protocol):
-    """Says that everything before a marker is durable."""
+    """Reports that everything before a marker is durable."""
 
     def __call__(self, entries: Mapping[str, Any] = ..., /) -> None:
-        """``entries``, state key → JSON value, are stored in the same transaction as the positions: they are there
-        exactly when the epoch is final. Keys begin with the node's name."""
+        """``entries``, state key → JSON value, are stored in the same transaction as the positions: they exist exactly
+        when the epoch is final. Keys begin with the node's name."""
 
 
 class Sink(Operator[OptionsT]):
     """Takes Arrow batches. After ``flush`` returns, everything written before is durable."""
 
-    runs_on: ClassVar = "arrow"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.SINK
+    execution: ClassVar[ExecutionMode] = ExecutionMode.LANE
     #: True when instances may run on Spark's executors, each writing its own share of the keys.
     #: A sink whose output belongs to this process (a terminal, a Python list) stays in the driver.
     distributable: ClassVar[bool] = False
@@ -384,13 +443,13 @@ class Sink(Operator[OptionsT]):
         """Make everything written so far durable, or raise. Called before each acknowledgement."""
 
     def on_first_marker(self, epoch: int) -> None:
-        """One of several feeders (flows of a UNION ALL, instances of a transform) has sent its marker of ``epoch``,
-        others have not: rows from now on may belong to this epoch or to the next one."""
+        """The first of several feeders (flows of a UNION ALL, instances of a transform) has sent its marker of
+        ``epoch``: rows from now on may belong to this epoch or to the next one."""
 
     def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
-        """All rows of ``epoch`` have been written. Call ``acknowledge`` once they are durable: now, as the default
-        does after `flush`, or later and from any thread. An epoch that is never acknowledged fails the pipeline
-        after `checkpoint_timeout_sec`."""
+        """All rows of ``epoch`` have been written. Call ``acknowledge`` once they are durable: immediately, as the
+        default does after `flush`, or later from any thread. An epoch that is not acknowledged fails the pipeline after
+        `checkpoint_timeout_sec`."""
         self.flush()
         acknowledge()
 
@@ -398,21 +457,22 @@ class Sink(Operator[OptionsT]):
 class FrameSink(Operator[OptionsT]):
     """A sink that Spark writes by itself, without the rows passing through Python."""
 
-    runs_on: ClassVar = "spark"
+    node_kind: ClassVar[NodeKind | None] = NodeKind.SINK
+    execution: ClassVar[ExecutionMode] = ExecutionMode.SPARK
     #: True when `write_frame` returns the number of rows. Otherwise Spark counts them for the engine, which takes
     #: 0.04 to 0.25 µs per row.
     counts_rows: ClassVar[bool] = False
 
     def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
-        """Take rows that are in Python already, durably; False: not here, hand them over as a DataFrame."""
+        """Write rows that are already in Python, durably; False: pass them as a DataFrame instead."""
         return False
 
     def prepare(self, frame: DataFrame) -> DataFrame:
-        """What the sink changes about the rows (columns it drops or makes), as a plan. Called once per batch, or
-        once per query where a stream has no other consumer, so that it runs in the same pass as the SQL."""
+        """What the sink changes about the rows (columns it drops or adds), as a plan. Called once per batch, or once
+        per query if a stream has no other consumer, so that it runs in the same pass as the SQL."""
         return frame
 
     @abstractmethod
     def write_frame(self, frame: DataFrame) -> int | None:
         """Write all rows of a prepared frame durably before returning. Called once per batch. Returns the number of
-        rows of the frame where the sink `counts_rows`."""
+        rows if the sink `counts_rows`."""

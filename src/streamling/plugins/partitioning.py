@@ -1,4 +1,4 @@
-"""How an operator is divided into instances that run side by side, and which rows each of them gets."""
+"""How many instances of an operator run in parallel, and which rows each of them gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamling.errors import StreamlingError
 
 @dataclass(frozen=True)
 class ByPrimaryKey:
-    """All operations on one key go to one instance, in order; whole batches take turns where there is no key."""
+    """All operations on one key go to one instance, in order; without a key, batches go to the instances in turn."""
 
 
 @dataclass(frozen=True)
@@ -21,28 +21,28 @@ class ByColumns:
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """Whole batches take turns."""
+    """Batches go to the instances in turn."""
 
 
 @dataclass(frozen=True)
 class Partitioning:
-    """What an operator class says about its instances (`Operator.partitions`)."""
+    """What an operator class declares about its instances (`Operator.partitioning`)."""
 
     minimum: int = 1
     #: None: any number
     maximum: int | None = None
     #: instances when the file has no `parallelism`; None: the minimum
     preferred: int | None = None
-    #: which instance gets which rows; a source makes its own and needs none
+    #: which instance gets which rows; not used for sources
     routing: ByPrimaryKey | ByColumns | RoundRobin = ByPrimaryKey()
 
-    def count(self, asked: int | None) -> int:
-        """The number of instances; ``asked`` is the `parallelism` of the file."""
-        if asked is None:
+    def count(self, parallelism: int | None) -> int:
+        """The number of instances; ``parallelism`` is that of the file."""
+        if parallelism is None:
             return max(self.minimum, self.preferred or self.minimum)
-        if asked < self.minimum or (self.maximum is not None and asked > self.maximum):
-            raise StreamlingError.user(f"parallelism is {asked}, expected {self._range()}", remedy="change it")
-        return asked
+        if parallelism < self.minimum or (self.maximum is not None and parallelism > self.maximum):
+            raise StreamlingError.user(f"parallelism is {parallelism}, expected {self._range()}", remedy="change it")
+        return parallelism
 
     def _range(self) -> str:
         if self.maximum is None:

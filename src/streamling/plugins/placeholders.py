@@ -1,4 +1,4 @@
-"""Stand-ins for what an operator does not have where it runs: no metrics, no state, no end."""
+"""Placeholders for what an operator does not have on an executor: metrics, state, dynamic tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamling.errors import StreamlingError
 
 
 class NoopMetrics:
-    """Takes every measurement and keeps none."""
+    """Discards all measurements."""
 
     def count(self, name: str, value: int = 1, tags: Mapping[str, str] | None = None) -> None:
         pass
@@ -25,9 +25,9 @@ class NoopMetrics:
 
 
 class UnavailableState:
-    """Refuses every access with ``reason``."""
+    """Raises an error with ``reason`` on every access."""
 
-    shared = False
+    is_shared = False
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -58,7 +58,7 @@ class UnavailableState:
 
 
 class UnavailableTables(Mapping[str, Any]):
-    """Refuses every access with ``reason``: the dynamic tables belong to the driver's process."""
+    """Raises an error with ``reason`` on every access: the dynamic tables are in the driver's process."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason

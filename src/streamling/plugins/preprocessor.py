@@ -1,4 +1,4 @@
-"""Preprocessors: rewrite the text of a pipeline file before it is read."""
+"""Preprocessors rewrite the text of a pipeline file before it is parsed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 class Preprocessor(ABC):
-    """Runs when its id is in `plugin.preprocessor_ids`, in that order, after the check for nodes nobody reads and
-    before everything else. One instance per reading of a file."""
+    """Runs if its id is in `plugin.preprocessor_ids`, in that order, after the check for nodes without consumers and
+    before everything else. One instance is created each time a file is read."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        #: what `plugin.preprocessor_options` has under its id, and what stands there for all
+        #: the entries of `plugin.preprocessor_options` for its id, and those for all preprocessors
         self.options = options
 
     @abstractmethod
     def rewrite(self, text: str) -> str:
-        """The YAML text to read instead of ``text``; the same text leaves lines and columns of mistakes right.
+        """The YAML text to parse instead of ``text``. If the text is unchanged, errors have the right line and column.
         Raise `StreamlingError.user` for what cannot be rewritten."""

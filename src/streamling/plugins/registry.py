@@ -1,4 +1,4 @@
-"""Which node types there are: built-ins, imported when a pipeline uses them, and plugins by their id."""
+"""All node types: built-ins, which are imported when a pipeline uses them, and plugins by their id."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Registry:
     """Node types by kind and id; preprocessors and functions of plugins by id."""
 
     def __init__(self, builtins: Iterable[Builtin]) -> None:
-        #: who brings a built-in type along, and where in there it is
+        #: which package provides a built-in type, and where in the package it is
         self._builtins = {
             (kind, id): (builtin, target)
             for builtin in builtins
@@ -58,20 +58,25 @@ class Registry:
         self._types: dict[tuple[NodeKind, str], OperatorType] = {}
         self._preprocessors: dict[str, type[Preprocessor]] = {}
         self._functions: dict[str, type[SqlFunction]] = {}
-        #: ids of plugins that have not been imported; of which kind they are is not known
+        #: ids of plugins that have not been imported; their kinds are not known
         self.declared: frozenset[str] = frozenset()
 
     @classmethod
     def builtin(cls) -> Registry:
-        """A registry of the built-in types; each call gives one of its own."""
+        """A new registry of the built-in types."""
         return cls(builtins())
 
     def get(self, kind: NodeKind, id: str) -> OperatorType | None:
-        """The type under ``id``; imports its module when it is a built-in used for the first time."""
+        """The type ``id``; imports its module if it is a built-in that is used for the first time."""
         key = (kind, id)
         if key not in self._types and key in self._builtins:
             self._types[key] = _load(kind, id, *self._builtins[key])
         return self._types.get(key)
+
+    def operator(self, kind: NodeKind, id: str) -> type[Operator[Any]] | None:
+        """The class that runs the type ``id``; None if there is no such type or this version cannot run it."""
+        found = self.get(kind, id)
+        return None if found is None else found.operator
 
     def ids(self, kind: NodeKind) -> tuple[str, ...]:
         """All ids of a kind, sorted."""
@@ -126,7 +131,7 @@ def _load(kind: NodeKind, id: str, builtin: Builtin, target: str) -> OperatorTyp
 
 
 def _plugin_options(kind: NodeKind, id: str, operator: type[Operator[Any]]) -> type[NodeOptions]:
-    """The plugin's own fields plus those that every plugin of its kind has."""
+    """The fields that the plugin declares, plus those that every plugin of its kind has."""
     own: type[NodeOptions] = getattr(operator, "Options", FreeFormOptions)
     more = _PLUGIN_FIELDS[kind] if operator.emits_rows else (UpstreamOptions,)
     missing = tuple(fields for fields in more if not issubclass(own, fields))

@@ -1,4 +1,4 @@
-"""Bad rows: what a dead-letter sink gets for each row that a node cannot use."""
+"""Rejected rows: what a dead-letter sink receives for each row that a node cannot process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DEAD_LETTER_SCHEMA: Final = pa.schema(
     ]
 )
 
-#: A column of the DataFrames of a source that has a dead-letter sink: null where the row is good, else a struct of the
-#: texts `error`, `position` and `payload`; the other columns mean nothing then. The engine takes it away.
+#: A column of the DataFrames of a source that has a dead-letter sink: null if the row is valid, otherwise a struct of
+#: the strings `error`, `position` and `payload`; the other columns are ignored then. The engine removes the column.
 REJECT_COLUMN: Final = "__streamling_reject"
 
 
@@ -33,7 +33,7 @@ Reject = Callable[[pa.RecordBatch, str], None]
 
 
 class RejectedRows:
-    """Bad rows of one instance of an operator, until the engine takes them."""
+    """Rejected rows of one instance of an operator, until the engine takes them."""
 
     def __init__(self, node: str, primary_key: tuple[str, ...]) -> None:
         self._node = node
@@ -43,8 +43,8 @@ class RejectedRows:
         self.count = 0
 
     def add(self, rows: pa.RecordBatch, error: str) -> None:
-        """``rows`` as they came to the operator."""
-        from streamling.types.json import json_rows  # brings pyarrow.compute, 25 ms of a start
+        """Reject ``rows``, which are as the operator received them."""
+        from streamling.types.json import json_rows  # imports pyarrow.compute: 25 ms of the start-up
 
         payloads = list(json_rows(rows))
         self.count += len(payloads)
@@ -58,7 +58,7 @@ class RejectedRows:
         return taken
 
     def _positions(self, rows: pa.RecordBatch) -> list[str | None]:
-        """A row of a transform or sink is known by its key, as far as the key has arrived."""
+        """A row of a transform or sink is identified by its key, as far as the input has its columns."""
         columns = [_named(rows, name) for name in self._key if name in rows.schema.names]
         if not columns:
             return [None] * rows.num_rows
@@ -73,9 +73,9 @@ def _named(rows: pa.RecordBatch, name: str) -> Iterator[str]:
 
 
 def reject_failing_rows(call: Callable[[pa.RecordBatch], object], batch: pa.RecordBatch, reject: Reject) -> None:
-    """Give all rows of ``batch`` to ``call``, in order, those with which it fails to ``reject``. What fails is halved,
-    what succeeds is followed by twice as much: one bad row costs about two more passes, and where all are bad each
-    costs one call."""
+    """Pass all rows of ``batch`` to ``call``, in order, and those with which it fails to ``reject``. A part that fails
+    is halved, and after a part that succeeds the next one is twice as big: one bad row costs about two more passes, and
+    if all rows are bad each costs one call."""
     start, size = 0, batch.num_rows
     while start < batch.num_rows:
         part = batch.slice(start, size)

@@ -1,4 +1,4 @@
-"""Which ids a plugin file declares, without running it."""
+"""Finds the ids that a plugin file declares, without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def declared_ids(file: Path) -> frozenset[str] | None:
-    """The ids in the ``@plugin("…")`` marks of ``file``; None when they cannot be known without running it."""
+    """The ids in the ``@plugin("…")`` decorators of ``file``; None if they cannot be known without running it."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except (OSError, SyntaxError, ValueError):

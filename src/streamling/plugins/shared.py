@@ -1,4 +1,4 @@
-"""What the operators of one pipeline use together."""
+"""Resources that the operators of one pipeline share."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ThingT = TypeVar("ThingT", bound=Closable)
 
 
 class SharedResources:
-    """Things such as a client with its connections: made by the first operator that asks, closed by the last one
-    that gives it back. Methods may be called from any thread."""
+    """Resources such as a client with its connections: created by the first operator that acquires it, closed when the
+    last one has released it. Methods may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._things: dict[type[Any], tuple[Any, int]] = {}
 
-    def take(self, kind: type[ThingT], make: Callable[[], ThingT]) -> ThingT:
-        """The pipeline's ``kind``; each call needs one of `release`."""
+    def acquire(self, kind: type[ThingT], make: Callable[[], ThingT]) -> ThingT:
+        """The pipeline's ``kind``; call `release` once for each call."""
         with self._lock:
             thing, users = self._things.get(kind) or (make(), 0)
             self._things[kind] = thing, users + 1
@@ -39,5 +39,5 @@ class SharedResources:
                 thing.close()
 
     def __reduce__(self) -> tuple[type[SharedResources], tuple[()]]:
-        """Another process shares nothing with this one."""
+        """Nothing is shared with another process."""
         return SharedResources, ()

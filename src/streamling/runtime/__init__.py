@@ -1,4 +1,4 @@
-"""A pipeline as one process runs it: configuration, state backend, the run itself."""
+"""A pipeline in one process: configuration, state backend, the run itself."""
 
 from streamling.builtins import Builtin
 

@@ -1,4 +1,4 @@
-"""What every command that looks at a pipeline needs: its configuration, the node types, and the pipeline."""
+"""What every command on a pipeline needs: the configuration, the node types, and the pipeline."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class App:
     config: AppConfig
     registry: Registry
     plugins: Plugins
-    #: where the variables of pipeline files come from
+    #: variables for pipeline files
     env: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
-    #: whether the pipeline file decides what the pipeline is called
+    #: whether the application id is derived from the pipeline file
     is_named_after_file: bool = False
 
     @classmethod
     def load(
         cls, config_name: str | None = None, *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
     ) -> App:
-        """Read the configuration. No plugin is imported before a pipeline names it."""
+        """Read the configuration. A plugin is imported when a pipeline uses it."""
         return cls.of(load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env), env=env)
 
     @classmethod
@@ -60,12 +60,12 @@ class App:
         return cls(config, registry, Plugins(registry, config.plugin.path), env)
 
     def pipeline(self, file: str | None = None) -> Pipeline:
-        """The pipeline in ``file``, or in the one that the configuration names."""
+        """The pipeline in ``file``, or in the file of the configuration."""
         path = file or self.config.pipeline_definition_location
         plugins = self.config.plugin
         self.plugins.load_named("\n".join([_text(path), *plugins.preprocessor_ids, *plugins.side_output_ids]))
         rewrites = list(self._preprocessors())
-        if rewrites:  # what they return may name further plugins
+        if rewrites:  # the text that they return may use more plugins
             rewrites.append(self._load_named)
         pipeline = load_pipeline(
             path,
@@ -81,7 +81,7 @@ class App:
         return text
 
     def _preprocessors(self) -> Iterator[Callable[[str], str]]:
-        """Those that the configuration names; one that is not there is left out, as the file may do without."""
+        """The preprocessors of the configuration; one that does not exist is skipped: the file may not need it."""
         settings = self.config.plugin
         for id in settings.preprocessor_ids:
             kind = self.registry.preprocessors.get(id)
@@ -92,7 +92,7 @@ class App:
                 yield partial(_rewrite, id, kind, options)
 
     def named_after(self, pipeline: Pipeline) -> App:
-        """The same for ``pipeline``, which has an identity of its own unless the configuration gives it one."""
+        """The same for ``pipeline``, which has its own application id unless the configuration sets one."""
         if "application_id" in self.config.model_fields_set:
             return self
         identity = default_identity(pipeline.file, pipeline.name, Path.cwd())
@@ -101,24 +101,24 @@ class App:
         )
 
     def without_waiting(self) -> App:
-        """The same for checks: what cannot be reached is reported immediately."""
+        """The same for checks: unreachable systems are reported immediately."""
         return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
 
     def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
-        """One run of ``pipeline``; nothing has been asked of the outside yet."""
+        """One run of ``pipeline``; no system has been contacted yet."""
         return PipelineRun(
             pipeline, config=self.config, registry=self.registry, state=state, count_in_spark=count_in_spark
         )
 
     def writes_to_stdout(self, pipeline: Pipeline) -> bool:
         """Whether rows of ``pipeline`` go to standard output."""
-        kinds = (self.registry.get(sink.kind, sink.type) for sink in pipeline.sinks)
-        return any(kind is not None and kind.operator is not None and kind.operator.writes_to_stdout for kind in kinds)
+        operators = (self.registry.operator(sink.kind, sink.type) for sink in pipeline.sinks)
+        return any(operator is not None and operator.writes_to_stdout for operator in operators)
 
     @contextmanager
     def state(self, pipeline: Pipeline, *, dry_run: bool = False) -> Iterator[StateBackend]:
-        """The state of ``pipeline``, which no other process may write meanwhile; under a dry run one that nothing is
-        written to."""
+        """The state of ``pipeline``, which no other process may write in the meantime; for a dry run an empty one in
+        memory."""
         if dry_run:
             yield MemoryState()
             return
@@ -133,7 +133,7 @@ class App:
         def opened() -> StateBackend:
             backend = open_state(self.config)
             try:
-                backend.own(exclusive=exclusive)
+                backend.lock(exclusive=exclusive)
             except BaseException:
                 backend.close()
                 raise
@@ -142,13 +142,13 @@ class App:
         return call_with_startup_retries(opened, timeout=self.config.startup_timeout_sec, log=log)
 
     def _is_divided(self, pipeline: Pipeline) -> bool:
-        """Whether several instances of ``pipeline`` may run on one state, where that is shared."""
-        kinds = (self.registry.get(node.kind, node.type) for node in pipeline.sources)
-        return all(kind is not None and getattr(kind.operator, "can_scale_out", False) for kind in kinds)
+        """Whether several instances of ``pipeline`` may use one shared state."""
+        operators = (self.registry.operator(node.kind, node.type) for node in pipeline.sources)
+        return all(operator is not None and operator.can_scale_out for operator in operators)
 
     @contextmanager
     def locked_state(self) -> Iterator[None]:
-        """Keeps other processes from using the state of the pipeline while it is changed by hand."""
+        """Prevents other processes from using the state of the pipeline while a command changes it."""
         settings, config = self.config.part(StateConfig).state_backend, self.config
         if settings.backend_type != "Postgres" or settings.postgres is None:
             with self._locked_file():
@@ -165,7 +165,7 @@ class App:
             lock.close()
 
     def _locked_file(self) -> AbstractContextManager[None]:
-        """A state file has one process per pipeline."""
+        """A state file is used by one process per pipeline."""
         settings = self.config.part(StateConfig).state_backend
         if settings.backend_type != "Sqlite" or settings.sqlite is None:
             return nullcontext()
@@ -188,7 +188,7 @@ def _rewrite(id: str, kind: type[Preprocessor], options: Mapping[str, Any], text
 
 
 def _text(path: str | os.PathLike[str]) -> str:
-    """The text of a file for finding names in it; one that cannot be read is reported by whoever parses it."""
+    """The text of a file in which names are searched; if it cannot be read, the parser reports it."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -16,7 +16,7 @@ BackendType = Annotated[Literal["InMemory", "Postgres", "Sqlite"], folded("InMem
 
 
 class StateBackendConfig(Section):
-    """Where positions are kept between runs."""
+    """Where positions are stored between runs."""
 
     backend_type: BackendType = Field(default="Sqlite", description="Where state is kept.")
     sqlite: SqliteStateConfig | None = Field(default=SqliteStateConfig())
@@ -39,6 +39,6 @@ class StateConfig(CoreConfig):
 
     @property
     def state_acquire_timeout(self) -> float:
-        """Longest wait for a connection to the state database: well within the shutdown budget."""
+        """Longest wait for a connection to the state database; well within the shutdown budget."""
         configured = self.state_backend.postgres.acquire_timeout_secs if self.state_backend.postgres else None
         return configured or max(1.0, min(5.0, self.shutdown_budget_secs / 2))

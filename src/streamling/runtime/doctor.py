@@ -1,4 +1,4 @@
-"""What a pipeline needs on this machine: what is there, what is missing, how to fix it."""
+"""Checks what a pipeline needs on this machine: what exists, what is missing, how to fix it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SIGNS = {"ok": "✓", "note": "•", "bad": "✗"}
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at."""
+    """The result of one check."""
 
     name: str
     status: Status
@@ -43,7 +43,7 @@ class Check:
 def run_checks(
     *, cache_dir: Path, environ: Mapping[str, str] | None = None, conf: Mapping[str, str] | None = None
 ) -> list[Check]:
-    """Look at everything; starts no JVM and changes nothing."""
+    """Run all checks; starts no JVM and changes nothing."""
     environ = os.environ if environ is None else environ
     conf = conf or {}
     return [
@@ -176,7 +176,7 @@ def _memory(total_mb: int | None, conf: Mapping[str, str]) -> Check:
 
 
 def _total_memory_mb(read: Callable[[str], int] = os.sysconf) -> int | None:
-    """Memory of the machine, or of the container when that is less."""
+    """Memory of the machine, or of the container if that is less."""
     try:
         total = read("SC_PAGE_SIZE") * read("SC_PHYS_PAGES")
     except (ValueError, OSError):

@@ -9,17 +9,17 @@ from streamling.state.backend import StateBackend
 
 
 class NodeStateView:
-    """All entries of the pipeline can be read and written; `clear` removes those of the node only."""
+    """Reads and writes all entries of the pipeline; `clear` removes only those of the node."""
 
     def __init__(self, backend: StateBackend, node: str, others: Collection[str]) -> None:
-        """``others`` are the names of the other nodes: an entry belongs to the longest name that it begins with."""
+        """``others`` are the names of the other nodes: a key belongs to the longest name that it starts with."""
         self._backend = backend
         self._node = node
         self._longer = tuple(f"{name}:" for name in others if name.startswith(f"{node}:"))
 
     @property
-    def shared(self) -> bool:
-        return self._backend.shared
+    def is_shared(self) -> bool:
+        return self._backend.is_shared
 
     def get(self, key: str) -> Any | None:
         return self._backend.get(key)

@@ -1,4 +1,4 @@
-"""What the nodes of a run are retrying, so that whoever gives up waiting for them can say why."""
+"""Tracks what the nodes of a run are retrying, so that a timeout can report the cause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class RetryTracker:
         self._errors: dict[str, StreamlingError] = {}
 
     def report(self, node: str, error: StreamlingError | None) -> None:
-        """``node`` retries because of ``error``; None: it succeeded."""
+        """``node`` retries because of ``error``; None if it has succeeded."""
         if error is None:
             self._errors.pop(node, None)
         else:

@@ -1,11 +1,11 @@
-"""A pipeline from its parsed form to its end. Holds everything it needs, shares nothing: several can run in one
-process on one Spark session.
+"""One run of a pipeline, from its parsed form to its end. Runs share nothing: several can run in one process on one
+Spark session.
 
     run = PipelineRun(pipeline, config=config, registry=registry, state=state)
-    run.describe()            # sources answer; no JVM needed
-    run.analyse(session)      # schemas of all nodes; --validate and --dry-run end here
+    run.resolve_sources()     # columns of the sources; needs no JVM
+    run.analyse(session)      # columns of all nodes; --validate and --dry-run end here
     run.start()
-    run.wait()                # returns when finished or drained, raises what failed
+    run.wait()                # returns when the pipeline has finished or drained, raises its failure
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from streamling.checkpoint.checkpointer import Checkpointer
 from streamling.checkpoint.clock import Clock, RealClock
 from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
+from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import QUEUE_LENGTH
-from streamling.dataflow.network import FrameSinkStep
 from streamling.dataflow.side_outputs import SideOutputStep
-from streamling.errors import StreamlingError, error_context
-from streamling.pipeline.config_defaults import configured
+from streamling.errors import StreamlingError
+from streamling.pipeline.config_defaults import apply_config_defaults
+from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node, Pipeline
-from streamling.planning import analysis
-from streamling.planning.build import Builder, Callbacks, ExecutionGraph
+from streamling.planning import analysis, planned, row_paths, sources
+from streamling.planning.build import Builder
 from streamling.planning.connection_checks import NodeConnection
+from streamling.planning.execution_graph import Callbacks, ExecutionGraph
 from streamling.planning.placement import placement_for, runs_on_executors
-from streamling.planning.validation import check_without_spark
 from streamling.plugins.connections import ExternalPosition
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Operator, Position, Progress
@@ -54,9 +55,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: part of the shutdown budget that is left for closing the state, the metrics and Spark
+#: part of the shutdown budget that is reserved for closing the state, the metrics and Spark
 _RESERVE_SECONDS = 2.0
-#: calls that one node of a chain adds on a batch's way down, and what everything else needs
+#: stack depth that one node of a chain adds to the processing of a batch, and what everything else needs
 _CALLS_PER_NODE, _OTHER_CALLS = 20, 1000
 
 
@@ -73,9 +74,9 @@ class PipelineRun:
         clock: Clock | None = None,
         count_in_spark: bool = False,
     ) -> None:
-        """With ``count_in_spark`` rows that never leave Spark are counted too, which costs time there: for runs whose
-        metrics someone looks at."""
-        pipeline = configured(pipeline, config)
+        """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
+        metrics are exported."""
+        pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
         self._registry = registry
@@ -86,8 +87,8 @@ class PipelineRun:
         #: what the run has measured so far
         self.metrics = store_for(pipeline, config)
         self._shared = SharedResources()
-        #: columns that each node has reported as left out
-        self._left_out: dict[str, dict[str, object]] = {}
+        #: columns that each node has reported as dropped
+        self._dropped_columns: dict[str, dict[str, object]] = {}
         self._retrying = RetryTracker()
         self._stopping = threading.Event()
         self._changed = threading.Condition()
@@ -99,30 +100,30 @@ class PipelineRun:
         self._graph = ExecutionGraph()
         self._checkpointer: Checkpointer | None = None
         self._sides: Mapping[str, SideOutput[Any]] = {}
-        self._sides = analysis.make_side_outputs(pipeline, registry, self.context)
-        self._sources = analysis.make_sources(pipeline, registry, self.context)
+        self._sides = sources.make_side_outputs(pipeline, registry, self.context)
+        self._sources = sources.make_sources(pipeline, registry, self.context)
         self._on_first_rows: Callable[[], None] = lambda: None
-        self.resolved: analysis.ResolvedPipeline | None = None
-        self.analysis: analysis.Analysis | None = None
+        self.resolved: planned.ResolvedPipeline | None = None
+        self.analysis: planned.Analysis | None = None
 
     # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def connectors(self) -> frozenset[str]:
-        """Spark connectors that the JVM has to be started with: what any node needs."""
+        """Spark connectors that the JVM has to be started with: those that the nodes need."""
         return frozenset[str]().union(*(kind.connectors(node.options) for node, kind in self._kinds()))
 
     def connections(self, spark: Callable[[], SparkSession]) -> list[NodeConnection]:
-        """What the nodes connect to. Nothing is connected yet; ``spark`` is for those whose check needs a session."""
+        """What the nodes connect to. No connection is made yet; ``spark`` is for checks that need a session."""
         found = []
         for node, kind in self._kinds():
-            with error_context(str(node)):
+            with node_errors(node):
                 named = kind.connections(self.context(node, pa.schema([]), 0, 1), spark)
                 found += [NodeConnection(node.name, connection) for connection in named]
         return found
 
     def external_positions(self, spark: Callable[[], SparkSession], only: str | None) -> list[ExternalPosition]:
-        """What the nodes, or ``only`` one, keep outside of the state backend on where to go on."""
+        """Positions that the nodes, or ``only`` one, store outside of the state backend."""
         found: list[ExternalPosition] = []
         for node, kind in self._kinds():
             if only in (None, node.name):
@@ -136,11 +137,11 @@ class PipelineRun:
         return not local and any(runs_on_executors(node, kind) for node, kind in self._kinds())
 
     def _kinds(self) -> Iterator[tuple[Node, type[Operator[Any]]]]:
-        """Each node with its class, as far as this version can run it."""
+        """Each node that this version can run, with its operator class."""
         for node in self.pipeline:
-            found = self._registry.get(node.kind, node.type)
-            if found is not None and found.operator is not None:
-                yield node, found.operator
+            operator = self._registry.operator(node.kind, node.type)
+            if operator is not None:
+                yield node, operator
 
     @property
     def bounded(self) -> bool:
@@ -149,36 +150,37 @@ class PipelineRun:
 
     @property
     def needs_spark(self) -> bool:
-        """Whether Spark's analysis can find more mistakes than the static checks."""
+        """Whether Spark's analysis can find more errors than the static checks."""
         return bool(self.pipeline.transforms)
 
     def on_first_rows(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` when the first rows come to a sink; set before the start."""
+        """Call ``listener`` when the first rows reach a sink; set before the start."""
         self._on_first_rows = listener
 
-    def resolve_sources(self) -> analysis.ResolvedPipeline:
-        """Ask the sources for their schemas and settle all primary keys. Needs no JVM."""
-        self.resolved = analysis.resolve_sources(
+    def resolve_sources(self) -> planned.ResolvedPipeline:
+        """Get the columns of the sources and resolve all primary keys. Needs no JVM."""
+        self.resolved = sources.resolve_sources(
             self.pipeline, self._sources, enforce_keys=self._config.enforce_primary_keys
         )
         self.pipeline = self.resolved.pipeline
         return self.resolved
 
     def check_without_spark(self) -> Mapping[str, pa.Schema | None]:
-        """Raise `InvalidPipeline` with every mistake that can be seen before a JVM is there; otherwise the columns of
-        every node as far as they are known."""
-        return check_without_spark(self.resolved or self.resolve_sources(), self._registry, self.context)
-
-    def analyse(self, session: SparkSession) -> analysis.Analysis:
-        """Learn the schemas of all nodes from Spark; every mistake of the user comes out here at the latest."""
+        """Raise `InvalidPipeline` with every error that can be found before Spark has started; otherwise return the
+        columns of every node as far as they are known."""
         resolved = self.resolved or self.resolve_sources()
-        # names and settings of one pipeline must not be seen by another
+        return analysis.check_without_spark(resolved, self._registry, self.context, self._sides)
+
+    def analyse(self, session: SparkSession) -> planned.Analysis:
+        """Get the columns of all nodes with the help of Spark; finds all remaining errors of the user."""
+        resolved = self.resolved or self.resolve_sources()
+        # names and settings of one pipeline must not affect another
         self._session = session.newSession()
         self.analysis = analysis.analyse(resolved, self._session, self._registry, self.context, self._sides)
         return self.analysis
 
     def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
-        """What one instance of a node's operator is given."""
+        """The context of one instance of a node's operator."""
         flow = node.name if instances == 1 else f"{node.name}[{instance}]"
         return NodeContext(
             name=node.name,
@@ -188,8 +190,8 @@ class PipelineRun:
             metrics=self.metrics.of(node.name),
             primary_key=node.primary_key,
             input_schema=input_schema,
-            collected=analysis.is_collected(self.pipeline, node, self._registry),
-            is_splittable=not analysis.is_spread(self.pipeline, node),
+            collected=row_paths.is_collected(self.pipeline, node, self._registry),
+            is_splittable=not row_paths.is_spread(self.pipeline, node),
             instance=instance,
             instances=instances,
             shared=self._shared,
@@ -197,8 +199,8 @@ class PipelineRun:
             tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
             stopping=self._stopping,
             request_stop=self.stop,
-            rejects=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
-            dropped_columns=self._left_out.setdefault(node.name, {}),
+            rejected_rows=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
+            dropped_columns=self._dropped_columns.setdefault(node.name, {}),
             report_retry=lambda error: self._retrying.report(node.name, error),
             restart_stream=lambda timeout: self._graph.flows[flow].restart(timeout),
             checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
@@ -207,9 +209,9 @@ class PipelineRun:
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Open sinks and sources and let data flow; returns at once."""
+        """Open sinks and sources and let data flow; returns immediately."""
         assert self.analysis is not None, "analyse first"
-        self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.built)))
+        self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.nodes)))
         callbacks = Callbacks(
             on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
             on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
@@ -252,13 +254,13 @@ class PipelineRun:
         self._checkpointer.start()
 
     def stop(self, reason: str, keep_position: bool = False) -> None:
-        """Ask for a clean end; returns at once. The first reason counts."""
+        """Request a clean stop; returns immediately. The first reason counts."""
         with self._changed:
             self._keep_position |= keep_position
             if self.stop_reason is None:
                 self.stop_reason = reason
                 budget = self._config.shutdown_budget_secs
-                # what comes after the operators have been closed takes a moment too
+                # closing the rest after the operators takes time, too
                 self._deadline = self._clock.now() + budget - min(_RESERVE_SECONDS, budget / 4)
                 self._stopping.set()
             self._changed.notify_all()
@@ -266,13 +268,13 @@ class PipelineRun:
             self._checkpointer.stop()
 
     def wait(self) -> None:
-        """Wait for the end and clean up. Raises what made the pipeline fail."""
+        """Wait for the end and clean up. Raises the failure of the pipeline."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure or self.stop_reason or not self._running)
         for flow in self._graph.flows.values():
             flow.pause()
         if self._failure is None:
-            # work that ended by itself is not about to stop: its last rows may wait for a sink that is away
+            # bounded work is not stopping: its last rows may wait for a sink that is unavailable
             self._last_checkpoint()
         self._stopping.set()
         self._close()
@@ -307,7 +309,7 @@ class PipelineRun:
         return {name: rows for name, rows in written.items() if rows}
 
     def summary(self) -> str:
-        """What was written where, for people: ``2 to out, 1 dead letter to bad``."""
+        """The rows per sink, for people: ``2 to out, 1 dead letter to bad``."""
         parts, written = [], self.rows_written()
         for name in (sink.name for sink in self.pipeline.sinks):
             rows = written.get(name, 0)
@@ -321,11 +323,11 @@ class PipelineRun:
         """What a stop still waits for. May be called from any thread at any time."""
         waiting = self._checkpointer.missing() if self._checkpointer is not None else None
         parts = [f"the final checkpoint waits for {waiting}"] if waiting else []
-        parts += [f"{lane.name} is busy" for lane in self._graph.lanes if not lane.join(0)]
+        parts += [f"{lane.node} is busy" for lane in self._graph.lanes if not lane.join(0)]
         return parts or [f"{flow.name} is busy" for flow in self._graph.flows.values() if not flow.has_ended()]
 
     def progress(self) -> Progress | None:
-        """Progress over all bounded sources that know theirs."""
+        """Total progress of all bounded sources that know theirs."""
         flows = self._graph.flows.values()
         sources = [flow.source for flow in flows] or self._sources.values()
         known = [progress for source in sources if (progress := source.progress())]
@@ -339,7 +341,7 @@ class PipelineRun:
         own = config.plugin.given("channel_capacity") if found is not None and found.plugin else None
         return own or config.given("internal_buffer_size") or QUEUE_LENGTH
 
-    # ── what the parts tell ──────────────────────────────────────────────────────────────────────────────────
+    # ── callbacks of the parts ───────────────────────────────────────────────────────────────────────────────
 
     @property
     def _checkpoints(self) -> Checkpointer:
@@ -352,7 +354,7 @@ class PipelineRun:
             self._changed.notify_all()
 
     def _on_failure(self, error: StreamlingError) -> None:
-        """The first failure ends the pipeline; those that follow from it are noted only."""
+        """The first failure ends the pipeline; those that it causes are only logged."""
         with self._changed:
             first = self._failure is None
             if first:
@@ -378,7 +380,7 @@ class PipelineRun:
         if self._keep_position or self._exits_fast():
             self._checkpoints.stop()
             return
-        # a stop is under a deadline, work that ended by itself is not
+        # a stop has a deadline, bounded work that has ended does not
         budget = self._config.shutdown_budget_secs
         wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
         if not self._checkpoints.terminal(wait) and self._failure is None and not self._keep_position:
@@ -400,24 +402,24 @@ class PipelineRun:
         return True
 
     def _close(self) -> None:
-        """Flows first, then lanes from the top down, so that everything put in comes out."""
+        """Close flows first, then lanes from the top down, so that everything in the queues is processed."""
         deadline = self._deadline or self._clock.now() + self._config.shutdown_budget_secs
         late = [flow.name for flow in self._graph.flows.values() if not flow.close(self._left(deadline))]
         for lane in reversed(self._graph.lanes):
             lane.end()
             if not lane.join(self._left(deadline)):
-                late.append(lane.name)
+                late.append(str(lane.node))
         for step in self._graph.steps_without_lane:
             self._close_step(step)
         self._deep_calls.close()
         if late:
             self._failure = self._failure or StreamlingError(
-                f"still busy when shutdown_budget_secs ({self._config.shutdown_budget_secs:g} s) was used up: "
+                f"still busy after shutdown_budget_secs ({self._config.shutdown_budget_secs:g} s): "
                 f"{', '.join(late)}; rows since the last checkpoint will be replayed"
             )
 
     def _open_steps(self) -> None:
-        """All or none: what was opened before a failure is closed again."""
+        """Open all or none: those that were opened before a failure are closed again."""
         opened: list[FrameSinkStep | SideOutputStep] = []
         try:
             for step in self._graph.steps_without_lane:
@@ -450,4 +452,4 @@ class _Positions:
 
 
 def _rejected(operator: Operator[Any]) -> int:
-    return operator.context.rejects.count if operator.context.rejects is not None else 0
+    return operator.context.rejected_rows.count if operator.context.rejected_rows is not None else 0

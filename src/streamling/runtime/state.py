@@ -1,4 +1,4 @@
-"""The state backend that a configuration names: opening it, taking it over, trying it."""
+"""The state backend of a configuration: opens it, migrates old entries, checks the connection."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from streamling.config import AppConfig
 from streamling.config.identity import LEGACY_APPLICATION_ID
 from streamling.errors import StreamlingError
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.runtime.config import StateConfig
 from streamling.state.backend import StateBackend
 
 
 def find_state(config: AppConfig) -> StateBackend | None:
-    """The state backend that ``config`` names if there is one already: looking creates nothing."""
+    """The state backend of ``config`` if it exists; nothing is created."""
     own = config.part(StateConfig)
     settings = own.state_backend
     if settings.backend_type == "Postgres" and settings.postgres is not None:
@@ -37,7 +37,7 @@ def find_state(config: AppConfig) -> StateBackend | None:
 
 
 def open_state(config: AppConfig) -> StateBackend:
-    """The state backend that ``config`` names, in the namespace of its application; created when missing."""
+    """The state backend of ``config``, in the namespace of its application; created if it does not exist."""
     own = config.part(StateConfig)
     settings = own.state_backend
     if settings.backend_type == "Postgres" and settings.postgres is not None:
@@ -54,8 +54,8 @@ def open_state(config: AppConfig) -> StateBackend:
 
 
 def find_legacy_state(config: AppConfig, belongs: Callable[[str], bool]) -> StateBackend | None:
-    """The entries that a pipeline wrote before it had an identity of its own, if there are any under keys that
-    ``belongs`` accepts and none under the identity of ``config``."""
+    """The entries that a pipeline wrote before it had its own application id, if there are any whose keys ``belongs``
+    accepts, and none under the application id of ``config``."""
     if (
         config.application_id == LEGACY_APPLICATION_ID
         or config.part(StateConfig).state_backend.backend_type == "InMemory"
@@ -69,8 +69,8 @@ def find_legacy_state(config: AppConfig, belongs: Callable[[str], bool]) -> Stat
 
 
 def migrate_legacy_state(state: StateBackend, config: AppConfig, belongs: Callable[[str], bool]) -> int:
-    """Move the entries of `find_legacy_state` into ``state``, which is that of ``config`` and has none yet. Returns how
-    many there were. A crash in between leaves them in both places; the next start uses the new one."""
+    """Move the entries of `find_legacy_state` to ``state``, which belongs to ``config`` and has none yet. Returns their
+    number. A crash in between leaves them in both places; the next start uses the new one."""
     former = None if state.items() else find_legacy_state(config, belongs)
     if former is None:
         return 0
@@ -81,17 +81,17 @@ def migrate_legacy_state(state: StateBackend, config: AppConfig, belongs: Callab
     return len(entries)
 
 
-def state_connection(config: AppConfig) -> Connection | None:
+def state_connection(config: AppConfig) -> ConnectionCheck | None:
     """The state backend; None when the state is in memory."""
     settings = config.part(StateConfig).state_backend
     if settings.backend_type == "Postgres" and settings.postgres is not None:
         from streamling.connectors.postgres.connection import Server
 
         server = Server.of(settings.postgres, "state_backend.postgres")
-        return Connection("Postgres", str(server), partial(_check_backend, config))
+        return ConnectionCheck("Postgres", str(server), partial(_check_backend, config))
     if settings.backend_type == "Sqlite" and settings.sqlite is not None:
         path = settings.sqlite.database_path
-        return Connection("SQLite file", str(path), partial(_check_file, config, path))
+        return ConnectionCheck("SQLite file", str(path), partial(_check_file, config, path))
     return None
 
 
@@ -110,14 +110,14 @@ def _check_file(config: AppConfig, path: Path) -> str:
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise StreamlingError.user(
-            f"the state file {path} cannot be created: {folder} is not a folder that can be written",
+            f"the state file {path} cannot be created: {folder} is not a writable folder",
             remedy="allow this user to write there, or set state_backend.sqlite.database_path",
         )
     return "the file will be created"
 
 
 def state_location(config: AppConfig) -> str:
-    """Where the configuration keeps the state, in words without secrets."""
+    """Where the state is stored, for people and without secrets."""
     settings = config.part(StateConfig).state_backend
     if settings.backend_type == "Sqlite" and settings.sqlite is not None:
         return str(settings.sqlite.database_path)

@@ -1,4 +1,4 @@
-"""What people who watch a run want to know, at one moment."""
+"""The status of a run at one moment."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from streamling.plugins.operators import Progress
 
 @dataclass(frozen=True)
 class RunStatus:
-    """Rows are counted since the start."""
+    """Numbers of rows are since the start."""
 
-    #: rows that sources delivered; None when no source knows
+    #: rows that sources have delivered; None if unknown
     rows_in: int | None = None
-    #: rows written, dead letters aside
+    #: rows written, without dead letters
     rows_out: int = 0
     dead_letters: int = 0
-    #: rows or messages that wait in front of the sources, as far as they know
+    #: rows or messages that the sources have not read yet, as far as known
     lag: int | None = None
     #: seconds since the last checkpoint; None before the first
     checkpoint_age: float | None = None
@@ -26,6 +26,6 @@ class RunStatus:
 
 
 def sum_known(numbers: Iterable[int | None]) -> int | None:
-    """The sum of those that are known; None when none is."""
+    """The sum of the known numbers; None if there are none."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None

@@ -1,1 +1,1 @@
-"""Where a pipeline remembers how far it has come: the contract of a backend, memory and a SQLite file."""
+"""Where the positions of a pipeline are stored: the contract of a backend, memory and a SQLite file."""

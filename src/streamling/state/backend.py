@@ -1,4 +1,4 @@
-"""The contract of a state backend: a small durable map from text to JSON, one namespace per application."""
+"""The contract of a state backend: a small durable map from strings to JSON, one namespace per application."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ class FencedError(StreamlingError):
     """Nothing was stored: another instance has claimed ``keys`` since this one did."""
 
     def __init__(self, keys: Collection[str]) -> None:
-        super().__init__(f"the state under {', '.join(sorted(keys))} belongs to another instance of this pipeline now")
+        super().__init__(f"the state under {', '.join(sorted(keys))} now belongs to another instance of this pipeline")
         self.keys = frozenset(keys)
 
 
 class StalePositionError(StreamlingError):
-    """Nothing was stored: a stored offset is ahead of the one that was to be stored."""
+    """Nothing was stored: a stored offset is ahead of the new one."""
 
     def __init__(self, key: str, stored: int, offset: int) -> None:
         super().__init__(
             f"the stored position of '{key}' (offset {stored}) is ahead of this process (offset {offset}), which would "
             "set it back: another process has used the state",
             internal=False,
-            remedy="run one process on a state, or several as instances with the Postgres backend; a restart goes on "
-            f"from offset {stored}",
+            remedy="run one process per state, or several instances with the Postgres backend; after a restart the "
+            f"pipeline continues from offset {stored}",
         )
 
 
 class StateBackend(ABC):
     """Entries of one application. Every method may be called from any thread.
 
-    Values are whatever JSON can express. A write has happened, durably, when the call returns. Failures are
-    `StreamlingError`s; ``retriable`` says whether trying again may help.
+    Values are JSON values. A write is durable when the call returns. Failures are `StreamlingError`s; ``retriable``
+    says whether a retry may help.
     """
 
     #: whether instances of a pipeline on several machines see the same entries
-    shared: ClassVar[bool] = False
+    is_shared: ClassVar[bool] = False
 
     @abstractmethod
     def get(self, key: str) -> Any | None:
-        """The value under ``key``, None when there is none."""
+        """The value of ``key``; None if there is none."""
 
     @abstractmethod
     def get_prefix(self, prefix: str) -> dict[str, Any]:
@@ -54,35 +54,34 @@ class StateBackend(ABC):
 
     @abstractmethod
     def put_many(self, entries: Mapping[str, Any]) -> None:
-        """Store all entries or none of them; a value of None removes the key. Raises `FencedError` when another
-        instance has claimed one of the keys after this one claimed it."""
+        """Store all entries or none of them; a value of None removes the key. Raises `FencedError` if another instance
+        has claimed one of the keys after this one."""
 
     def put_positions(self, entries: Mapping[str, Any]) -> None:
-        """Store what a checkpoint brings: as `put_many`, but the offset in an entry never moves backwards. Raises
-        `StalePositionError` when one would, and stores nothing then."""
+        """Store the entries of a checkpoint like `put_many`, but never move an offset backwards: then nothing is stored
+        and `StalePositionError` is raised."""
         check_not_older({key: self.get(key) for key in offsets_in(entries)}, entries)
         self.put_many(entries)
 
-    def own(self, *, exclusive: bool) -> None:  # noqa: B027 - most backends have nothing to do
-        """Keep processes off the entries that must not use them beside this one: all of them when ``exclusive``, else
-        those that want to be alone. Until `close`. Where processes cannot share the entries, there is nothing to
-        do."""
+    def lock(self, *, exclusive: bool) -> None:  # noqa: B027 - most backends have nothing to do
+        """Lock the entries until `close`: against all other processes if ``exclusive``, otherwise against those that
+        lock them exclusively. Backends whose entries cannot be shared between processes do nothing."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget everything in this namespace."""
+        """Remove everything in this namespace."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections. May be called twice."""
+        """Close files and connections. May be called twice."""
 
     def claim(self, keys: Collection[str]) -> dict[str, Any]:
-        """Become the owner of ``keys`` and get their entries: from now on other instances that claimed them before
-        cannot write them. Where nothing is shared, everything is ours anyway."""
+        """Become the owner of ``keys`` and return their entries: from now on, other instances that claimed them before
+        cannot write them. If nothing is shared, there are no other owners."""
         return {key: value for key in sorted(keys) if (value := self.get(key)) is not None}
 
     def put_if_absent(self, entries: Mapping[str, Any]) -> None:
-        """Store those of ``entries`` whose keys are not there yet."""
+        """Store those of ``entries`` whose keys do not exist yet."""
         self.put_many({key: value for key, value in entries.items() if self.get(key) is None})
 
     def put(self, key: str, value: Any) -> None:
@@ -90,7 +89,7 @@ class StateBackend(ABC):
         self.put_many({key: value})
 
     def remove(self, key: str) -> None:
-        """Forget ``key``, if it is there."""
+        """Remove ``key``, if it exists."""
         self.put_many({key: None})
 
     def items(self) -> dict[str, Any]:
@@ -105,12 +104,12 @@ class StateBackend(ABC):
 
 
 def offsets_in(entries: Mapping[str, Any]) -> list[str]:
-    """Keys of the entries that are an offset in a topic."""
+    """Keys of the entries that are offsets of a topic."""
     return [key for key, value in entries.items() if isinstance(value, dict) and isinstance(value.get("offset"), int)]
 
 
 def check_not_older(stored: Mapping[str, Any], entries: Mapping[str, Any]) -> None:
-    """Raise when an offset of ``entries`` is behind that in ``stored``. A topic that was created again begins anew."""
+    """Raise if an offset of ``entries`` is behind the one in ``stored``. A topic that was recreated starts again."""
     for key in offsets_in(stored):
         before, after = stored[key], entries[key]
         if before.get("topic_id") in (None, after.get("topic_id")) and after["offset"] < before["offset"]:
@@ -131,7 +130,7 @@ def _json(key: str, value: Any) -> str:
 
 
 def checked_identifier(name: str, setting: str) -> str:
-    """``name`` if it may stand in a statement as the name of a table or schema."""
+    """``name`` if it is valid in a statement as the name of a table or schema."""
     if not _IDENTIFIER.fullmatch(name):
         raise StreamlingError.user(f"{setting} is {name!r}, expected letters, digits and underscores, no digit first")
     return name

@@ -1,4 +1,4 @@
-"""Whose entry a key of the state is."""
+"""Which node a state key belongs to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def owner(key: str, names: frozenset[str] = frozenset()) -> str:
-    """The node that a state key belongs to: one of ``names`` when it fits, else read from the key's form."""
+    """The node that a state key belongs to: one of ``names`` if it matches, otherwise as the key's form says."""
     for pattern in (r"clickhouse_source:(?P<n>.+):v1", r"hybrid_source_(?P<n>.+)_v1"):
         if found := re.fullmatch(pattern, key):
             return found["n"]

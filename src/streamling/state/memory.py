@@ -1,4 +1,4 @@
-"""State that ends with the process."""
+"""State in memory, which is lost when the process ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamling.state.backend import StateBackend, encoded
 
 
 class MemoryState(StateBackend):
-    """Entries in a dictionary, as JSON text: what comes out never changes with what was put in."""
+    """Entries in a dictionary, as JSON text, so that callers cannot change stored values."""
 
     def __init__(self) -> None:
         self._entries: dict[str, str] = {}
@@ -39,4 +39,4 @@ class MemoryState(StateBackend):
             self._entries.clear()
 
     def close(self) -> None:
-        """Nothing to let go of: the entries stay readable."""
+        """There is nothing to close: the entries stay readable."""

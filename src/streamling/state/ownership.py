@@ -1,7 +1,7 @@
-"""One process at a time on the state of a pipeline that lies in a file.
+"""Lets one process at a time use the state file of a pipeline.
 
-Two processes would deliver every row twice, and the slower one would store its older position over the newer one. The
-lock is the operating system's, so it ends with the process however that ends.
+Two processes would deliver every row twice, and the slower one would overwrite the newer position with its older one.
+The operating system holds the lock, so it is released however the process ends.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from streamling.errors import StreamlingError
 
 @contextmanager
 def lock_state(database: Path, identity: str) -> Iterator[None]:
-    """Be the only process that writes the entries of ``identity`` in ``database`` while the block runs."""
+    """Lock the entries of ``identity`` in ``database`` for this process while the block runs."""
     path = database.with_name(f"{database.name}-{re.sub(r'[^A-Za-z0-9._-]', '_', identity)}.lock")
     file = _locked(path, database, identity)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is still locked: nobody else can have taken it
+        path.unlink(missing_ok=True)  # while it is still locked: no other process can have locked it
         os.close(file)
 
 
@@ -34,7 +34,7 @@ def _locked(path: Path, database: Path, identity: str) -> int:
         file = _opened(path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(path, file):  # its last owner may have removed it a moment ago
+            if _is_at(path, file):  # its last owner may have just removed it
                 os.truncate(file, 0)
                 os.write(file, _who().encode())
                 return file
@@ -43,7 +43,7 @@ def _locked(path: Path, database: Path, identity: str) -> int:
             os.close(file)
             raise StreamlingError.user(
                 f"the state of '{identity}' in {database} is in use by {owner}",
-                remedy="stop that one first; two pipelines on one state need an application_id each",
+                remedy="stop that process first; two pipelines on one state need different application_ids",
             ) from None
         except OSError:
             os.close(file)

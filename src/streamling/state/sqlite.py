@@ -1,4 +1,4 @@
-"""State in a SQLite file: the default, because a restart resumes without any set-up."""
+"""State in a SQLite file. This is the default: a pipeline can resume after a restart without any set-up."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class DamagedStateError(StreamlingError):
 
 
 def _remedy(error: Exception, code: int) -> str | None:
-    """What to do about an error of SQLite or of the file system."""
+    """The remedy for an error of SQLite or of the file system."""
     if code in _DAMAGED:
         return f"restore the file from a backup, move it aside with 'streamling state reset', or {_ELSEWHERE}"
     if code in _NOT_WRITABLE or isinstance(error, OSError):
         return f"allow this user to write the file and its folder, or {_ELSEWHERE}"
     if code == sqlite3.SQLITE_FULL:
-        return f"make room on the disk, or {_ELSEWHERE}"
+        return f"free space on the disk, or {_ELSEWHERE}"
     return None
 
 
 class SqliteState(StateBackend):
-    """Entries of one namespace in a table of a SQLite file. File, folder and table are made when missing."""
+    """Entries of one namespace in a table of a SQLite file. File, folder and table are created if they do not exist."""
 
     def __init__(self, namespace: str, path: Path, *, table: str = "state") -> None:
         self._namespace = namespace
@@ -57,17 +57,17 @@ class SqliteState(StateBackend):
         self._files = self._identities()
 
     def _open(self) -> sqlite3.Connection:
-        # autocommit: transactions are begun by hand, so that a write takes its lock at the start
+        # autocommit: transactions are started explicitly, so that a write takes its lock at the start
         connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            # NORMAL loses the last commits at a power failure, and with them positions already told to Kafka
+            # NORMAL loses the last commits at a power failure, and with them positions already committed to Kafka
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS {self._table} (namespace TEXT, key TEXT, data TEXT NOT NULL, "
                 "created_at DATETIME DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (namespace, key))"
             )
-            # a file that can only be read is found now, and not at the first checkpoint
+            # a read-only file is detected now, not at the first checkpoint
             connection.execute(f"DELETE FROM {self._table} WHERE false")
         except BaseException:
             connection.close()
@@ -76,7 +76,7 @@ class SqliteState(StateBackend):
 
     @staticmethod
     def files(path: Path) -> list[Path]:
-        """The files of the database at ``path`` that are there."""
+        """The existing files of the database at ``path``."""
         return [file for ending in ("", "-wal", "-shm") if (file := path.with_name(path.name + ending)).exists()]
 
     def get(self, key: str) -> Any | None:
@@ -121,7 +121,7 @@ class SqliteState(StateBackend):
             connection.execute(f"DELETE FROM {self._table} WHERE namespace = ?", (self._namespace,))
 
     def close(self) -> None:
-        # whoever still waits for the lock of another process must not hold up the end of this one
+        # a thread that still waits for the lock of another process must not block the end of this one
         if self._lock.acquire(timeout=_CLOSE_SECONDS):
             try:
                 self._connection.close()
@@ -143,19 +143,19 @@ class SqliteState(StateBackend):
             self._check_files()
 
     def _check_files(self) -> None:
-        """SQLite goes on writing into a file that was deleted, and nothing of it would be there after a restart."""
+        """SQLite continues to write to a file that was deleted, and everything would be lost after a restart."""
         found = self._identities()
         for file, identity in self._files.items():
             if found.get(file) != identity:
                 raise StreamlingError(
-                    f"the state file {file} was {'replaced' if file in found else 'deleted'} while the pipeline runs; "
-                    "no position is stored any more",
-                    remedy="start the pipeline again: it goes on from the state that is there then, or from the start",
+                    f"the state file {file} was {'replaced' if file in found else 'deleted'} while the pipeline was "
+                    "running; positions are no longer stored",
+                    remedy="restart the pipeline: it continues from the state that exists then, or from the start",
                 )
         self._files = found
 
     def _identities(self) -> dict[Path, tuple[int, int]]:
-        """The database and its write-ahead log, and which files of the disk they are."""
+        """The database and its write-ahead log, with the identities of the files."""
         found = {}
         for file in (self._path, self._path.with_name(f"{self._path.name}-wal")):
             with suppress(OSError):
@@ -174,4 +174,4 @@ class SqliteState(StateBackend):
                 f"the state file {self._path} {what}: {getattr(error, 'strerror', None) or error}",
                 retriable=code in _TRANSIENT,
                 remedy=_remedy(error, code),
-            ) from None  # the sentence has all that it says
+            ) from None  # the message contains its text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.planning.placement import on_executor
+from streamling.planning.executor_work import on_executor
 from streamling.plugins.operators import Operator
 from streamling.testing.contract import operation_added
 from streamling.testing.harness import NAME, Bench
@@ -20,7 +20,7 @@ def run_on_executor(bench: Bench, operator: type[Operator[Any]], batches: list[p
 
     run = bench.prepare(batches)
     assert run.analysis is not None
-    built = run.analysis.built[NAME]
-    function = pickle.loads(cloudpickle.dumps(on_executor(built, operator)))  # type: ignore[no-untyped-call]
+    planned = run.analysis.nodes[NAME]
+    function = pickle.loads(cloudpickle.dumps(on_executor(planned, operator)))  # type: ignore[no-untyped-call]
     made: Iterable[pa.RecordBatch] = function(map(operation_added, batches))
     return list(made)

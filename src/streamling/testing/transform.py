@@ -69,7 +69,7 @@ class TransformContract(OperatorContract):
         run = bench.start(self.given())
         wait_for_end(run)
         assert run.analysis is not None
-        declared = run.analysis.built[NAME].schema
+        declared = run.analysis.nodes[NAME].schema
         made = [call.result.schema for call in bench.journal.of("process") if isinstance(call.result, pa.RecordBatch)]
         for found in [*made, *bench.schemas]:
             assert same_columns(found, declared), f"process returned ({found}), output_schema declares ({declared})"

@@ -198,7 +198,7 @@ def test_an_instance_whose_partition_was_claimed_goes_on_from_the_stored_positio
         fleet.write(topic, 10, 1)
         eventually(lambda: len(fleet.read_ids()) == 35, SOON)  # 20, and 15 again
         eventually(lambda: other.get(key)["offset"] == 20, SOON)
-    assert f"the state under {key} belongs to another instance" in caplog.text
+    assert f"the state under {key} now belongs to another instance" in caplog.text
     assert partitions(run) == {0}
 
 

@@ -124,7 +124,7 @@ def test_every_type_comes_out_as_it_went_in(bench: KafkaBench) -> None:
     topic.write(record(*fields), {f"c{number}": written for number, (_, written, *_) in enumerate(_TYPES)})
     run = bench.begin(topic)
     table = bench.drained(run, 1)
-    row, declared = table.to_pylist()[0], run.analysis.built["rows"].schema
+    row, declared = table.to_pylist()[0], run.analysis.nodes["rows"].schema
     for number, (avro, written, arrow, expected) in enumerate(_TYPES):
         wanted = written if expected is None else expected
         assert _meant(row[f"c{number}"], arrow) == wanted, avro

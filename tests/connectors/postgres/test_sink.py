@@ -149,9 +149,7 @@ def test_several_conditions_of_update_where_hold_together(pg: Driver) -> None:
 
 
 def test_update_where_a_column_that_is_not_there_is_refused_before_anything_runs(pg: Driver) -> None:
-    with pytest.raises(
-        StreamlingError, match=r"sink 'out': `update_where` names the column 'nope'.*\(id, v\)"
-    ) as raised:
+    with pytest.raises(StreamlingError, match=r"`update_where` names the column 'nope'.*\(id, v\)") as raised:
         pg.sink(batch(("i", 1, "a")).schema, update_where={"nope": ">"})
     assert not raised.value.internal
 

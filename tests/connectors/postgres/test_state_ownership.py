@@ -27,7 +27,7 @@ import json, sys
 from streamling.connectors.postgres.config import PostgresState as Settings
 from streamling.connectors.postgres.state import PostgresState
 with PostgresState("orders", Settings(**json.loads(sys.argv[1]))) as state:
-    state.own(exclusive=True)
+    state.lock(exclusive=True)
     print("owned", flush=True)
     sys.stdin.read()
 """
@@ -36,7 +36,7 @@ with PostgresState("orders", Settings(**json.loads(sys.argv[1]))) as state:
 @contextmanager
 def owning(settings: PostgresSettings, *, exclusive: bool, namespace: str = "orders") -> Iterator[PostgresState]:
     with PostgresState(namespace, settings) as state:
-        state.own(exclusive=exclusive)
+        state.lock(exclusive=exclusive)
         yield state
 
 

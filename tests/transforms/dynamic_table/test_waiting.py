@@ -126,7 +126,7 @@ def test_rows_wait_until_the_table_is_filled(spark, caplog, feed, bounded):
         run.stop("the test has what it wants")
     finish(run)
     assert found(run) == ["v0", "v1", "v2"]
-    assert "source 'orders' waits until the tables that its rows ask are filled: 'vip' from 'accounts'" in caplog.text
+    assert "source 'orders' waits until the tables that its rows query are filled: 'vip' from 'accounts'" in caplog.text
 
 
 @pytest.mark.spark

@@ -20,7 +20,7 @@ from streamling.connectors.file.storage import READ_ERRORS, File, LocalStorage, 
 from streamling.document.scalars import Duration, redact_url
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import Options, ParallelOptions, SourceOptions
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.operators import END, OP_COLUMN, End, Position, Progress, Source, SourceBatch, Wait
 from streamling.spark.master import is_local
 
@@ -95,8 +95,8 @@ class FileSource(Source[FileSourceOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[FileSourceOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
-        return (Connection("files", redact_url(context.options.path), partial(_check_files, context.options)),)
+    ) -> Sequence[ConnectionCheck]:
+        return (ConnectionCheck("files", redact_url(context.options.path), partial(_check_files, context.options)),)
 
     def schema(self) -> pa.Schema:
         return self._schema.columns

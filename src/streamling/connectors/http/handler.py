@@ -23,7 +23,7 @@ from streamling.pipeline.options import (
     UpstreamOptions,
 )
 from streamling.pipeline.typenames import TypeName, parse_type
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.operators import OP_COLUMN, AsyncCalls, Transform
 from streamling.plugins.rejects import reject_failing_rows
 
@@ -65,7 +65,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[HandlerTransformOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
+    ) -> Sequence[ConnectionCheck]:
         from streamling.connectors.http.probe import http_connection
 
         network = context.config.part(HttpConfig).network
@@ -104,7 +104,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
 
         self._schema = self.output_schema()
         self._payload = Payload.of(self.options, self.context.config.part(HttpConfig).external_http_handler)
-        self._endpoint = Endpoint(self.context, return_errors=self.context.rejects is not None)
+        self._endpoint = Endpoint(self.context, return_errors=self.context.rejected_rows is not None)
 
     def process(self, batch: pa.RecordBatch) -> AsyncCalls[list[bytes | ErrorResponse | None]]:
         sent: list[Body] = []
@@ -130,7 +130,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         try:
             return self._rows(batch, answered)
         except BadRow:
-            if self.context.rejects is None:
+            if self.context.rejected_rows is None:
                 raise
         parts = [part for body, text in answered for part in self._split_rejected(batch, body, text)]
         return pa.concat_batches([self._rows(batch, ()), *parts])

@@ -11,14 +11,14 @@ from streamling.document.scalars import redact_url
 from streamling.errors import StreamlingError, Unreachable
 from streamling.http.addresses import is_private
 from streamling.http.request import InvalidUrlError, Origin, origin_of
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 
 _CONNECT_SECONDS: Final = 5.0
 
 
-def http_connection(url: str, *, deny_private: bool) -> Connection:
+def http_connection(url: str, *, deny_private: bool) -> ConnectionCheck:
     """The connection to the host of ``url``, for `Operator.connections`."""
-    return Connection("HTTP", redact_url(url), partial(_check, url, deny_private))
+    return ConnectionCheck("HTTP", redact_url(url), partial(_check, url, deny_private))
 
 
 def _check(url: str, deny_private: bool) -> str | None:

@@ -13,7 +13,7 @@ from streamling.connectors.http.config import HttpConfig
 from streamling.connectors.http.options import HttpCall, resolve_secret
 from streamling.document.scalars import redact_url
 from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.in_flight import InFlight
 from streamling.plugins.operators import Sink
 
@@ -47,7 +47,7 @@ class WebhookSink(Sink[WebhookSinkOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[WebhookSinkOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
+    ) -> Sequence[ConnectionCheck]:
         from streamling.connectors.http.probe import http_connection
 
         network = context.config.part(HttpConfig).network

@@ -12,7 +12,7 @@ from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
 from streamling.document.scalars import redact_url
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,16 +23,16 @@ Sessions = Callable[[], "SparkSession"]
 
 def topic_connection(
     config: Kafka, section: str, topic: str, spark: Sessions, *, must_exist: bool = True
-) -> Connection:
+) -> ConnectionCheck:
     """The connection to the brokers and the topic on them, for `Operator.connections`."""
     check = partial(_check_topic, config, section, topic, spark, must_exist)
-    return Connection("Kafka", f"{config.brokers}, topic '{topic}'", check, uses_spark=True)
+    return ConnectionCheck("Kafka", f"{config.brokers}, topic '{topic}'", check, uses_spark=True)
 
 
-def registry_connection(config: Kafka, section: str, subject: str, *, must_exist: bool = True) -> Connection:
+def registry_connection(config: Kafka, section: str, subject: str, *, must_exist: bool = True) -> ConnectionCheck:
     """The connection to the schema registry and the subject in it, for `Operator.connections`."""
     check = partial(_check_subject, config, section, subject, must_exist)
-    return Connection("schema registry", f"{redact_url(config.schema_registry_url)}, subject '{subject}'", check)
+    return ConnectionCheck("schema registry", f"{redact_url(config.schema_registry_url)}, subject '{subject}'", check)
 
 
 def _check_topic(config: Kafka, section: str, topic: str, spark: Sessions, must_exist: bool) -> str:

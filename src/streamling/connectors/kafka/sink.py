@@ -32,7 +32,7 @@ from streamling.connectors.kafka.writer import MessageWriter
 from streamling.document.scalars import Duration, folded
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import ParallelOptions, SinkOptions
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.operators import FrameSink
 from streamling.spark.counting import counted, read_count, report_counts, shuffled_rows
 from streamling.sql.kernels.registration import register
@@ -99,7 +99,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[KafkaSinkOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
+    ) -> Sequence[ConnectionCheck]:
         config, options = context.config.part(KafkaConfig).kafka_sink, context.options
         brokers = topic_connection(config, _SECTION, options.topic, spark, must_exist=False)
         if options.data_format == "json":

@@ -38,7 +38,7 @@ from streamling.document.scalars import BadValueError, Duration, ProgramText, fo
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import DeadLetterOptions, Options, ParallelOptions, SourceOptions
 from streamling.pipeline.typenames import TypeName
-from streamling.plugins.connections import Connection, ExternalPosition
+from streamling.plugins.connections import ConnectionCheck, ExternalPosition
 from streamling.plugins.operators import Position, PositionedStream, StreamedSource, StreamRestart
 from streamling.plugins.rejects import REJECT_COLUMN
 from streamling.retry import call_with_startup_retries
@@ -219,7 +219,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
+    ) -> Sequence[ConnectionCheck]:
         config, topic = context.config.part(KafkaConfig).kafka_source, context.options.topic
         brokers = topic_connection(config, SECTION, topic, spark)
         if context.options.data_format == "json":
@@ -257,7 +257,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return (f"{self._offsets.prefix}*",)
 
     def restore(self) -> Position:
-        if self.context.state.shared:
+        if self.context.state.is_shared:
             return {}  # not before the group has told which partitions are ours
         return dict(self.context.state.get_prefix(self._offsets.prefix))
 

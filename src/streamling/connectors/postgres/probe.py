@@ -9,14 +9,14 @@ from streamling.connectors.postgres.connection import Server, connect
 from streamling.connectors.postgres.connection_errors import connection_error
 from streamling.connectors.postgres.transient_errors import first_line
 from streamling.errors import StreamlingError
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 
 _CONNECT_SECONDS: Final = 5.0
 
 
-def postgres_connection(server: Server) -> Connection:
+def postgres_connection(server: Server) -> ConnectionCheck:
     """The connection to ``server``, for `Operator.connections`."""
-    return Connection("Postgres", str(server), partial(_check, server))
+    return ConnectionCheck("Postgres", str(server), partial(_check, server))
 
 
 def _check(server: Server) -> str:

@@ -20,7 +20,7 @@ from streamling.connectors.postgres.write_plan import WritePlan, first_wins, in_
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, ParallelOptions, SinkOptions
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Sink
 from streamling.types.row_kind import OP_COLUMN
@@ -73,7 +73,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[PostgresSinkOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
+    ) -> Sequence[ConnectionCheck]:
         return (postgres_connection(Server.of_sink(context.config, context.name)),)
 
     def labels(self) -> Mapping[str, str]:
@@ -202,8 +202,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         for column, option in asked.items():
             if column not in names:
                 raise StreamlingError.user(
-                    f"postgres sink '{self.context.name}': `{option}` names the column '{column}', which is not"
-                    f" among ({', '.join(names)})"
+                    f"`{option}` names the column '{column}', which is not among ({', '.join(names)})"
                 )
 
 

@@ -45,7 +45,7 @@ class PostgresState(StateBackend):
     """Entries of one namespace in a Postgres table. Schema and table are made when missing, unless ``create`` is
     false: then only `exists` may be asked before there are any."""
 
-    shared: ClassVar[bool] = True
+    is_shared: ClassVar[bool] = True
 
     def __init__(
         self, namespace: str, settings: config.PostgresState, *, acquire_timeout: float = 5.0, create: bool = True
@@ -133,7 +133,7 @@ class PostgresState(StateBackend):
         if self._ownership is not None:
             self._ownership.close()
 
-    def own(self, *, exclusive: bool) -> None:
+    def lock(self, *, exclusive: bool) -> None:
         self._ownership = self.ownership(self._settings, self._namespace, self._acquire_timeout, exclusive=exclusive)
         self._ownership.acquire()
 

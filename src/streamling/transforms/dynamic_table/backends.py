@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamling.connectors.postgres.connection import Server
 from streamling.connectors.postgres.probe import postgres_connection
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.transforms.dynamic_table.cache import CachedStore
 from streamling.transforms.dynamic_table.config import DynamicTableConfig
 from streamling.transforms.dynamic_table.store import MemoryStore, Store
@@ -22,7 +22,7 @@ def make_store(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     return MemoryStore() if context.options.backend_type == "InMemory" else _postgres(context)
 
 
-def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Sequence[Connection]:
+def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Sequence[ConnectionCheck]:
     """What the store connects to."""
     if context.options.backend_type == "InMemory":
         return ()

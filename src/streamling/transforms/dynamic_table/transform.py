@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from streamling.document.scalars import BadValueError, ProgramText
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import TransformOptions
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.operators import OP_COLUMN
 from streamling.plugins.side_outputs import LookupTable
 from streamling.spark.sql_text import quoted
@@ -118,7 +118,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[DynamicTableTransformOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
+    ) -> Sequence[ConnectionCheck]:
         return table_connections(context)
 
     @property
@@ -127,13 +127,14 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
 
     # ── filling ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> Sequence[SqlProblem]:
+    def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
         if self.options.cache and self.options.time_column is None:
             log.warning(
                 "dynamic_table transform '%s': `cache` without `time_column` has no effect: nothing is kept in memory",
                 self.context.name,
             )
-        return [] if self.options.sql is None else check_query(self.options.sql, inputs)
+        _, schema = super().static_check(inputs)
+        return [] if self.options.sql is None else check_query(self.options.sql, inputs), schema
 
     def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """The value and the number of each row that appends one."""

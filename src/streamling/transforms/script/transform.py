@@ -63,7 +63,7 @@ class ScriptTransformOptions(ParallelOptions, BatchOptions, DeadLetterOptions, U
         description="Columns of the output and their types; as the input by default.",
     )
 
-    def configured(self, config: AppConfig) -> Self:
+    def with_config_defaults(self, config: AppConfig) -> Self:
         shared = {name: config.part(ScriptConfig).wasm_script.given(name) for name in ("parallelism", "batch_size")}
         return self.model_copy(update={k: v for k, v in shared.items() if v is not None and getattr(self, k) is None})
 

@@ -58,7 +58,12 @@ class Aggregate:
         return f"{self.schema}.log"
 
     def sink(
-        self, schema: pa.Schema, *, key: Sequence[str] = ("id",), rejects: RejectedRows | None = None, **options: Any
+        self,
+        schema: pa.Schema,
+        *,
+        key: Sequence[str] = ("id",),
+        rejected_rows: RejectedRows | None = None,
+        **options: Any,
     ) -> PostgresAggregateSink:
         fields = {"type": "postgres_aggregate", "from": "in", "schema": self.schema, **FIELDS, **options}
         return PostgresAggregateSink(
@@ -70,7 +75,7 @@ class Aggregate:
                 metrics=NoopMetrics(),
                 primary_key=tuple(key),
                 input_schema=schema,
-                rejects=rejects,
+                rejected_rows=rejected_rows,
             )
         )
 

@@ -132,10 +132,10 @@ def test_updates_and_deletes_are_refused_by_min_and_max(place: Aggregate, fn: st
         place.write(rows, aggregate=aggregate)
     assert place.totals() == []
 
-    rejects = RejectedRows("out", ("id",))
-    place.write(rows, aggregate=aggregate, rejects=rejects)
+    rejected_rows = RejectedRows("out", ("id",))
+    place.write(rows, aggregate=aggregate, rejected_rows=rejected_rows)
     assert place.totals() == [("a", 1)]
-    (letters,) = rejects.take()
+    (letters,) = rejected_rows.take()
     assert [letter["position"] for letter in letters.to_pylist()] == ["id=1"]
 
 
@@ -143,11 +143,11 @@ def test_rows_without_key_or_group_are_refused_each_for_one_reason(place: Aggreg
     rows = transfers(("i", None, None, 1), ("i", 2, None, 2), ("i", 3, "a", 3), ("d", 4, None, 4))
     with pytest.raises(BadRow, match="column 'id' of the primary key is NULL"):
         place.write(rows)
-    rejects = RejectedRows("out", ("id",))
-    place.write(rows, rejects=rejects)
+    rejected_rows = RejectedRows("out", ("id",))
+    place.write(rows, rejected_rows=rejected_rows)
 
     assert place.totals() == [("a", 3)]
-    letters = [letter for batch in rejects.take() for letter in batch.to_pylist()]
+    letters = [letter for batch in rejected_rows.take() for letter in batch.to_pylist()]
     assert [(letter["position"], letter["error"].split(",")[0]) for letter in letters] == [
         ("id=null", "column 'id' of the primary key is NULL"),
         ("id=2", "column 'account'"),

@@ -77,7 +77,7 @@ class GroupAssignment:
         self._context = context
         self._admin = admin
         self._offsets = offsets
-        self.shares = context.state.shared
+        self.shares = context.state.is_shared
         group = group_of(context)
         self.name = group.name
         #: when we got the partitions that the stream reads, see `Membership.assignment`

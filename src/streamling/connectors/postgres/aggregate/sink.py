@@ -27,7 +27,7 @@ from streamling.connectors.postgres.writer import Writer, batching
 from streamling.document.scalars import BadValueError
 from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, Options, ParallelOptions, SinkOptions
-from streamling.plugins.connections import Connection
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Acknowledge, Sink
 from streamling.types.row_kind import OP_COLUMN
@@ -110,7 +110,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
     @classmethod
     def connections(
         cls, context: NodeContext[PostgresAggregateSinkOptions], spark: Callable[[], SparkSession]
-    ) -> Sequence[Connection]:
+    ) -> Sequence[ConnectionCheck]:
         return (postgres_connection(Server.of_sink(context.config, context.name)),)
 
     def labels(self) -> Mapping[str, str]:
@@ -133,7 +133,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
             self._prepare()
         operations = _operations(batch)
         good, rejected = self._divided(batch, operations)
-        if rejected and self.context.rejects is None:
+        if rejected and self.context.rejected_rows is None:
             raise BadRow.user(rejected[0][1], remedy=_REMEDY)
         self._put(batch.filter(good), operations.filter(good))
         # at the end: when the others fail, all are asked for again, in smaller parts

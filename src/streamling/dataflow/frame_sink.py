@@ -1,0 +1,133 @@
+"""The step of a sink that Spark writes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from streamling.dataflow.limit import RowLimit
+from streamling.dataflow.meter import NodeMeter
+from streamling.dataflow.network import Port
+from streamling.dataflow.row_observation import RowObservation
+from streamling.dataflow.rows import Rows
+from streamling.dataflow.side_outputs import OnAck
+from streamling.errors import StreamlingError
+from streamling.pipeline.error_locations import node_error, node_errors
+from streamling.pipeline.model import Node
+from streamling.plugins.operators import FrameSink
+
+T = TypeVar("T")
+
+#: Seconds to wait for the count of rows that have been written, if a limit depends on it and otherwise.
+#: Spark reports it on a thread of its own, within milliseconds, unless it is so far behind that it drops reports.
+_LIMIT_WAIT, _COUNT_WAIT = 30.0, 2.0
+
+
+class FrameSinkStep:
+    """A sink that Spark writes, on the producer's thread."""
+
+    wants_frame = True
+
+    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter) -> None:
+        self.node = node
+        self.operator = operator
+        self._meter = meter
+        self._limit = limit
+        self._on_ack = on_ack
+        self._feeders: set[str] = set()
+        self._arrived: dict[int, set[str]] = {}
+        self._lock = threading.Lock()  # flows that share the sink take turns
+        #: False once Spark has not reported a count: the sink does not compute the frame that it receives
+        self._countable = True
+
+    def open(self) -> None:
+        with node_errors(self.node):
+            self.operator.open()
+
+    def close(self) -> None:
+        with node_errors(self.node, "closing"):
+            self.operator.close()
+
+    def accept(self, upstream: str, rows: Rows) -> None:
+        with self._lock:
+            count = self._take(rows)
+        if count is None:
+            rows.on_count(self._count)
+        else:
+            self._count(count)
+
+    def _count(self, rows: int) -> None:
+        """``rows`` rows have been written."""
+        self._meter.count_rows_in(rows)
+        self._meter.count_rows_out(rows)
+        self._limit.take(rows)
+
+    def prepare(self, rows: Rows) -> Rows:
+        """The sink's own part of the plan."""
+        frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare(rows.frame())))
+        return Rows(rows.session, frame=frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed)
+
+    def accept_prepared(self, rows: Rows) -> int:
+        """Write rows that `prepare` has been applied to. Returns their number."""
+        with self._lock:
+            count = self._write_counted(rows) or 0
+        self._count(count)
+        return count
+
+    def _take(self, rows: Rows) -> int | None:
+        """Write ``rows``. Returns their number; None when they report it themselves."""
+        if rows.in_python:
+            with node_errors(self.node):
+                taken = self.operator.write_arrow(rows.batches())
+            if not taken:
+                self._write(self.prepare(rows))
+            return rows.count
+        if rows.is_observed and not self.operator.counts_rows:
+            self._write(self.prepare(rows))
+            return None
+        return self._write_counted(self.prepare(rows))
+
+    def _write_counted(self, rows: Rows) -> int | None:
+        """Write ``rows`` and count them: the sink does, or Spark, at 0.04 to 0.25 µs per row."""
+        if self.operator.counts_rows or not self._countable:
+            return self._write(rows)
+        observed = RowObservation(rows.frame())
+        self._write(Rows(rows.session, frame=observed.frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed))
+        count = observed.rows(_LIMIT_WAIT if self._limit.is_limited else _COUNT_WAIT)
+        if count is None:
+            self._countable = self._limit.is_limited
+        return count
+
+    def _write(self, rows: Rows) -> int | None:
+        write = lambda: self._with_error_context(lambda: self.operator.write_frame(rows.frame()))  # noqa: E731
+        return rows.job(write, self.node, "writing")
+
+    def _with_error_context(self, call: Callable[[], T]) -> T:
+        """Errors that the sink itself raises name it; other exceptions are about the plan above it."""
+        try:
+            return call()
+        except StreamlingError as error:
+            node_error(error, self.node)
+            raise
+
+    def ports(self) -> Sequence[Port]:
+        return (self,)
+
+    def add_feeder(self, name: str) -> None:
+        self._feeders.add(name)
+
+    def mark(self, feeder: str, epoch: int) -> None:
+        """Every write before this call is already durable; acknowledge once all feeders have sent their marker."""
+        with self._lock:
+            arrived = self._arrived.setdefault(epoch, set())
+            arrived.add(feeder)
+            complete = arrived >= self._feeders
+            if complete:
+                self._arrived = {later: who for later, who in self._arrived.items() if later > epoch}
+        if complete:
+            self._on_ack(self.node.name, epoch, {})
+
+    def notify_finalized(self, epoch: int) -> None:
+        with self._lock:
+            self.operator.finalized(epoch)
