@@ -32,6 +32,8 @@ _ALWAYS = {
     # ICU builds a table of all characters at the first `upper`, half a second of a start; Java's own case mappings are
     # as complete, and quicker for ASCII.
     "spark.sql.icu.caseMappings.enabled": "false",
+    # Spark takes `lower(upper(x))` for `lower(x)`, which is another text for ß and İ.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.SimplifyCaseConversionExpressions",
     # Times of day (Avro, Arrow) need it, and Spark also looks at it where the session is not the pipeline's.
     "spark.sql.timeType.enabled": "true",
     # A session per pipeline would copy its artifacts folder otherwise.
