@@ -210,7 +210,7 @@ def test_a_closed_pipe_asks_for_a_stop_that_keeps_the_position_and_fails_nothing
         os.close(reading)
         sink.write(rows(1))
         sink.write(rows(2))
-    assert asked == [("the reader of standard output has gone", True)]
+    assert asked == [("the reader of standard output has closed the pipe", True)]
 
 
 @pytest.mark.spark

@@ -77,7 +77,7 @@ def test_a_redirect_to_another_origin_is_refused_and_nothing_is_sent_there(statu
     with endpoint(echo) as other:
         moved = location.replace("{other}", str(other.port))
         reply = lambda request: Reply(status, headers={"Location": moved.replace("{port}", str(server.port))})  # noqa: E731
-        with endpoint(reply) as server, pytest.raises(StreamlingError, match="which is not followed") as raised:
+        with endpoint(reply) as server, pytest.raises(StreamlingError, match="which is not allowed") as raised:
             post(server.url)
     expected = origin.replace("{other}", str(other.port)).replace("{port}", str(server.port))
     assert f"is redirected from http://127.0.0.1:{server.port} to {expected}," in str(raised.value)
@@ -93,7 +93,7 @@ def test_a_redirect_from_https_to_http_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     with endpoint(echo) as plain, tls_endpoint(authority, "127.0.0.1") as server:
         server.answer = lambda request: Reply(307, headers={"Location": f"http://127.0.0.1:{server.port}/rows"})
-        with pytest.raises(StreamlingError, match=r"redirected from https://127.* to http://127.*not followed"):
+        with pytest.raises(StreamlingError, match=r"redirected from https://127.* to http://127.*not allowed"):
             post(server.url)
     assert not plain.requests
 
@@ -102,7 +102,7 @@ def test_a_redirect_from_https_to_http_is_refused(monkeypatch, tmp_path):
 def test_a_redirect_to_no_address_is_refused(location):
     with (
         endpoint(lambda request: Reply(307, headers={"Location": location})) as server,
-        pytest.raises(StreamlingError, match="redirected to what is no address") as raised,
+        pytest.raises(StreamlingError, match="redirected to an invalid URL") as raised,
     ):
         post(server.url)
     assert not raised.value.retriable
@@ -111,7 +111,7 @@ def test_a_redirect_to_no_address_is_refused(location):
 def test_a_redirect_without_end_is_refused():
     with (
         endpoint(lambda request: Reply(308, headers={"Location": "/rows"})) as server,
-        pytest.raises(StreamlingError, match="again and again"),
+        pytest.raises(StreamlingError, match="too many times"),
     ):
         post(server.url)
     assert len(server.requests) == 5
@@ -143,7 +143,7 @@ def test_private_addresses_are_refused_on_demand_however_they_are_written(host):
 
 
 def test_an_address_that_only_looks_like_one_is_an_error_that_will_not_pass():
-    with pytest.raises(StreamlingError, match="no address that can be called") as raised:
+    with pytest.raises(StreamlingError, match="the URL is invalid") as raised:
         post("http://2130706433/rows")
     assert not raised.value.retriable
 
@@ -199,7 +199,7 @@ def test_tls_with_an_authority_of_one_s_own(monkeypatch, tmp_path):
 
 
 def test_a_server_without_tls_is_told_as_such():
-    with endpoint(echo) as server, pytest.raises(StreamlingError, match="no TLS with the server") as raised:
+    with endpoint(echo) as server, pytest.raises(StreamlingError, match="TLS handshake failed") as raised:
         post(server.url.replace("http:", "https:"))
     assert raised.value.retriable
 
@@ -210,7 +210,7 @@ def test_a_name_is_connected_to_through_whichever_of_its_addresses_answers():
 
 
 def test_a_name_that_nobody_knows_may_be_known_later():
-    with pytest.raises(StreamlingError, match=r"the name 'nowhere\.invalid' cannot be resolved") as raised:
+    with pytest.raises(StreamlingError, match=r"the host name 'nowhere\.invalid' cannot be resolved") as raised:
         post("http://nowhere.invalid/rows")
     assert raised.value.retriable
 
@@ -223,7 +223,7 @@ def test_a_certificate_that_does_not_fit_is_an_error_that_will_not_pass(monkeypa
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     with (
         tls_endpoint(authority, "another.example") as server,
-        pytest.raises(StreamlingError, match="the certificate of the server cannot be verified") as raised,
+        pytest.raises(StreamlingError, match="the server's certificate cannot be verified") as raised,
     ):
         post(server.url)
     assert not raised.value.retriable

@@ -158,17 +158,17 @@ def test_what_comes_after_an_answer_is_no_answer_to_the_next_request():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b"", "the connection broke before the answer was complete"),
-        (b"HTTP/1.1 200 OK\r\nContent-Le", "the connection broke before the answer was complete"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1,", "the connection broke before the answer was complete"),
+        (b"", "the connection broke before the response was complete"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "the connection broke before the response was complete"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1,", "the connection broke before the response was complete"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[1,2]\r\n", "the connection broke before"),
-        (answer_of(gzip.compress(b"[1,2]" * 9)[:-9], "gzip"), "the connection broke before the answer was complete"),
-        (answer_of(b"[1,2]", "gzip"), "the answer is not compressed as it says"),
-        (b"220 mail.example ESMTP\r\n", "the answer is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "the answer is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "the answer is not HTTP"),
-        (b"HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the answer is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "the answer has more than 65536 bytes beside its body"),
+        (answer_of(gzip.compress(b"[1,2]" * 9)[:-9], "gzip"), "the connection broke before the response was complete"),
+        (answer_of(b"[1,2]", "gzip"), "the response is not compressed as its header says"),
+        (b"220 mail.example ESMTP\r\n", "the response is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "the response is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "the response is not HTTP"),
+        (b"HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the response is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "the response has more than 65536 bytes in addition to its body"),
     ],
 )
 def test_an_answer_that_is_none_may_come_right_later(text, reason):
@@ -198,7 +198,7 @@ def test_no_body_is_longer_than_allowed(text):
 def test_a_silent_server_is_not_waited_for_beyond_the_limit():
     with (
         server(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n") as made,
-        pytest.raises(StreamlingError, match=r"no answer within 0\.3 s") as raised,
+        pytest.raises(StreamlingError, match=r"no response within 0\.3 s") as raised,
     ):
         answers(made, seconds=0.3)
     assert raised.value.retriable
@@ -250,5 +250,5 @@ def test_user_and_password_of_an_address_become_a_header():
 
 @pytest.mark.parametrize("url", ["http://a b/", "http://2130706433/", "http://host:0/", "ftp://host/"])
 def test_an_address_that_cannot_be_called_is_told_before_anything_is_sent(url):
-    with pytest.raises(StreamlingError, match="no address that can be called"):
+    with pytest.raises(StreamlingError, match="the URL is invalid"):
         Target(url, headers={}, seconds=1, max_bytes=1)

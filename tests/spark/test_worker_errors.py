@@ -19,7 +19,7 @@ WORKER = "worker 10.0.0.7 (executor 3): "
         (
             "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: "
             "Command exited with code 137",
-            "the executor was lost while it ran: Command exited with code 137",
+            "the executor was lost: Command exited with code 137",
             "spark.executor.memory",
         ),
         (
@@ -40,12 +40,12 @@ WORKER = "worker 10.0.0.7 (executor 3): "
         ),
         (
             "java.io.InvalidClassException: org.apache.spark.rdd.RDD; local class incompatible: stream classdesc",
-            "its Spark is of another version: org.apache.spark.rdd.RDD differs",
+            "it has another version of Spark: org.apache.spark.rdd.RDD differs",
             "same version of Spark",
         ),
         (
             "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
-            "a Python worker ended while it ran",
+            "a Python worker crashed",
             "spark.executor.memory",
         ),
     ],

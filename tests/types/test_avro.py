@@ -93,7 +93,7 @@ def test_what_cannot_be_held_names_its_field(avro: Any, message: str) -> None:
 def test_only_records_have_columns() -> None:
     record = {"type": "record", "name": "r", "fields": []}
     assert record_of(["null", record]) == record
-    with pytest.raises(StreamlingError, match="is no record"):
+    with pytest.raises(StreamlingError, match="is not a record"):
         record_of({"type": "array", "items": "long"})
 
 

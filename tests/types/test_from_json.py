@@ -161,6 +161,6 @@ def test_numbers_of_256_bits_arrive_with_every_digit():
 
 @pytest.mark.parametrize("value", [-1, 2**256, Decimal("1.5"), True, "x", [1]])
 def test_what_is_no_number_of_256_bits_is_refused_with_its_place(value):
-    with pytest.raises(InvalidJsonValue, match="is no u256") as refused:
+    with pytest.raises(InvalidJsonValue, match="is not a valid u256") as refused:
         arrow_column([1, value], U256)
     assert refused.value.index == 1

@@ -119,7 +119,7 @@ def test_types_without_a_place_are_named(type_: pa.DataType) -> None:
 def test_a_column_that_cannot_leave_spark_is_named_with_what_to_do() -> None:
     from pyspark.sql.types import StructField, StructType, VariantType
 
-    with pytest.raises(StreamlingError, match="column 'v' has the type variant") as refused:
+    with pytest.raises(StreamlingError, match="column 'v' has type variant") as refused:
         to_arrow_schema(StructType([StructField("v", VariantType())]))
     assert "cast it" in (refused.value.remedy or "")
 

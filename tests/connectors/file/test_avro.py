@@ -101,7 +101,7 @@ def test_blocks_are_files_of_their_own_and_together_hold_all_rows(codec: str) ->
 @pytest.mark.parametrize("content", [b"PAR1", b"Obj\x01", b"Obj\x01\x02\x16avro.schema\x04{}", b"Obj\x01\xff\xff"])
 def test_what_is_no_avro_file_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.avro").write_bytes(content)
-    with pytest.raises(StreamlingError, match=r"a\.avro' is no Avro file"):
+    with pytest.raises(StreamlingError, match=r"a\.avro' is not a valid Avro file"):
         make_source(tmp_path, format="avro").schema()
 
 

@@ -57,6 +57,6 @@ def test_a_new_column_reaches_the_sinks_and_a_bad_file_ends_the_run_with_its_nam
         finally:
             process.kill()
     assert (process.returncode, out) == (1, "")
-    assert "b.json': 'new'; rows have them from here on" in err
+    assert "b.json': 'new'; rows have them from now on" in err
     assert "file source 's': " in err
     assert "c.json': line 1, column 'id': \"x\" is not a whole number" in err

@@ -123,7 +123,7 @@ def test_executors_read_buckets_as_the_driver_does(
     ("format", "bad", "expected"),
     [
         ("csv", b"id\n2\nx\n", "line 3, column 'id': 'x' is not a whole number"),
-        ("csv", b"id\n2,3\n", "line 2 has 2 fields where the header has 1"),
+        ("csv", b"id\n2,3\n", "line 2 has 2 fields, but the header has 1"),
         ("json", b'{"id": 2}\n{"id": "x"}\n', "line 2, column 'id': \"x\" is not a whole number"),
     ],
 )

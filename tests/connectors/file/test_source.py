@@ -274,8 +274,8 @@ def test_unsupported_scheme() -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("id,n\n1,2\n3\n", "line 3 has 1 fields where the header has 2"),
-        ("id,n\n1,2\n3,4,5\n", "line 3 has 3 fields where the header has 2"),
+        ("id,n\n1,2\n3\n", "line 3 has 1 fields, but the header has 2"),
+        ("id,n\n1,2\n3,4,5\n", "line 3 has 3 fields, but the header has 2"),
         ("id,ID\n1,2\n", "two columns named 'ID'"),
     ],
 )
@@ -298,12 +298,12 @@ def test_a_json_file_that_is_wrong_from_the_start(tmp_path: Path) -> None:
     [
         ("csv", "id,n\n1,2\n", 'id,n\n5,6\n7,"a\nb"\n8,x\n', "line 3, column 'n': 'a\\nb' is not a whole number"),
         ("csv", "id,n\n1,2\n", "id,n\n5,6\n\n7,1.5\n", "line 4, column 'n': '1.5' is not a whole number"),
-        ("csv", "id,n\n1,2\n", "id,n\n5\n", "line 2 has 1 fields where the header has 2"),
+        ("csv", "id,n\n1,2\n", "id,n\n5\n", "line 2 has 1 fields, but the header has 2"),
         ("csv", "id,d\n1,2024-01-01\n", "id,d\n5,2024-02-31\n", "line 2, column 'd': '2024-02-31' is not a date"),
         ("csv", "id,n\n1, 2\n", "id,n\n5,x\n", "line 2, column 'n': 'x' is not a whole number"),
         ("json", '{"id": 1}', '{"id": 2}\n{"id": "x"}', "line 2, column 'id': \"x\" is not a whole number"),
-        ("json", '{"id": 1}', '{"id": 2}\n{"id": 3', "line 2 is no JSON"),
-        ("json", '{"id": 1}', "[1]", "line 1 holds an array where an object is expected"),
+        ("json", '{"id": 1}', '{"id": 2}\n{"id": 3', "line 2 is not valid JSON"),
+        ("json", '{"id": 1}', "[1]", "line 1 is an array, expected an object"),
     ],
 )
 def test_a_later_file_that_does_not_fit_is_named_with_line_and_column(
@@ -395,7 +395,7 @@ def test_mixed_partition_folders_are_refused(tmp_path: Path) -> None:
     assert "key=value folders" in str(failure(make_source(tmp_path).schema))
 
 
-@pytest.mark.parametrize(("folder", "expected"), [("n=x", "no whole number"), ("m=1", "other key=value folders")])
+@pytest.mark.parametrize(("folder", "expected"), [("n=x", "is not a whole number"), ("m=1", "other key=value folders")])
 def test_a_later_file_in_a_folder_that_does_not_fit(spark: Any, tmp_path: Path, folder: str, expected: str) -> None:
     write(tmp_path / "n=1" / "a.csv", "id\n1\n")
     run = Run(spark, make_source(tmp_path, bounded=False))

@@ -109,7 +109,7 @@ def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
     with pytest.raises(StreamlingError, match=r"x\.csv' cannot be listed") as raised:
         names(tmp_path)
     assert "Too many levels" in str(raised.value.__cause__)
-    assert "take it out of the folder" in (raised.value.remedy or "")
+    assert "remove it from the folder" in (raised.value.remedy or "")
 
 
 # ── files and folders of another user ────────────────────────────────────────────────────────────────────────

@@ -162,7 +162,9 @@ def test_files_that_disagree_inside_a_list_are_named_before_the_start(tmp_path: 
     for name, scale in (("a", 2), ("b", 3)):
         column = pa.array([[Decimal(1)]], pa.list_(pa.decimal256(50, scale)))
         pq.write_table(pa.table({"d": column}), tmp_path / f"{name}.parquet")
-    told = r"column 'd' is list<decimal256\(50, 3\)> in '.*b\.parquet' and list<decimal256\(50, 2\)> in another file"
+    told = (
+        r"column 'd' has type list<decimal256\(50, 3\)> in '.*b\.parquet' and list<decimal256\(50, 2\)> in another file"
+    )
     with pytest.raises(StreamlingError, match=told):
         make_source(tmp_path, format="parquet").schema()
 
@@ -175,7 +177,7 @@ def test_a_parquet_decimal_of_more_digits_than_arrow_has_is_told_with_its_file(t
     start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     footer = content[start:].replace(b"\x15\x40", b"\x15\x42", 1).replace(b"\x98\x01", b"\x9c\x01")
     (tmp_path / "a.parquet").write_bytes(content[:start] + footer)
-    with pytest.raises(StreamlingError, match=r"a\.parquet' has a decimal of 78 digits, and .* at most 76"):
+    with pytest.raises(StreamlingError, match=r"a\.parquet' has a decimal of 78 digits, but .* at most 76"):
         make_source(tmp_path, format="parquet").schema()
 
 
@@ -277,5 +279,5 @@ def test_a_number_that_is_none_of_its_type_names_file_and_column(
 
 def test_an_avro_decimal_of_too_many_digits_is_told_with_file_and_column(tmp_path: Path) -> None:
     write_avro(tmp_path / "a.avro", record(("d", ["null", avro_decimal(1001)])), [])
-    with pytest.raises(StreamlingError, match=r"column 'd' of '.*a\.avro'.* decimal of 1001 digits, and at most 1000"):
+    with pytest.raises(StreamlingError, match=r"column 'd' of '.*a\.avro'.* decimal of 1001 digits, but at most 1000"):
         make_source(tmp_path, format="avro").schema()

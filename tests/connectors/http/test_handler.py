@@ -137,7 +137,7 @@ def test_a_row_beyond_the_limit_of_a_request_is_an_error():
         made = bench(server)
         made.config = {"external_http_handler": {"max_request_bytes": 20}}
         error = made.failure(batches(1))
-    assert "a row is 33 bytes as JSON, and a request may have 20" in str(error)
+    assert "a row takes 33 bytes as JSON, but a request is limited to 20" in str(error)
     assert not error.retriable
 
 
@@ -207,9 +207,9 @@ def failing(answer: Any, given: pa.RecordBatch | None = None, **options: Any) ->
 @pytest.mark.parametrize(
     ("answer", "version", "expected"),
     [
-        (b"<html>", 0, "is no JSON"),
-        (b'[{"id": NaN}]', 0, "is no JSON"),
-        (b"[" * 100_000, 0, "is no JSON"),
+        (b"<html>", 0, "is not valid JSON"),
+        (b'[{"id": NaN}]', 0, "is not valid JSON"),
+        (b"[" * 100_000, 0, "is not valid JSON"),
         ([1], 0, "has a number where row 1 should be an object"),
         ([[]], 0, "has an array where row 1 should be an object"),
         ([{"id": 1}], 1, "has no object 'data' in row 1"),
@@ -228,7 +228,7 @@ def test_a_row_kind_that_nobody_knows_is_an_error():
 
 def test_a_value_of_another_type_names_column_value_and_type():
     error = failing([{"id": 1, "name": "a"}, {"id": 1.5, "name": "b"}])
-    assert "answered 1.5 for column 'id' of row 2, expected int64" in str(error)
+    assert "returned 1.5 for column 'id' of row 2, expected int64" in str(error)
 
 
 def test_an_answer_beyond_the_limit_is_an_error():
@@ -236,7 +236,7 @@ def test_an_answer_beyond_the_limit_is_an_error():
         made = bench(server)
         made.config = {"external_http_handler": {"max_response_bytes": 1000}}
         error = made.failure(batches(1))
-    assert "answered with more than 1000 bytes" in str(error)
+    assert "returned more than 1000 bytes" in str(error)
 
 
 def test_an_answer_of_more_values_than_allowed_is_an_error():
@@ -244,7 +244,7 @@ def test_an_answer_of_more_values_than_allowed_is_an_error():
         made = bench(server)
         made.config = {"external_http_handler": {"max_response_values": 900}}
         error = made.failure(batches(1))
-    assert "answer has more than 900 values" in str(error)
+    assert "response has more than 900 values" in str(error)
     assert "max_response_values" in (error.remedy or "")
 
 
@@ -268,9 +268,7 @@ def test_columns_come_go_and_change_with_schema_override(caplog):
     with endpoint(answer) as server:
         made = bench(server, schema_override={"name": None, "id": "Utf8", "score": "decimal(10,2)"}, parallelism=2)
         made.finish(batches(2, 2))
-    said = (
-        "the endpoint answers with columns that are not part of the output (declare them in 'schema_override'): 'scroe'"
-    )
+    said = "the endpoint returns columns that are not part of the output (declare them in 'schema_override'): 'scroe'"
     assert caplog.messages.count(said) == 1
     assert "'name'" not in caplog.text
     assert made.schemas[0].names == ["id", "score", "_gs_op"]
@@ -280,7 +278,7 @@ def test_columns_come_go_and_change_with_schema_override(caplog):
 
 @pytest.mark.parametrize(
     ("override", "expected"),
-    [({"nmae": None}, "removes 'nmae', which is no column of 'given'"), ({"_gs_op": "int8"}, "names '_gs_op'")],
+    [({"nmae": None}, "removes 'nmae', but 'given' has no such column"), ({"_gs_op": "int8"}, "names '_gs_op'")],
 )
 def test_an_impossible_override_is_refused_before_anything_runs(override, expected):
     with endpoint(echo) as server, pytest.raises(InvalidPipeline, match=expected):
@@ -469,7 +467,7 @@ def test_other_client_errors_fail_the_pipeline_at_once(status):
         made = bench(server)
         error = made.failure(batches(3))
     assert len(server.requests) == 1
-    assert f"POST {server.url} was answered with {status}" in str(error)
+    assert f"POST {server.url} returned {status}" in str(error)
     assert str(error).endswith(": no such thing")
     assert not error.retriable
     assert not made.position
@@ -614,7 +612,7 @@ def test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink(one_row):
     assert collected_rows(run, "out")["id"].to_pylist() == [n for n in range(40) if n not in (7, 9)]
     seven, nine = collected_rows(run, "bad").to_pylist()
     assert (seven["position"], nine["position"]) == ("id=7", "id=9")
-    assert "was answered with 422" in seven["error"]
+    assert "returned 422" in seven["error"]
     assert "no sevens" in seven["error"]
     assert "for column 'id' of row 1, expected int64" in nine["error"]
     assert nine["payload"] == '{"id":9,"name":"n9","_gs_op":"i"}'

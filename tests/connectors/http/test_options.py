@@ -77,14 +77,14 @@ def test_all_that_is_missing_of_a_secret_is_named_with_its_settings(config: Secr
 
 def test_header_given_twice_is_refused_whatever_its_case() -> None:
     options = webhook(secret_name="my-api-key", headers={"x-api-key": "other"})
-    with pytest.raises(StreamlingError, match="'X-Api-Key' comes from both 'secret_name' and 'headers'"):
+    with pytest.raises(StreamlingError, match="'X-Api-Key' is set by both 'secret_name' and 'headers'"):
         resolve(options, CONFIGURED)
 
 
 @pytest.mark.parametrize(
     ("header", "value", "expected"),
     [
-        ("X Key", "hunter2", "the header name of the secret 'key' is no header name"),
+        ("X Key", "hunter2", "the header name of the secret 'key' is not a valid header name"),
         ("Content-Length", "5", "the header name of the secret 'key' is set for each request"),
         ("X-Key", "hunter2\n", "the value of the secret 'key' contains a line break"),
     ],

@@ -145,7 +145,7 @@ def test_another_error_of_the_client_stops_the_pipeline_and_stores_nothing():
     with endpoint(lambda request: Reply(422, b'{"error": "no such event"}')) as server:
         made = bench(server)
         error = made.failure(batches(3, 3))
-    assert "answered with 422" in str(error)
+    assert "returned 422" in str(error)
     assert "no such event" in str(error)
     assert not made.position
 
@@ -163,7 +163,7 @@ def test_with_skip_on_error_rows_that_are_answered_with_an_error_count_as_delive
     assert made.position == {"given": 1}
     (line,) = [record.getMessage() for record in caplog.records if "skipped" in record.getMessage()]
     assert line.startswith("skipped 5 rows")
-    assert f"answered with {status}" in line
+    assert f"returned {status}" in line
 
 
 def test_skip_on_error_does_not_skip_what_was_never_answered():

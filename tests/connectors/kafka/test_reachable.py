@@ -12,8 +12,8 @@ def test_every_broker_is_named_with_its_reason() -> None:
     with pytest.raises(Unreachable) as raised:
         check_reachable("127.0.0.1:1, no-such-host.invalid:9092", "kafka_source")
     assert str(raised.value) == (
-        "no connection to the Kafka brokers at 127.0.0.1:1: Connection refused; "
-        "no-such-host.invalid:9092: the host cannot be resolved"
+        "cannot connect to the Kafka brokers at 127.0.0.1:1: Connection refused; "
+        "no-such-host.invalid:9092: the host name cannot be resolved"
     )
     assert raised.value.remedy == "start the brokers, or correct kafka_source.brokers"
 

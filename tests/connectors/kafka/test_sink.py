@@ -237,9 +237,9 @@ def test_a_schema_without_the_operation_leaves_it_to_the_header(bench: KafkaSink
     ("fields", "said"),
     [
         ([("id", "long")], "column 'name' is not in the schema, which has id"),
-        ([("id", "int"), ("name", "string")], "column 'id' is int64, and the schema wants int"),
-        ([("id", "long"), ("name", ["null", "long"])], "column 'name' is string, and the schema wants long"),
-        ([("id", "long"), ("name", "string"), ("more", "long")], "a field 'more' that must have a value"),
+        ([("id", "int"), ("name", "string")], "column 'id' has type int64, but the schema requires int"),
+        ([("id", "long"), ("name", ["null", "long"])], "column 'name' has type string, but the schema requires long"),
+        ([("id", "long"), ("name", "string"), ("more", "long")], "a required field 'more'"),
     ],
 )
 def test_a_column_that_does_not_fit_an_existing_schema_is_named(bench: KafkaSinkBench, fields, said: str) -> None:

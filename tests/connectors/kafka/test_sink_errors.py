@@ -116,7 +116,7 @@ def test_writing_with_a_password(bench: KafkaSinkBench, mechanism: str) -> None:
 def test_a_wrong_password_fails_at_once_and_is_not_shown(bench: KafkaSinkBench) -> None:
     bench.settings = _with_password(bench, "wrong-one")
     error = bench.failure(bench.topic(), numbered(0, 5))
-    told(error, "refused the credentials")
+    told(error, "rejected the credentials")
     assert "wrong-one" not in "\n".join([str(error), *error.causes()])
 
 
@@ -134,7 +134,7 @@ def test_a_registry_that_asks_for_a_password(bench: KafkaSinkBench, secured_regi
     user = {"schema_registry_url": secured_registry_url, "schema_registry_username": REGISTRY_USER}
     topic = bench.topic()
     bench.settings = {**user, "schema_registry_password": "wrong"}
-    told(bench.failure(topic, numbered(0, 5)), "refused the credentials")
+    told(bench.failure(topic, numbered(0, 5)), "rejected the credentials")
     bench.settings = {**user, "schema_registry_password": REGISTRY_PASSWORD}
     bench.write(topic, numbered(0, 5))
     assert len(bench.rows(topic)) == 5

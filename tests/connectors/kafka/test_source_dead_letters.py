@@ -64,13 +64,13 @@ def test_avro_messages_that_are_no_rows(bench: KafkaBench, skips: bool) -> None:
     found = errors_of(bad, topic)
     expected = {
         1: "cannot be decoded with schema",
-        2: "is no Avro in the framing of a schema registry, it begins with the bytes 01",
-        3: "it begins with the bytes 7B22696422",
-        4: "was written with schema 99999, which the schema registry does not know",
+        2: "is not Avro in a schema registry's wire format; it starts with the bytes 01",
+        3: "it starts with the bytes 7B22696422",
+        4: "was written with schema 99999, which the schema registry does not have",
         5: "has the header dbz.op = 'x', expected one of r, c, u, d",
-        6: "its key no number does not hold the primary key",
-        7: "does not hold the primary key",
-        8: "does not hold the primary key",
+        6: "its key no number does not contain the primary key",
+        7: "does not contain the primary key",
+        8: "does not contain the primary key",
     }
     assert found.keys() == expected.keys()
     assert [offset for offset, text in expected.items() if text not in found[offset]] == [], found
@@ -86,7 +86,7 @@ def test_a_tombstone_where_no_key_is_known(bench: KafkaBench) -> None:
     topic.send(Message(None, key=b"1"))
     good, bad = sifted(bench, topic, 2)
     assert [row["id"] for row in good] == [1]
-    assert "is a tombstone (it has no value), and no primary key is known" in errors_of(bad, topic)[1]
+    assert "is a tombstone (it has no value), but no primary key is known" in errors_of(bad, topic)[1]
 
 
 def test_json_messages_that_are_no_rows_and_the_filter_sees_only_rows(bench: KafkaBench) -> None:

@@ -99,6 +99,6 @@ def test_a_type_that_the_old_reader_cannot_hold_is_reported_with_both_schemas(be
     run = bench.begin(topic, validate_writer_schema_ordering=False)
     eventually(lambda: rows_in(run) == 1)
     writer = topic.write(record(("id", "long")), {"id": 2**40})
-    said = f"offset 1 cannot be decoded with schema {writer}, read as schema {reader}: it is cut short or damaged, or "
+    said = f"offset 1 cannot be decoded with schema {writer}, read as schema {reader}: it is truncated or corrupt, or "
     with pytest.raises(StreamlingError, match=said):
         bench.collected(run, 2)

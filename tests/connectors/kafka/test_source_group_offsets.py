@@ -44,7 +44,7 @@ def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
         topic.write(ORDERS, *({"id": 10 * partition + n} for n in range(3)), partition=partition)
     assert ids(bench, topic, 6) == [0, 1, 2, 10, 11, 12]
     assert (
-        f"reads partitions 0, 1 of the topic '{topic.name}' from starting_offsets (earliest) (offset 0, 0)"
+        f"reading partitions 0, 1 of the topic '{topic.name}' from starting_offsets (earliest) (offset 0, 0)"
         in caplog.text
     )
 
@@ -65,7 +65,7 @@ def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
     bench.state.put(f"rows:{topic.name}:0", {"offset": 2, "updated_at": 1})
     caplog.clear()
     assert ids(bench, topic, 3) == [2, 3, 4], "the stored position has preference over the group"
-    assert f"reads partitions 0, 1 of the topic '{topic.name}' from the stored position (offset 2, 4)" in caplog.text
+    assert f"reading partitions 0, 1 of the topic '{topic.name}' from the stored position (offset 2, 4)" in caplog.text
 
 
 def test_the_group_of_a_recreated_topic_does_not_count(bench: KafkaBench, caplog: pytest.LogCaptureFixture) -> None:
@@ -97,7 +97,7 @@ def test_messages_that_were_deleted_unread_are_an_error(bench: KafkaBench) -> No
     lose_state(bench)
     topic.write(ORDERS, *({"id": n} for n in range(5)))
     delete_records(topic.kafka.brokers, topic.name, {0: 4})
-    with pytest.raises(StreamlingError, match="3 messages were deleted unread") as raised:
+    with pytest.raises(StreamlingError, match="3 messages were deleted before they were read") as raised:
         ids(bench, topic, 2)
     assert "streamling state reset" in str(raised.value.remedy)
 

@@ -212,7 +212,7 @@ def test_a_second_instance_without_a_shared_state_is_refused(spark, kafka, regis
     with pytest.raises(StreamlingError) as refused:
         finish(second)
     assert "kafka source 'rows'" in str(refused.value)
-    assert f"another instance of the application '{fleet.application}' reads the topic" in str(refused.value)
+    assert f"another instance of the application '{fleet.application}' already reads the topic" in str(refused.value)
     assert "state_backend.backend_type" in (refused.value.remedy or "")
     fleet.write(topic, 10, 2)
     fleet.complete()

@@ -42,7 +42,7 @@ def test_a_pipeline_waits_for_a_broker_that_is_down_at_the_start(
     bench.kafka.kill()
     try:
         run = bench.begin(topic)
-        eventually(lambda: "no connection to the Kafka brokers" in caplog.text, 60)
+        eventually(lambda: "cannot connect to the Kafka brokers" in caplog.text, 60)
     finally:
         bench.kafka.start()
     assert [row["id"] for row in bench.collected(run, 1)] == [1]
@@ -65,7 +65,7 @@ def test_messages_deleted_under_the_pipeline_are_an_error(bench: KafkaBench) -> 
     eventually(lambda: rows_in(run) == 5)
     topic.write(ORDERS, *({"id": n} for n in range(5)))
     delete_records(topic.kafka.brokers, topic.name, {0: 8})
-    with pytest.raises(StreamlingError, match="begins at offset 8, and offset 5 was to be read next"):
+    with pytest.raises(StreamlingError, match="starts at offset 8, but the next offset to read is 5"):
         finish(run, 90)
 
 
@@ -152,7 +152,7 @@ def test_a_wrong_password_is_told_without_the_password(bench: KafkaBench) -> Non
         **_sasl("PLAIN", "wrong-password-9"),
     }
     run = bench.begin(topic)
-    with pytest.raises(StreamlingError, match="refused the credentials") as caught:
+    with pytest.raises(StreamlingError, match="rejected the credentials") as caught:
         finish(run)
     assert "wrong-password-9" not in str(caught.value) + "".join(caught.value.causes())
 
@@ -162,5 +162,5 @@ def test_a_broker_with_a_foreign_certificate_is_refused(bench: KafkaBench) -> No
     topic.write(ORDERS, {"id": 1})
     bench.settings = {"brokers": bench.kafka.secured_address("ssl"), "security_protocol": "ssl"}
     run = bench.begin(topic)
-    with pytest.raises(StreamlingError, match="no TLS connection to the brokers"):
+    with pytest.raises(StreamlingError, match="TLS connection to the brokers"):
         finish(run)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.services
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "no password": (
         {"user": ROLE},
-        f"asks for the password of user '{ROLE}', and none is set",
+        f"requires a password for user '{ROLE}', but none is set",
         "set {password} (environment variable STREAMLING__{variable}), or PGPASSWORD",
     ),
     "wrong password": (
@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "no TLS": ({"sslmode": "require"}, "server does not support SSL", "correct {section}.sslmode"),
     "unknown host": (
         {"host": "no-such-host.invalid"},
-        "the host 'no-such-host.invalid' cannot be resolved",
+        "the host name 'no-such-host.invalid' cannot be resolved",
         "correct {section}.host",
     ),
     "refused port": (

@@ -206,5 +206,5 @@ def test_a_type_that_changes_while_the_sink_runs_is_compared_with_the_table(pg: 
 
 def test_a_key_that_goes_while_the_sink_runs_ends_the_pipeline(pg: Driver) -> None:
     keyless = batch(("i", "b"), names=("v",), types=(pa.string(),))
-    with pytest.raises(StreamlingError, match="`primary_key` names the column 'id', which is not among"):
+    with pytest.raises(StreamlingError, match="`primary_key` names the column 'id', which is not one of"):
         pg.write(batch(("i", 1, "a")), keyless)

@@ -178,7 +178,7 @@ def test_a_connection_that_died_silently_is_given_up_after_the_clients_time_limi
     proxy.close()
 
     assert pg.rows() == [(1, "b"), (2, "c")]
-    assert said(caplog, "no answer within the client's time limit of 1 s")
+    assert said(caplog, "no response within the client's time limit of 1 s")
 
 
 def test_a_statement_that_takes_too_long_is_ended_and_tried_again(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:

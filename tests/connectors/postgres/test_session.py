@@ -33,7 +33,7 @@ def session(server: LocalPostgres, **more: Any) -> Iterator[Session]:
 
 
 def pid(session: Session) -> int:
-    with session.answering() as connection:
+    with session.exchange() as connection:
         return connection.info.backend_pid
 
 
@@ -66,12 +66,12 @@ def test_a_connection_that_was_idle_for_too_long_is_replaced(postgres: LocalPost
 
 def test_silence_ends_with_the_time_limit(postgres: LocalPostgres) -> None:
     with session(postgres, time_limit=0.2) as one:
-        with pytest.raises(ClientTimeout, match=r"time limit of 0\.2 s"), one.answering() as connection:
+        with pytest.raises(ClientTimeout, match=r"time limit of 0\.2 s"), one.exchange() as connection:
             connection.execute("SELECT pg_sleep(60)")
         one.discard()
         assert pid(one)
 
 
 def test_a_quick_failure_is_no_timeout(postgres: LocalPostgres) -> None:
-    with session(postgres, time_limit=5) as one, pytest.raises(ZeroDivisionError), one.answering():
+    with session(postgres, time_limit=5) as one, pytest.raises(ZeroDivisionError), one.exchange():
         raise ZeroDivisionError

@@ -216,7 +216,7 @@ def test_every_transaction_may_meet_another_server_session(pg: Driver) -> None:
             sink.write(batch(("i", number, "a"), ("d", 9, None)))
             sink.write(batch(("u", number, "b")))
             sink._writer._session.discard()
-        with sink._writer._session.answering() as connection:
+        with sink._writer._session.exchange() as connection:
             connection.execute("DISCARD TEMP")
         sink.write(batch(("d", 0, None)))
     assert pg.rows() == [(1, "b"), (2, "b")]

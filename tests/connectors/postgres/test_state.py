@@ -127,7 +127,7 @@ def test_state_is_there_again_after_the_server_came_back(postgres_folder: Path, 
 def test_a_server_that_is_away_is_a_temporary_failure(settings: PostgresSettings) -> None:
     away = settings.model_copy(update={"port": 1, "password": SecretStr("hunter2")})
 
-    with pytest.raises(StreamlingError, match=r"no connection to Postgres at 127\.0\.0\.1:1/postgres") as raised:
+    with pytest.raises(StreamlingError, match=r"cannot connect to Postgres at 127\.0\.0\.1:1/postgres") as raised:
         PostgresState("app", away)
     assert raised.value.retriable
     assert "hunter2" not in "".join([str(raised.value), *raised.value.causes()])

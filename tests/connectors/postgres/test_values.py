@@ -237,7 +237,7 @@ def test_lists_of_every_kind_are_arrays(pg: Driver, type_: pa.DataType) -> None:
 
 def test_a_type_without_a_place_in_postgres_is_text_and_said_so(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
     assert stored(pg, [timedelta(microseconds=5), None], pa.duration("us")) == ["5", None]
-    assert "column 'v' of type duration[us] has no Postgres type" in caplog.text
+    assert "column 'v' of type duration[us] has no matching Postgres type" in caplog.text
 
 
 def test_a_column_of_nulls_alone(pg: Driver) -> None:

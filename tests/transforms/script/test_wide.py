@@ -147,7 +147,7 @@ def test_a_script_sees_bigint_inside_a_list_and_computes_with_it(scripts):
     [
         (U256, "-1n", "'[-1]' (-1 does not fit into u256)"),
         (I256, "2n ** 255n", "does not fit into i256"),
-        (U256, "'much'", "'much' is no whole number"),
+        (U256, "'much'", "'much' is not a whole number"),
         (U256, "'1e999999999'", "a whole number is expected"),
         (U256, "[1]", "a whole number is expected"),
         (pa.decimal256(76, 10), "10n ** 66n", "66 digits before the point"),

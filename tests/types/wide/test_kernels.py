@@ -129,11 +129,17 @@ def test_conversions_round_decimals_and_cut_to_whole_numbers() -> None:
 
 def test_other_numbers_become_wide_ones() -> None:
     doubles = run(declared.FROM_DOUBLE, pa.array([1e30, -1.9, math.nan, math.inf, None]), types=[I256])
-    assert [outcome(v, I256) for v in doubles] == [int(1e30), -1, "nan is no i256", "inf is no i256", None]
+    assert [outcome(v, I256) for v in doubles] == [
+        int(1e30),
+        -1,
+        "nan is not a valid i256",
+        "inf is not a valid i256",
+        None,
+    ]
     decimals = run(declared.FROM_DECIMAL, pa.array(["1.50", "-0.6", "1E+20"]), types=[I256])
     assert [outcome(v, I256) for v in decimals] == [1, 0, 10**20]
     texts = run(declared.PARSE, pa.array(["12", "-1", "x", None]), types=[U256])
-    assert [outcome(v, U256) for v in texts] == [12, "-1 does not fit into u256", "'x' is no number", None]
+    assert [outcome(v, U256) for v in texts] == [12, "-1 does not fit into u256", "'x' is not a number", None]
 
 
 def test_doubles_are_the_nearest() -> None:
@@ -158,7 +164,7 @@ def test_numbers_in_json_keep_the_digits_they_are_written_with() -> None:
     documents = [f'{{"a": {long}}}', f'{{"a": "{long}"}}', '{"a": null}', "{}", "[1]", "broken", '{"a": [1]}', None]
     found = run(declared.MEMBER, pa.array(documents), pa.array(["a"] * len(documents)), types=[decimal])
     number = held(decimal).parse(long)
-    assert [outcome(value, decimal) for value in found] == [number, number, *[None] * 4, '["1"] is no number', None]
+    assert [outcome(value, decimal) for value in found] == [number, number, *[None] * 4, '["1"] is not a number', None]
 
 
 def test_empty_arrays_are_answered() -> None:

@@ -56,7 +56,7 @@ def test_a_stranger_that_takes_partitions_away_is_a_rival_of_those_who_share() -
     assert ALONE.conflicting_member([stranger]) is None
     assert SHARED.conflicting_member([member("rdkafka")]) is None
     assert SHARED.conflicting_member([stranger]) == stranger
-    assert "'rdkafka' at 10.0.0.1, and it takes partitions of the topic 'orders' away" in str(
+    assert "'rdkafka' at 10.0.0.1, and partitions of the topic 'orders' are assigned to it" in str(
         SHARED.conflict_error("g", stranger)
     )
     assert SHARED.conflict_error("g", stranger).remedy is not None

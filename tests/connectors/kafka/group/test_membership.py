@@ -167,7 +167,7 @@ def test_a_stranger_in_the_group_is_refused_company(members: Members, topic) -> 
     eventually(lambda: sizes(first) == [2])
     second = members.join(name)
     eventually(lambda: _refusal(second) is not None, 30)
-    assert "a member that is no instance of this pipeline" in str(_refusal(second))
+    assert "a member that is not an instance of this pipeline" in str(_refusal(second))
     eventually(lambda: sizes(first) == [2])
     first.check()
 

@@ -149,7 +149,9 @@ def test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink(place: Aggreg
 
 
 def test_a_delete_that_max_cannot_take_ends_the_pipeline(place: Aggregate) -> None:
-    with pytest.raises(StreamlingError, match=r"postgres_aggregate sink 'out': an update or delete has come") as raised:
+    with pytest.raises(
+        StreamlingError, match=r"postgres_aggregate sink 'out': the row is an update or delete"
+    ) as raised:
         run(place, [transfers(("d", 1, "a", 1))], aggregate={"amount": {"fn": "max"}})
     assert not raised.value.internal
     assert place.state.items() == {}

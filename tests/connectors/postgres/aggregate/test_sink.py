@@ -116,7 +116,7 @@ def test_an_update_of_a_sum_is_a_new_value_and_that_is_said_once(
     place.write(transfers(("i", 1, "a", 10), ("u", 1, "a", 15)), transfers(("u", 2, "a", 1)))
 
     assert place.totals() == [("a", 26)]
-    told = [record for record in caplog.records if "adds the new value to the old one" in record.message]
+    told = [record for record in caplog.records if "adds the new value on top of it" in record.message]
     assert [record.levelname for record in told] == ["WARNING"]
 
 
@@ -128,7 +128,7 @@ def test_an_update_of_a_sum_is_a_new_value_and_that_is_said_once(
 def test_updates_and_deletes_are_refused_by_min_and_max(place: Aggregate, fn: str, operation: str) -> None:
     aggregate = {"extreme": {"from": "amount", "fn": fn}}
     rows = transfers(("i", 1, "a", 1), (operation, 1, "a", 5))
-    with pytest.raises(BadRow, match=rf"`aggregate\.extreme` \({fn}\) cannot take a value back"):
+    with pytest.raises(BadRow, match=rf"`aggregate\.extreme` \({fn}\) cannot subtract values"):
         place.write(rows, aggregate=aggregate)
     assert place.totals() == []
 
@@ -168,15 +168,15 @@ def test_a_sum_that_outgrows_its_column_is_an_error_and_changes_nothing(place: A
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"aggregate": {"x": {"from": "amuont", "fn": "sum"}}}, "`aggregate.x` takes the column 'amuont'"),
-        ({"aggregate": {"x": {"fn": "sum"}}}, "`aggregate.x` takes the column 'x'"),
-        ({"aggregate": {"x": {"from": "nope", "fn": "count"}}}, "`aggregate.x` takes the column 'nope'"),
-        ({"group_by": {"nope": {}}}, "`group_by.nope` takes the column 'nope'"),
+        ({"aggregate": {"x": {"from": "amuont", "fn": "sum"}}}, "`aggregate.x` uses the column 'amuont'"),
+        ({"aggregate": {"x": {"fn": "sum"}}}, "`aggregate.x` uses the column 'x'"),
+        ({"aggregate": {"x": {"from": "nope", "fn": "count"}}}, "`aggregate.x` uses the column 'nope'"),
+        ({"group_by": {"nope": {}}}, "`group_by.nope` uses the column 'nope'"),
         ({"aggregate": {"account": {"fn": "sum"}}}, "the sum of 'account', which is string; sum takes numbers"),
         ({"aggregate": {"flag": {"fn": "max"}}}, "the max of 'flag', which is bool; max takes numbers, texts, dates"),
         ({"group_by": {"tags": {}}}, "`group_by.tags` groups by 'tags', which is list"),
-        ({"aggregate": {"amount": {"fn": "sum", "type": "text"}}}, "is TEXT, which does not take numbers (BIGINT)"),
-        ({"group_by": {"account": {"type": "bigint"}}}, "`group_by.account.type` is BIGINT, which does not take texts"),
+        ({"aggregate": {"amount": {"fn": "sum", "type": "text"}}}, "is TEXT, which cannot hold numbers (BIGINT)"),
+        ({"group_by": {"account": {"type": "bigint"}}}, "`group_by.account.type` is BIGINT, which cannot hold texts"),
         (
             {"aggregate": {"amount": {"fn": "sum", "type": "numeric(9,2)); DROP TABLE x; --"}}},
             "`aggregate.amount.type`: the PostgreSQL type 'numeric(9,2)); DROP TABLE x; --' is not supported",
