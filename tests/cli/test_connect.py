@@ -178,7 +178,7 @@ def test_what_fails_is_listed_with_the_remedy_and_exit_code_1(
     expected = {
         ("(state)", "SQLite file"): ("cannot be created", "state_backend.sqlite.database_path"),
         ("lines", "files"): ("/empty': the folder does not exist", "correct the path"),
-        ("events", "Kafka"): ("there is no topic 'connect-bad'", "create it"),
+        ("events", "Kafka"): ("the topic 'connect-bad' does not exist", "create it"),
         ("asked", "HTTP"): ("the host name cannot be resolved", "correct `url`"),
         ("known", "Postgres"): ("Connection refused", "correct dynamic_table_backend.postgres.host"),
         ("copy", "Kafka"): ("cannot connect to the Kafka brokers at 127.0.0.1:1", "correct kafka_sink.brokers"),

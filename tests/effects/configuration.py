@@ -32,7 +32,7 @@ from streamling.runtime.app import App
 from streamling.runtime.run import PipelineRun
 from streamling.runtime.state import open_state
 from streamling.state.memory import MemoryState
-from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.engines import engine_for, limits_of
 from tests.effects.proofs import ROOT, By, Observed
@@ -74,7 +74,7 @@ def state_server(config: AppConfig) -> object:
 
 def table_server(config: AppConfig) -> object:
     fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t", "time_column": "at"}
-    store: Any = make_store(_context(config, DynamicTableTransformOptions.model_validate(fields)))
+    store: Any = create_store(_context(config, DynamicTableTransformOptions.model_validate(fields)))
     inner = getattr(store, "_store", store)
     return inner._server, inner._layout, inner._chunk, inner._cached, len(inner._readers), vars(store).get("_debounce")
 

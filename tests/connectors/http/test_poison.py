@@ -164,4 +164,4 @@ def test_a_bigint_of_thousands_of_digits_is_a_dead_letter():
     assert collected_rows(made, "to_scripted")["id"].to_pylist() == [0, 1, 2, 4, 5]
     (letter,) = collected_rows(made, "bad").to_pylist()
     assert letter["position"] == "id=3"
-    assert "column 'id' is int64 and cannot take a bigint: 1000" in letter["error"]
+    assert "column 'id' has type int64, which cannot hold a bigint: 1000" in letter["error"]

@@ -23,7 +23,7 @@ def test_offsets_by_place_and_time(spark, kafka) -> None:
 
 def test_a_missing_topic_is_a_users_error(spark, kafka) -> None:
     admin = KafkaAdmin(spark, {"bootstrap.servers": kafka.brokers})
-    with pytest.raises(StreamlingError, match="there is no topic 'admin-none'") as caught:
+    with pytest.raises(StreamlingError, match="the topic 'admin-none' does not exist") as caught:
         admin.partitions("admin-none")
     assert not caught.value.internal
     assert not admin.exists("admin-none")

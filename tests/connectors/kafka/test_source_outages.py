@@ -54,7 +54,7 @@ def test_a_topic_deleted_under_the_pipeline_is_an_error(bench: KafkaBench) -> No
     run = bench.begin(topic)
     eventually(lambda: rows_in(run) == 1)
     delete_topic(topic.kafka.brokers, topic.name)
-    with pytest.raises(StreamlingError, match=f"there is no topic '{topic.name}'"):
+    with pytest.raises(StreamlingError, match=f"the topic '{topic.name}' does not exist"):
         finish(run, 90)
 
 
@@ -74,7 +74,7 @@ def test_a_missing_topic_is_named(bench: KafkaBench) -> None:
     topic.register(ORDERS)
     delete_topic(topic.kafka.brokers, topic.name)
     run = bench.begin(topic)
-    with pytest.raises(StreamlingError, match=f"kafka source 'rows': there is no topic '{topic.name}'") as caught:
+    with pytest.raises(StreamlingError, match=f"kafka source 'rows': the topic '{topic.name}' does not exist") as caught:
         finish(run)
     place = run.pipeline["rows"].value_location("topic")
     assert place.line

@@ -16,7 +16,7 @@ from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.runtime.state import open_state
-from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.store import Store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from tests.connectors.postgres.conftest import PASSWORD, ROLE
@@ -78,7 +78,7 @@ def use_sink(config: AppConfig) -> None:
 
 def table(config: AppConfig) -> Store:
     fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t"}
-    return make_store(context(config, DynamicTableTransformOptions.model_validate(fields)))
+    return create_store(context(config, DynamicTableTransformOptions.model_validate(fields)))
 
 
 def use_table(config: AppConfig) -> None:

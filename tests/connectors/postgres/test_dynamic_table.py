@@ -15,7 +15,7 @@ from streamling.connectors.postgres.dynamic_table_layout import index_name
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
-from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from tests.harness.pipelines import eventually
 from tests.transforms.dynamic_table.conftest import schema
@@ -36,7 +36,7 @@ def store(schema: Any, /, *, backend: dict[str, Any] | None = None, max_batch_si
         state=UnavailableState("none here"),
         metrics=NoopMetrics(),
     )
-    with closing(make_store(context)) as made:
+    with closing(create_store(context)) as made:
         yield made
 
 

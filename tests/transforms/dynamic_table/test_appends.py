@@ -34,5 +34,5 @@ def test_values_belong_to_the_epoch_after_the_marker_that_came_before_them():
         appends.end(complete=True)
     assert appends.of_epoch(1) == ["a"]
     assert appends.of_epoch(2) == ["a", "b"]
-    appends.stored(["a"])
+    appends.remove_stored(["a"])
     assert appends.of_epoch(3) == ["b", "c"]

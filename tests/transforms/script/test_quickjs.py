@@ -11,7 +11,7 @@ from streamling.transforms.script.quickjs import QuickJs
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(None, "cannot be read"), (b"no wasm", "cannot be read"), (b"\0asm\x01\0\0\0", "is no runtime of quickjs-rs")],
+    [(None, "cannot be read"), (b"no wasm", "cannot be read"), (b"\0asm\x01\0\0\0", "is not a runtime of quickjs-rs")],
 )
 def test_another_runtime_has_to_be_one(tmp_path, content, told):
     path = tmp_path / "runtime.wasm"
@@ -20,7 +20,7 @@ def test_another_runtime_has_to_be_one(tmp_path, content, told):
     with pytest.raises(StreamlingError, match=told) as refused:
         engine_for(WasmScript(runtime_wasm_file_path=path))
     assert not refused.value.internal
-    assert refused.value.remedy == "leave it out to use the one that is installed"
+    assert refused.value.remedy == "remove it to use the installed one"
 
 
 def test_a_sandbox_that_was_ended_can_be_closed():

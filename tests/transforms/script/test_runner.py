@@ -50,7 +50,7 @@ def test_one_row_may_become_many_more_than_there_were(scripts):
      ("() => 1", "a function"), ("10n", "a bigint")],
 )  # fmt: skip
 def test_anything_else_is_refused_by_its_kind(scripts, returned, kind):
-    with pytest.raises(StreamlingError, match=f"returned {kind}; it has to return an object") as failure:
+    with pytest.raises(StreamlingError, match=f"returned {kind}; it must return an object") as failure:
         scripts.rows(f"function process(row) {{ return {returned} }}", ROWS)
     assert "row 1 of the batch" in str(failure.value)
     assert not failure.value.internal
@@ -99,9 +99,9 @@ def test_which_function_is_called(scripts, script):
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("1 + 1", "it has no function"),
-        ("const a = 1;", "it has no function"),
-        ("function one() {}\nfunction two() {}", r"it has several functions \(one, two\)"),
+        ("1 + 1", "it defines no function"),
+        ("const a = 1;", "it defines no function"),
+        ("function one() {}\nfunction two() {}", r"it defines several functions \(one, two\)"),
     ],
 )
 def test_a_script_without_a_function_is_refused(scripts, script, message):
@@ -182,9 +182,7 @@ def test_row_numbers_count_through_a_large_batch(scripts):
 def test_the_row_that_kills_a_sandbox_is_named(scripts):
     rows = [{"id": n} for n in range(300)]
     script = "const f = (n) => f(n + 1) + 1;\nfunction process(row) { return row.id === 250 ? f(0) : row }"
-    with pytest.raises(
-        StreamlingError, match=r"row 251 of the batch: .*functions call each other too deeply"
-    ) as failure:
+    with pytest.raises(StreamlingError, match=r"row 251 of the batch: .*functions are nested too deeply") as failure:
         scripts.rows(script, rows)
     assert '{"id":250}' in str(failure.value)
 
@@ -229,7 +227,7 @@ def test_console_goes_to_the_log_and_not_without_end(scripts):
     scripts.rows("row => { console.log('row', row.id, { a: 1n }); return row }", [{"id": n} for n in range(500)])
     assert scripts.lines[0] == 'row 0 {"a":"1"}'
     assert len(scripts.lines) == 21
-    assert scripts.lines[-1] == "more lines from console follow and are left out, up to 60 s"
+    assert scripts.lines[-1] == "the script logs too many lines; skipping the rest for up to 60 s"
 
 
 def test_console_has_levels_and_shows_errors(scripts):
@@ -249,10 +247,10 @@ def test_console_is_limited_per_minute():
     console = Console(lambda level, line: lines.append(line), now=lambda: now[0])
     for number in range(150):
         console.write(f"i{number}")
-    assert lines[99:] == ["99", "more lines from console follow and are left out, up to 60 s"]
+    assert lines[99:] == ["99", "the script logs too many lines; skipping the rest for up to 60 s"]
     now[0] = 61
     console.write("wagain")
-    assert lines[101:] == ["lines from console that were left out: 50", "again"]
+    assert lines[101:] == ["skipped 50 lines from the console", "again"]
 
 
 @pytest.mark.parametrize("text", ["a\x01b", "\x02", "\x01", "", "\x00", "é😀\u2028", 'quo"te\\', "x" * 100_000, "!"])

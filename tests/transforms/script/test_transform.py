@@ -107,12 +107,12 @@ def test_a_syntax_error_is_found_without_spark_in_its_line_of_the_file(tmp_path,
         static(tmp_path, "function process(row) {\n  return row +* 2;\n}", language=language, sql=sql)
     (problem,) = refused.value.problems
     assert (problem.file, problem.line) == ("p.yaml", 14)
-    assert "script transform 'scripted': the script cannot run: SyntaxError" in problem.message
+    assert "script transform 'scripted': the script is invalid: SyntaxError" in problem.message
     assert problem.excerpt == "    return row +* 2;"
 
 
 def test_a_script_without_a_function_is_found_without_spark(tmp_path):
-    with pytest.raises(InvalidPipeline, match="the script cannot run: it has no function"):
+    with pytest.raises(InvalidPipeline, match="the script is invalid: it defines no function"):
         static(tmp_path, "const a = 1;")
 
 
@@ -176,7 +176,7 @@ def test_limits_come_from_the_configuration(engine):
     transform.open()
     with pytest.raises(StreamlingError, match=r"it ran longer than 0\.3 s for one batch") as failure:
         transform.process(batch)
-    assert failure.value.remedy == "look for an endless loop, or raise wasm_script.timeout_sec"
+    assert failure.value.remedy == "check for an endless loop, or raise wasm_script.timeout_sec"
 
 
 # ── with Spark ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -331,4 +331,4 @@ def test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink() -> None:
     seven, nine = collected_rows(run, "bad").to_pylist()
     assert seven["error"].startswith("the script failed in line 2: Error: seven\n")
     assert (seven["position"], seven["payload"]) == ("id=7", '{"id":7,"name":"n7","_gs_op":"i"}')
-    assert nine["error"] == "column 'id' is int64 and cannot take a string: x"
+    assert nine["error"] == "column 'id' has type int64, which cannot hold a string: x"

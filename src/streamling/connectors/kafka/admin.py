@@ -147,13 +147,13 @@ class KafkaAdmin:
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str = "") -> None:
         """Commit ``offsets`` (of the next message) for a consumer group, each with ``metadata``."""
-        partitions_map = self._jvm.java.util.HashMap()
+        topic_partitions = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
-            partitions_map.put(
+            topic_partitions.put(
                 self._topic_partition(topic, partition), self._clients.consumer.OffsetAndMetadata(offset, metadata)
             )
         self.translate_errors(
-            topic, lambda: self._result_of(self._admin.alterConsumerGroupOffsets(group, partitions_map).all())
+            topic, lambda: self._result_of(self._admin.alterConsumerGroupOffsets(group, topic_partitions).all())
         )
 
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
@@ -177,12 +177,12 @@ class KafkaAdmin:
         partitions = self.committed(group, topic)
         if not partitions:
             return False
-        partitions_map = self._jvm.java.util.HashSet()
+        topic_partitions = self._jvm.java.util.HashSet()
         for partition in partitions:
-            partitions_map.add(self._topic_partition(topic, partition))
+            topic_partitions.add(self._topic_partition(topic, partition))
         try:
             self.translate_errors(
-                topic, lambda: self._result_of(self._admin.deleteConsumerGroupOffsets(group, partitions_map).all())
+                topic, lambda: self._result_of(self._admin.deleteConsumerGroupOffsets(group, topic_partitions).all())
             )
         except _UnknownGroupError:
             return False
@@ -210,11 +210,11 @@ class KafkaAdmin:
         self._admin.close(self._jvm.java.time.Duration.ZERO)
 
     def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, *, committed: bool = False) -> dict[int, int]:
-        partitions_map = {partition: self._topic_partition(topic, partition) for partition in partitions}
-        if not partitions_map:
+        topic_partitions = {partition: self._topic_partition(topic, partition) for partition in partitions}
+        if not topic_partitions:
             return {}
         requested = self._jvm.java.util.HashMap()
-        for topic_partition in partitions_map.values():
+        for topic_partition in topic_partitions.values():
             requested.put(topic_partition, spec)
 
         levels = self._jvm.org.apache.kafka.common.IsolationLevel
@@ -224,7 +224,7 @@ class KafkaAdmin:
         def call() -> dict[int, int]:
             found = self._result_of(self._admin.listOffsets(requested, options).all())
             return {
-                partition: found.get(topic_partition).offset() for partition, topic_partition in partitions_map.items()
+                partition: found.get(topic_partition).offset() for partition, topic_partition in topic_partitions.items()
             }
 
         return self.translate_errors(topic, call)
