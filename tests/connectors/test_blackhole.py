@@ -9,7 +9,7 @@ from streamling.testing import Bench
 ROWS = pa.record_batch({"id": [1, 2, 3]})
 
 
-def test_rows_that_are_in_python_never_go_to_spark():
+def test_rows_in_python_are_not_sent_to_spark():
     bench = Bench(BlackholeSink, {})  # without a session: Spark could not take them
     bench.finish([ROWS])
     assert bench.position == {"given": 1}
@@ -46,7 +46,7 @@ def test_the_plan_runs_in_full(spark, sink, form):
 
 
 @pytest.mark.spark
-def test_rows_that_are_kept_for_others_are_not_computed_apart_from_them(spark, sink):
+def test_cached_rows_are_not_computed_again(spark, sink):
     frame = as_micro_batch(spark.range(100).selectExpr("id + 1 AS id")).persist()
     try:
         sink.write_frame(frame)

@@ -34,7 +34,7 @@ def fails(spark: Any, action: Callable[[], object]) -> str:
     return told(caught.value)
 
 
-def test_no_part_of_a_secret_is_shown_where_a_message_is_cut() -> None:
+def test_no_part_of_a_secret_is_shown_in_a_truncated_message() -> None:
     add_secrets(["s3cret of spark"])
     shown = str(spark_failure(RuntimeError("x" * 495 + "s3cret of spark")))
     assert "s3c" not in shown
@@ -222,5 +222,5 @@ def test_failures_of_executors(text: str, parts: list[str]) -> None:
     assert [part for part in parts if part not in shown] == [], shown
 
 
-def test_a_failure_without_words_still_has_a_name() -> None:
+def test_a_failure_without_a_message_still_has_a_name() -> None:
     assert str(spark_failure(RuntimeError())) == "no reason given (RuntimeError)"

@@ -50,7 +50,7 @@ WORKER = "worker 10.0.0.7 (executor 3): "
         ),
     ],
 )
-def test_what_a_worker_lacks_is_named_with_the_worker(said, message, remedy):
+def test_what_a_worker_lacks_is_reported_with_the_worker(said, message, remedy):
     failure = worker_failure(RuntimeError(TASK + said))
     assert str(failure) == WORKER + message
     assert remedy in failure.remedy
@@ -62,7 +62,7 @@ def test_what_an_operator_raised_is_not_blamed_on_its_worker():
     assert worker_failure(TASK + said) is None
 
 
-def test_other_failures_are_not_explained():
+def test_other_failures_are_not_translated():
     assert worker_failure(TASK + "org.apache.kafka.common.errors.TimeoutException: no answer") is None
 
 

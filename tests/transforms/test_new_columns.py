@@ -121,7 +121,7 @@ _PASSING = ("to_script", "to_script_batched", "to_script_errors", "to_handler", 
 
 
 @pytest.mark.services
-def test_a_column_that_appears_while_running_goes_through_every_transform(growing: Growing, caplog) -> None:
+def test_a_column_that_appears_while_running_passes_every_transform(growing: Growing, caplog) -> None:
     topic = growing.topic()
     topic.write(_FIRST, {"id": 1, "name": "a"}, {"id": 2, "name": "bad"})
     run = growing.begin(topic, {})
@@ -176,7 +176,7 @@ def test_a_column_that_appears_while_running_goes_through_every_transform(growin
     assert not raised.value.internal
 
 
-def test_columns_of_later_files_go_through_scripts_and_handlers(spark, tmp_path: Path) -> None:
+def test_columns_of_later_files_pass_scripts_and_handlers(spark, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"id": 1, "inner": {"a": 1}}\n')
     with endpoint(echo) as server:
         nodes = {

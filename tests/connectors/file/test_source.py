@@ -32,7 +32,7 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
     return sorted(row["id"] for row in rows)
 
 
-def test_csv_values_come_out_in_the_types_of_the_schema(spark: Any, tmp_path: Path) -> None:
+def test_csv_values_have_the_types_of_the_schema(spark: Any, tmp_path: Path) -> None:
     write(
         tmp_path / "a.csv",
         "id,price,paid,day,at,seen,name\n"
@@ -88,7 +88,7 @@ def test_parquet_with_differing_columns(spark: Any, tmp_path: Path) -> None:
     assert rows == [{"id": 1, "at": at, "n": None}, {"id": 2, "at": None, "n": "x"}]
 
 
-def test_parquet_columns_of_nothing_but_nulls(spark: Any, tmp_path: Path) -> None:
+def test_parquet_columns_with_only_nulls(spark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "t": pa.nulls(1), "n": pa.nulls(1)}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": [2], "t": ["x"], "n": pa.nulls(1)}), tmp_path / "b.parquet")
     run = Run(spark, make_source(tmp_path, format="parquet", parallelism=1))
@@ -116,7 +116,7 @@ def test_rerunning_a_finished_bounded_job_reads_nothing_until_its_state_is_clear
     assert ids(read_all(spark, tmp_path, StoredState())) == [1, 2, 3, 4]
 
 
-def test_continuous_mode_takes_new_older_and_changed_files(spark: Any, tmp_path: Path) -> None:
+def test_continuous_mode_reads_new_older_and_changed_files(spark: Any, tmp_path: Path) -> None:
     state = StoredState()
     write(tmp_path / "a.csv", "id\n1\n2\n3\n", mtime=2_000_000_000)
     run = Run(spark, make_source(tmp_path, state, bounded=False))
@@ -172,7 +172,7 @@ def test_hive_folders_add_columns(spark: Any, tmp_path: Path) -> None:
     ]
 
 
-def test_csv_columns_are_taken_by_name_not_by_place(spark: Any, tmp_path: Path) -> None:
+def test_csv_columns_are_matched_by_name_not_by_position(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "id,name\n1,x\n")
     write(tmp_path / "b.csv", "\ufeffname,extra,id\ny,true,2\n")
     write(tmp_path / "c.csv", "id\n")
@@ -181,7 +181,7 @@ def test_csv_columns_are_taken_by_name_not_by_place(spark: Any, tmp_path: Path) 
     assert rows == [{"id": 1, "name": "x", "extra": None}, {"id": 2, "name": "y", "extra": True}]
 
 
-def test_blanks_and_quoted_nothing_in_number_columns(spark: Any, tmp_path: Path) -> None:
+def test_blanks_and_empty_quotes_in_number_columns(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", 'id,price,name\n" 1 ","",""\n2, 2.5, x\n')
     assert read_all(spark, tmp_path) == [
         {"id": 1, "price": None, "name": ""},
@@ -204,7 +204,7 @@ def test_compressed_files(spark: Any, tmp_path: Path) -> None:
     assert ids(read_all(spark, tmp_path, format="json")) == [3]
 
 
-def test_files_come_in_order_of_age_in_continuous_mode(spark: Any, tmp_path: Path) -> None:
+def test_files_are_read_in_order_of_age_in_continuous_mode(spark: Any, tmp_path: Path) -> None:
     for number in range(20):  # larger files would come first in Spark
         write(tmp_path / f"{number:02}.csv", "id,_gs_op\n" + f"{number},u\n" * (number % 5 + 1), mtime=5000 - number)
     rows = read_all(spark, tmp_path, bounded=False)
@@ -212,7 +212,7 @@ def test_files_come_in_order_of_age_in_continuous_mode(spark: Any, tmp_path: Pat
     assert [row["id"] for row in rows] == expected
 
 
-def test_files_come_in_order_of_their_paths_in_bounded_mode_with_one_reader(spark: Any, tmp_path: Path) -> None:
+def test_files_are_read_in_order_of_their_paths_in_bounded_mode_with_one_reader(spark: Any, tmp_path: Path) -> None:
     for number in range(9):
         write(tmp_path / f"{number}.csv", "id\n" + f"{number}\n" * (number % 3 + 1), mtime=5000 - number)
     rows = read_all(spark, tmp_path, parallelism=1)
@@ -228,7 +228,7 @@ def test_files_of_changes_are_read_one_after_the_other(spark: Any, tmp_path: Pat
     assert len(ids) == 453
 
 
-def test_parallelism_limits_the_files_read_side_by_side(spark: Any, tmp_path: Path) -> None:
+def test_parallelism_limits_the_files_read_concurrently(spark: Any, tmp_path: Path) -> None:
     for number in range(100):
         write(tmp_path / f"{number}.csv", f"id\n{number}\n")
     for parallelism in (1, 3):
@@ -279,14 +279,14 @@ def test_unsupported_scheme() -> None:
         ("id,ID\n1,2\n", "two columns named 'ID'"),
     ],
 )
-def test_a_csv_file_that_is_wrong_from_the_start(tmp_path: Path, content: str, expected: str) -> None:
+def test_a_csv_file_that_is_invalid_at_the_start(tmp_path: Path, content: str, expected: str) -> None:
     write(tmp_path / "a.csv", content)
     error = failure(make_source(tmp_path).schema)
     assert expected in str(error)
     assert "a.csv" in str(error)
 
 
-def test_a_json_file_that_is_wrong_from_the_start(tmp_path: Path) -> None:
+def test_a_json_file_that_is_invalid_at_the_start(tmp_path: Path) -> None:
     write(tmp_path / "a.json", '[\n  {"id": 1}\n]\n')
     assert "line 1" in str(failure(make_source(tmp_path, format="json").schema))
     write(tmp_path / "a.json", '{"id": 1}\n[1]\n')
@@ -318,7 +318,7 @@ def test_a_later_file_that_does_not_fit_is_named_with_line_and_column(
     assert f"b.{format}" in str(error)
 
 
-def test_a_row_with_too_few_fields_fails_whatever_columns_a_query_takes(spark: Any, tmp_path: Path) -> None:
+def test_a_row_with_too_few_fields_fails_whatever_columns_are_selected(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "id,a,b\n1,2,3\n")
     source = make_source(tmp_path)
     source.schema()
@@ -341,7 +341,7 @@ def make_fresh(source: FileSource) -> FileSource:
     return source
 
 
-def test_a_failure_that_is_not_about_the_files_is_left_to_others(spark: Any, tmp_path: Path) -> None:
+def test_a_failure_that_is_not_about_the_files_is_not_translated(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "id\n0\n")
     source = make_source(tmp_path)
     batch = source.read({})
@@ -376,7 +376,7 @@ def test_a_file_deleted_while_spark_reads_for_a_bounded_source(spark: Any, tmp_p
     ("content", "expected"),
     [("id,_gs_op\n1,7\n", "is int64 where text is expected"), ("id,_gs_op\n1,i\n2,\n", "has no value in some rows")],
 )
-def test_operations_that_are_no_text_or_missing(tmp_path: Path, content: str, expected: str) -> None:
+def test_operations_that_are_not_text_or_missing(tmp_path: Path, content: str, expected: str) -> None:
     write(tmp_path / "a.csv", content)
     assert expected in str(failure(make_source(tmp_path).schema))
 
@@ -389,7 +389,7 @@ def test_an_operation_missing_in_a_later_file(spark: Any, tmp_path: Path) -> Non
     assert "'_gs_op' has no value" in str(run_failure(spark, source))
 
 
-def test_mixed_partition_folders_are_refused(tmp_path: Path) -> None:
+def test_mixed_partition_folders_are_rejected(tmp_path: Path) -> None:
     write(tmp_path / "dt=1" / "a.csv", "id\n1\n")
     write(tmp_path / "b.csv", "id\n1\n")
     assert "key=value folders" in str(failure(make_source(tmp_path).schema))
@@ -433,7 +433,7 @@ def test_random_arrivals_and_restarts_lose_no_row(spark: Any, tmp_path: Path, se
         run.source.close()
 
 
-def test_scratch_files_are_gone_after_close(spark: Any, tmp_path: Path) -> None:
+def test_scratch_files_are_removed_on_close(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "in" / "a:b.csv", "id\n1\n")
     run = Run(spark, make_source(tmp_path / "in"))
     assert ids(run.rows()) == [1]

@@ -114,7 +114,7 @@ def stored(*paths: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_type_comes_out_as_pyarrow_reads_it(spark: Any, tmp_path: Path, shape: str) -> None:
+def test_every_type_is_read_as_pyarrow_reads_it(spark: Any, tmp_path: Path, shape: str) -> None:
     table = pa.table({name: column(kind, values, shape) for name, (kind, values) in TYPES.items()})
     path = tmp_path / "a.parquet"
     pq.write_table(table, path)
@@ -170,7 +170,7 @@ def test_impalas_timestamps_beside_others(spark: Any, tmp_path: Path, zone: str 
     ]
 
 
-def test_nanoseconds_are_cut_downwards_in_every_place(spark: Any, tmp_path: Path) -> None:
+def test_nanoseconds_are_floored_everywhere(spark: Any, tmp_path: Path) -> None:
     numbers = [-1, 0, 1999, -1000, -1001]
     at = pa.array(numbers, pa.int64()).cast(pa.timestamp("ns"))
     nested = pa.ListArray.from_arrays(pa.array(range(6), pa.int32()), at)
@@ -182,7 +182,9 @@ def test_nanoseconds_are_cut_downwards_in_every_place(spark: Any, tmp_path: Path
     assert [row["in"][0] for row in rows[5:]] == expected
 
 
-def test_large_files_are_cut_with_the_same_values(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_split_with_the_same_values(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("streamling.connectors.file.reader.SPLIT_BYTES", 100)
     for name, int96 in (("a", False), ("b", True)):
         shaped = {
@@ -210,7 +212,7 @@ def test_large_files_are_cut_with_the_same_values(spark: Any, tmp_path: Path, mo
         (pa.array([[b"\xff"]], pa.list_(pa.binary())).cast(pa.list_(pa.binary())), None),
     ],
 )  # fmt: skip
-def test_values_that_nothing_can_hold_are_named(spark: Any, tmp_path: Path, values: pa.Array, expected: str) -> None:
+def test_values_out_of_range_are_named(spark: Any, tmp_path: Path, values: pa.Array, expected: str) -> None:
     pq.write_table(pa.table({"my column": values}), tmp_path / "a.parquet")
     source = make_source(tmp_path, format="parquet")
     if expected is None:
@@ -224,7 +226,7 @@ def test_values_that_nothing_can_hold_are_named(spark: Any, tmp_path: Path, valu
     assert expected in str(error)
 
 
-def test_types_that_do_not_go_together_are_named(tmp_path: Path) -> None:
+def test_incompatible_types_are_named(tmp_path: Path) -> None:
     for kind, other in [("at_us", "zoned_us"), ("i64", "u64"), ("i64", "f64"), ("text", "bytes"), ("d9", "d38")]:
         for shape in SHAPES:
             for number, name in enumerate((kind, other)):

@@ -146,7 +146,7 @@ def test_files_of_one_scale_and_different_digits_are_read_together(spark: Any, t
     ],
     ids=["scale", "digits", "bytes", "narrow"],
 )
-def test_a_later_file_with_other_bytes_in_the_column_is_refused(
+def test_a_later_file_with_another_type_in_the_column_is_rejected(
     spark: Any, tmp_path: Path, later: pa.Array, told: str
 ) -> None:
     pq.write_table(pa.table({"d": pa.array([Decimal(1)], pa.decimal256(50, 2))}), tmp_path / "a.parquet")
@@ -158,7 +158,7 @@ def test_a_later_file_with_other_bytes_in_the_column_is_refused(
     assert f"b.parquet': {told} is expected" in str(caught.value)
 
 
-def test_files_that_disagree_inside_a_list_are_named_before_the_start(tmp_path: Path) -> None:
+def test_files_with_different_list_types_are_named_before_the_start(tmp_path: Path) -> None:
     for name, scale in (("a", 2), ("b", 3)):
         column = pa.array([[Decimal(1)]], pa.list_(pa.decimal256(50, scale)))
         pq.write_table(pa.table({"d": column}), tmp_path / f"{name}.parquet")
@@ -169,7 +169,7 @@ def test_files_that_disagree_inside_a_list_are_named_before_the_start(tmp_path: 
         make_source(tmp_path, format="parquet").schema()
 
 
-def test_a_parquet_decimal_of_more_digits_than_arrow_has_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_parquet_decimal_with_more_digits_than_arrow_supports_is_reported_with_its_file(tmp_path: Path) -> None:
     out = io.BytesIO()
     pq.write_table(pa.table({"d": pa.array([Decimal(1)], pa.decimal256(76, 0))}), out, store_schema=False)
     # pyarrow does not write such a file: 33 bytes and 78 digits in the footer in place of 32 and 76, as Thrift has them
@@ -262,7 +262,7 @@ def test_avro_decimals_keep_all_their_digits(
 @pytest.mark.spark
 @pytest.mark.parametrize("odd", ["", ":"], ids=["local", "by executors"])
 @pytest.mark.parametrize("inside", [False, True], ids=["column", "list"])
-def test_a_number_that_is_none_of_its_type_names_file_and_column(
+def test_a_number_that_overflows_its_type_names_file_and_column(
     spark: Any, tmp_path: Path, odd: str, inside: bool
 ) -> None:
     kind = {"type": "array", "items": avro_decimal(78)} if inside else ["null", avro_decimal(78)]
@@ -277,7 +277,7 @@ def test_a_number_that_is_none_of_its_type_names_file_and_column(
     source.close()
 
 
-def test_an_avro_decimal_of_too_many_digits_is_told_with_file_and_column(tmp_path: Path) -> None:
+def test_an_avro_decimal_of_too_many_digits_is_reported_with_file_and_column(tmp_path: Path) -> None:
     write_avro(tmp_path / "a.avro", record(("d", ["null", avro_decimal(1001)])), [])
     with pytest.raises(StreamlingError, match=r"column 'd' of '.*a\.avro'.* decimal of 1001 digits, but at most 1000"):
         make_source(tmp_path, format="avro").schema()

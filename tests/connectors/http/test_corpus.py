@@ -30,7 +30,7 @@ def _name(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=_name)
-def test_answer(client, case):
+def test_response(client, case):
     with raw_server(case["sends"], closes=case.get("closes", False)) as server:
         target = Target(server.url, headers={}, seconds=case.get("seconds", 20), max_bytes=1000)
         call = client.run(client.post(target, b"[]"))

@@ -21,7 +21,7 @@ class _Gauges:
         self.seen.append((name, value, dict(tags or {})))
 
 
-def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry, caplog) -> None:
+def test_the_lag_counts_messages_that_are_not_stored_yet(spark, kafka, registry, caplog) -> None:
     caplog.set_level(logging.INFO)
     topic = KafkaBench(spark, kafka, registry).topic(partitions=2)
     topic.write(ORDERS, *({"id": n} for n in range(5)), partition=1)

@@ -88,7 +88,7 @@ def test_schemas_are_registered_and_found(registry: Any) -> None:
 
 
 @pytest.mark.services
-def test_what_the_registry_does_not_know_is_a_users_error(registry: Any) -> None:
+def test_an_unknown_subject_or_schema_is_a_user_error(registry: Any) -> None:
     client = SchemaRegistry(registry.url)
     with pytest.raises(StreamlingError, match="does not know the subject 'none-value'") as caught:
         client.latest("none-value")
@@ -97,7 +97,7 @@ def test_what_the_registry_does_not_know_is_a_users_error(registry: Any) -> None
         client.by_id(4_000_000)
 
 
-def test_credentials_are_sent_and_never_told(scripted: _Scripted) -> None:
+def test_credentials_are_sent_and_never_shown(scripted: _Scripted) -> None:
     scripted.status = 401
     client = SchemaRegistry(scripted.url, username="alice", password="secret-1")
     with pytest.raises(StreamlingError, match="rejected the credentials") as caught:
@@ -108,7 +108,7 @@ def test_credentials_are_sent_and_never_told(scripted: _Scripted) -> None:
 
 @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=list(ENCODINGS))
 @pytest.mark.parametrize("as_json", [True, False])
-def test_no_part_of_a_secret_is_shown_where_an_answer_is_cut(
+def test_no_part_of_a_secret_is_shown_in_a_truncated_response(
     scripted: _Scripted, encode: Callable[[str], str], as_json: bool
 ) -> None:
     secret = "cut/here &never  shown-1234567890"
@@ -123,21 +123,21 @@ def test_no_part_of_a_secret_is_shown_where_an_answer_is_cut(
         assert f"x{said[:4]}" not in str(caught.value)
 
 
-def test_credentials_may_stand_in_the_address(scripted: _Scripted) -> None:
+def test_credentials_may_be_part_of_the_url(scripted: _Scripted) -> None:
     scripted.body = json.dumps({"schema": json.dumps(_SCHEMA)}).encode()
     SchemaRegistry(scripted.url.replace("//", "//alice:p%40ss@")).by_id(1)
     assert scripted.asked[0][1] == "Basic " + base64.b64encode(b"alice:p@ss").decode()
 
 
 @pytest.mark.parametrize(("status", "retriable"), [(500, True), (503, True), (429, True), (422, False)])
-def test_answers_that_may_change_are_retriable(scripted: _Scripted, status: int, retriable: bool) -> None:
+def test_transient_statuses_are_retriable(scripted: _Scripted, status: int, retriable: bool) -> None:
     scripted.status, scripted.body = status, json.dumps({"message": "no luck"}).encode()
     with pytest.raises(StreamlingError, match=f"returned {status} for the schema id 1: no luck") as caught:
         SchemaRegistry(scripted.url).by_id(1)
     assert caught.value.retriable is retriable
 
 
-def test_a_registry_that_is_away_is_retriable(scripted: _Scripted) -> None:
+def test_an_unavailable_registry_is_retriable(scripted: _Scripted) -> None:
     client = SchemaRegistry("http://u:pw-2@127.0.0.1:1/", timeout=1)
     with pytest.raises(StreamlingError, match=r"at http://127.0.0.1:1 does not respond") as caught:
         client.by_id(1)
@@ -146,7 +146,7 @@ def test_a_registry_that_is_away_is_retriable(scripted: _Scripted) -> None:
 
 
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.get("name") or str(case["sends"])[:60])
-def test_a_hostile_answer_is_an_error_in_time(case: dict[str, Any]) -> None:
+def test_a_hostile_response_is_an_error_in_time(case: dict[str, Any]) -> None:
     with (
         raw_server(case["sends"], closes=case.get("closes", False)) as server,
         pytest.raises(StreamlingError) as caught,
@@ -157,7 +157,7 @@ def test_a_hostile_answer_is_an_error_in_time(case: dict[str, Any]) -> None:
         assert "does not respond: no response within 0.5 s" in str(caught.value)
 
 
-def test_an_endless_answer_is_not_read_to_its_end() -> None:
+def test_an_endless_response_is_not_read_to_its_end() -> None:
     parts = ["HTTP/1.1 200 OK\r\n\r\n", {"endless": '{"schema": "'}]
     with (
         raw_server(parts) as server,
@@ -172,7 +172,7 @@ def test_an_endless_answer_is_not_read_to_its_end() -> None:
     "answer",
     [[], "x", 7, {}, {"id": 1}, {"id": "1", "schema": "{}"}, {"id": 1, "schema": {"type": "long"}}],
 )
-def test_an_answer_of_another_form_is_told(scripted: _Scripted, answer: Any) -> None:
+def test_a_response_in_another_format_is_reported(scripted: _Scripted, answer: Any) -> None:
     scripted.body = json.dumps(answer).encode()
     client = SchemaRegistry(scripted.url)
     with pytest.raises(StreamlingError, match="an unexpected response for the subject 's'") as caught:
@@ -181,13 +181,13 @@ def test_an_answer_of_another_form_is_told(scripted: _Scripted, answer: Any) -> 
 
 
 @pytest.mark.parametrize("answer", ["x", {}, ["latest"], [1, None]])
-def test_versions_of_another_form_are_told(scripted: _Scripted, answer: Any) -> None:
+def test_versions_in_another_format_are_reported(scripted: _Scripted, answer: Any) -> None:
     scripted.body = json.dumps(answer).encode()
     with pytest.raises(StreamlingError, match="an unexpected response for the subject 's'"):
         SchemaRegistry(scripted.url).versions("s")
 
 
-def test_a_schema_nested_without_end_is_told(scripted: _Scripted) -> None:
+def test_a_schema_nested_too_deeply_is_reported(scripted: _Scripted) -> None:
     deep = '{"type":"array","items":' * 5000 + '"long"' + "}" * 5000
     scripted.body = json.dumps({"schema": deep}).encode()
     with pytest.raises(StreamlingError, match="the schema with id 1 is nested too deeply"):
@@ -227,20 +227,20 @@ def test_the_body_of_a_redirect_is_not_read() -> None:
     assert server.sent < MOST_BYTES
 
 
-def test_what_is_registered_is_never_redirected(scripted: _Scripted) -> None:
+def test_a_registration_is_never_redirected(scripted: _Scripted) -> None:
     scripted.status, scripted.location = 302, "/moved"
     with pytest.raises(StreamlingError, match="returned 302 for the subject 's'"):
         SchemaRegistry(scripted.url).register("s", _SCHEMA)
     assert len(scripted.asked) == 1
 
 
-def test_something_else_than_json_is_told(scripted: _Scripted) -> None:
+def test_a_response_that_is_not_json_is_reported(scripted: _Scripted) -> None:
     scripted.body = b"<html>"
     with pytest.raises(StreamlingError, match="returned invalid JSON"):
         SchemaRegistry(scripted.url).by_id(1)
 
 
-def test_a_schema_is_asked_for_once(scripted: _Scripted) -> None:
+def test_a_schema_is_requested_once(scripted: _Scripted) -> None:
     scripted.body = json.dumps({"schema": json.dumps(_SCHEMA)}).encode()
     client = SchemaRegistry(scripted.url)
     assert client.by_id(1) == client.by_id(1)
@@ -254,13 +254,13 @@ def test_a_schema_is_asked_for_once(scripted: _Scripted) -> None:
         ({"schema": json.dumps(_SCHEMA), "references": [{"name": "x"}]}, "refers to other subjects"),
     ],
 )
-def test_schemas_of_other_kinds_are_refused(scripted: _Scripted, answer: Any, message: str) -> None:
+def test_schemas_of_other_kinds_are_rejected(scripted: _Scripted, answer: Any, message: str) -> None:
     scripted.body = json.dumps(answer).encode()
     with pytest.raises(StreamlingError, match=message):
         SchemaRegistry(scripted.url).by_id(1)
 
 
 @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "localhost:8081"])
-def test_only_web_addresses_are_asked(url: str) -> None:
+def test_only_http_urls_are_accepted(url: str) -> None:
     with pytest.raises(StreamlingError, match=r"kafka_source.schema_registry_url is"):
         SchemaRegistry.of(Kafka(schema_registry_url=url), "kafka_source")

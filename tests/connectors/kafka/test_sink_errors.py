@@ -38,7 +38,7 @@ def told(error: StreamlingError, *words: str) -> None:
 # ── rows that cannot be written ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_row_without_its_key_is_refused(bench: KafkaSinkBench) -> None:
+def test_a_row_without_its_key_is_rejected(bench: KafkaSinkBench) -> None:
     rows = pa.record_batch({"id": pa.array([1, None], pa.int64()), "na'me": ["a", "b"]})
     for deduplicate in (True, False):
         error = bench.failure(bench.topic(), rows, deduplicate=deduplicate, data_format="json")
@@ -56,7 +56,7 @@ def test_a_value_that_an_enum_does_not_have_names_the_column(bench: KafkaSinkBen
     told(bench.failure(topic, people((1, "RED"), (2, "BLUE"))), "column 'name'", "BLUE")
 
 
-def test_a_message_larger_than_allowed_fails_at_once(bench: KafkaSinkBench) -> None:
+def test_a_message_larger_than_allowed_fails_immediately(bench: KafkaSinkBench) -> None:
     error = bench.failure(bench.topic(), people((1, "x" * 5000)), message_max_bytes=2000, compression="none")
     told(error, "larger than allowed")
     assert error.remedy is not None
@@ -69,7 +69,7 @@ def test_a_large_message_is_written_when_it_is_allowed(bench: KafkaSinkBench) ->
     assert len(bench.rows(topic)[0]["name"]) == 3_000_000
 
 
-def test_a_name_that_avro_does_not_allow_is_told_before_anything_runs(bench: KafkaSinkBench) -> None:
+def test_an_invalid_avro_name_is_reported_before_anything_runs(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     error = bench.failure(topic, pa.record_batch({"id": [1], "größe": [1]}))
     told(error, "'größe'", "Avro does not allow")
@@ -95,7 +95,7 @@ def test_a_sink_without_a_key_is_named(bench: KafkaSinkBench) -> None:
         bench.prepare(text)
 
 
-def test_describing_a_pipeline_makes_no_topic_and_asks_nobody(bench: KafkaSinkBench) -> None:
+def test_describing_a_pipeline_creates_no_topic_and_connects_to_nothing(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     bench.batches = [numbered(0, 1)]
     bench.prepare(bench.text(topic))  # with the default addresses, where nobody listens
@@ -113,7 +113,7 @@ def test_writing_with_a_password(bench: KafkaSinkBench, mechanism: str) -> None:
     assert len(bench.rows(topic)) == 5
 
 
-def test_a_wrong_password_fails_at_once_and_is_not_shown(bench: KafkaSinkBench) -> None:
+def test_a_wrong_password_fails_immediately_and_is_not_shown(bench: KafkaSinkBench) -> None:
     bench.settings = _with_password(bench, "wrong-one")
     error = bench.failure(bench.topic(), numbered(0, 5))
     told(error, "rejected the credentials")
@@ -130,7 +130,7 @@ def _with_password(bench: KafkaSinkBench, password: str) -> dict[str, Any]:
     }
 
 
-def test_a_registry_that_asks_for_a_password(bench: KafkaSinkBench, secured_registry_url: str) -> None:
+def test_a_registry_that_requires_a_password(bench: KafkaSinkBench, secured_registry_url: str) -> None:
     user = {"schema_registry_url": secured_registry_url, "schema_registry_username": REGISTRY_USER}
     topic = bench.topic()
     bench.settings = {**user, "schema_registry_password": "wrong"}
@@ -140,7 +140,7 @@ def test_a_registry_that_asks_for_a_password(bench: KafkaSinkBench, secured_regi
     assert len(bench.rows(topic)) == 5
 
 
-def test_a_registry_that_is_away_is_waited_for(bench: KafkaSinkBench) -> None:
+def test_an_unavailable_registry_is_retried(bench: KafkaSinkBench) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         bench.settings = {"schema_registry_url": f"http://127.0.0.1:{nobody.getsockname()[1]}"}

@@ -118,7 +118,7 @@ def bench(spark, kafka, registry) -> Copying:
     return Copying(spark, kafka, registry)
 
 
-def test_with_the_same_schema_the_same_bytes_come_out(bench: Copying) -> None:
+def test_with_the_same_schema_the_same_bytes_are_written(bench: Copying) -> None:
     source = bench.filled(_SCHEMA, _ROW)
     target = bench.create(bench.topic(), schema=_SCHEMA)
     (message,) = bench.copy(source, target, 1)
@@ -127,7 +127,7 @@ def test_with_the_same_schema_the_same_bytes_come_out(bench: Copying) -> None:
     assert (message.key, message.header("dbz.op")) == (b"1", b"c")
 
 
-def test_with_the_sinks_own_schema_the_same_values_come_out(bench: Copying) -> None:
+def test_with_the_sinks_own_schema_the_same_values_are_written(bench: Copying) -> None:
     source, target = bench.filled(_SCHEMA, _ROW), bench.topic()
     create_topic(bench.kafka.brokers, target)
     (message,) = bench.copy(source, target, 1)
@@ -198,7 +198,7 @@ def test_changes_survive_two_topics_with_the_schema_of_the_sink(bench: Copying) 
     assert (found[3].key, found[3].value, found[3].header("dbz.op")) == (b"3", None, b"d")
 
 
-def test_operations_and_nulls_arrive_as_they_left(bench: Copying) -> None:
+def test_operations_and_nulls_survive_a_round_trip(bench: Copying) -> None:
     schema = record(("id", "long"), ("name", ["null", "string"], None), doc=json.dumps({"primaryKeys": ["id"]}))
     topic = bench.create(bench.topic(), schema=schema)
     id = bench.schemas.register(f"{topic}-value", schema)

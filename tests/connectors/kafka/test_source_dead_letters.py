@@ -42,7 +42,7 @@ def errors_of(bad: list[dict[str, Any]], topic: Topic) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("skips", [False, True], ids=["resolved", "without resolution"])
-def test_avro_messages_that_are_no_rows(bench: KafkaBench, skips: bool) -> None:
+def test_invalid_avro_messages(bench: KafkaBench, skips: bool) -> None:
     topic = bench.topic()
     id = topic.write(ORDERS, {"id": 1, "name": "a"})
     whole = framed(id, ORDERS, {"id": 2, "name": "a longer text " * 10})
@@ -80,7 +80,7 @@ def test_avro_messages_that_are_no_rows(bench: KafkaBench, skips: bool) -> None:
     assert payloads["5"]["headers"] == [{"key": "dbz.op", "value": "x"}]
 
 
-def test_a_tombstone_where_no_key_is_known(bench: KafkaBench) -> None:
+def test_a_tombstone_without_a_primary_key(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(record("id"), {"id": 1})
     topic.send(Message(None, key=b"1"))
@@ -89,7 +89,7 @@ def test_a_tombstone_where_no_key_is_known(bench: KafkaBench) -> None:
     assert "is a tombstone (it has no value), but no primary key is known" in errors_of(bad, topic)[1]
 
 
-def test_json_messages_that_are_no_rows_and_the_filter_sees_only_rows(bench: KafkaBench) -> None:
+def test_invalid_json_messages_and_the_filter_only_sees_rows(bench: KafkaBench) -> None:
     topic = bench.topic()
     values = [
         b'{"id": 1}',
@@ -131,7 +131,7 @@ def _some_bad(bench: KafkaBench) -> Topic:
 JSON_IDS = {"data_format": "json", "schema": {"id": "int64"}, "primary_key": "id"}
 
 
-def test_a_postgres_table_has_each_bad_row_once_however_often_it_comes(bench: KafkaBench, postgres) -> None:
+def test_a_postgres_table_has_each_bad_row_once_however_often_it_is_replayed(bench: KafkaBench, postgres) -> None:
     table = Driver(postgres.dsn)
     bench.sections["postgres_sink"] = table.settings
     bench.dead_letters = {"type": "postgres", "schema": table.schema, "table": "t"}
@@ -152,7 +152,7 @@ def test_a_postgres_table_has_each_bad_row_once_however_often_it_comes(bench: Ka
     assert set(table.types()) == {"id", "node", "error", "position", "payload"}
 
 
-def test_a_topic_takes_bad_rows(bench: KafkaBench) -> None:
+def test_a_topic_receives_bad_rows(bench: KafkaBench) -> None:
     topic = _some_bad(bench)
     bench.sections["kafka_sink"] = {"brokers": bench.kafka.brokers}
     letters = f"{topic.name}-bad"

@@ -47,7 +47,7 @@ def test_a_schema_id_is_replaced_by_another(bench: KafkaBench) -> None:
     assert rows == [{"id": 3, "s": "x", "_gs_op": "i"}]
 
 
-def test_without_resolution_the_writers_columns_are_taken_by_name(bench: KafkaBench) -> None:
+def test_without_resolution_the_writers_columns_are_matched_by_name(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(record("id", ("s", "string"), name="first"), {"id": 1, "s": "x"})
     topic.write(record(("id", "long"), ("n", "int", 7), name="first"), {"id": 2, "n": 4})

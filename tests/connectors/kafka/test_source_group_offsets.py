@@ -36,7 +36,7 @@ def lose_state(bench: KafkaBench) -> None:
     bench.state = MemoryState()
 
 
-def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
+def test_a_pipeline_without_its_state_continues_at_the_group_offsets(
     bench: KafkaBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = bench.topic(partitions=2)
@@ -68,7 +68,9 @@ def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
     assert f"reading partitions 0, 1 of the topic '{topic.name}' from the stored position (offset 2, 4)" in caplog.text
 
 
-def test_the_group_of_a_recreated_topic_does_not_count(bench: KafkaBench, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_group_offsets_of_a_recreated_topic_are_ignored(
+    bench: KafkaBench, caplog: pytest.LogCaptureFixture
+) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1}, {"id": 2})
     assert ids(bench, topic, 2) == [1, 2]
@@ -90,7 +92,7 @@ def commit_as_before(bench: KafkaBench, topic: Topic, offset: int) -> None:
     admin.close()
 
 
-def test_messages_that_were_deleted_unread_are_an_error(bench: KafkaBench) -> None:
+def test_messages_deleted_before_they_were_read_are_an_error(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1})
     assert ids(bench, topic, 1) == [1]

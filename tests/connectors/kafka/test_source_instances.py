@@ -128,7 +128,7 @@ def test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice(flee
     assert sorted(fleet.read_ids()) == list(range(2000))
 
 
-def test_only_the_owner_of_a_partition_tells_its_lag(fleet: Fleet) -> None:
+def test_only_the_owner_of_a_partition_reports_its_lag(fleet: Fleet) -> None:
     topic = fleet.topic(partitions=4)
     fleet.write(topic, 40, 4)
     first = fleet.join(topic)
@@ -182,7 +182,7 @@ def test_all_instances_start_at_the_same_end_of_the_topic(fleet: Fleet) -> None:
     eventually(lambda: sorted(fleet.read_ids()) == [-2, -1], SOON)
 
 
-def test_an_instance_whose_partition_was_claimed_goes_on_from_the_stored_position(
+def test_an_instance_whose_partition_was_claimed_continues_from_the_stored_position(
     fleet: Fleet, settings: PostgresSettings, caplog
 ) -> None:
     topic = fleet.topic(partitions=1)
@@ -202,7 +202,7 @@ def test_an_instance_whose_partition_was_claimed_goes_on_from_the_stored_positio
     assert partitions(run) == {0}
 
 
-def test_a_second_instance_without_a_shared_state_is_refused(spark, kafka, registry) -> None:
+def test_a_second_instance_without_a_shared_state_is_rejected(spark, kafka, registry) -> None:
     fleet = Fleet(spark, kafka, registry, None)
     topic = fleet.topic(partitions=2)
     fleet.write(topic, 10, 2)
@@ -220,7 +220,7 @@ def test_a_second_instance_without_a_shared_state_is_refused(spark, kafka, regis
     fleet.close()
 
 
-def test_a_pipeline_that_takes_part_in_a_group_ends_after_its_record_limit(fleet: Fleet) -> None:
+def test_a_pipeline_in_a_group_ends_after_its_record_limit(fleet: Fleet) -> None:
     topic = fleet.topic(partitions=2)
     fleet.write(topic, 20, 2)
     fleet.open_state()

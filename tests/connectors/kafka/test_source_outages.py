@@ -21,7 +21,7 @@ def bench(spark, kafka, registry) -> KafkaBench:
     return KafkaBench(spark, kafka, registry)
 
 
-def test_a_running_pipeline_outlives_the_broker(bench: KafkaBench) -> None:
+def test_a_running_pipeline_survives_a_broker_outage(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1})
     bench.settings = {"consumer_fetch_timeout_sec": 5}
@@ -74,7 +74,9 @@ def test_a_missing_topic_is_named(bench: KafkaBench) -> None:
     topic.register(ORDERS)
     delete_topic(topic.kafka.brokers, topic.name)
     run = bench.begin(topic)
-    with pytest.raises(StreamlingError, match=f"kafka source 'rows': the topic '{topic.name}' does not exist") as caught:
+    with pytest.raises(
+        StreamlingError, match=f"kafka source 'rows': the topic '{topic.name}' does not exist"
+    ) as caught:
         finish(run)
     place = run.pipeline["rows"].value_location("topic")
     assert place.line
@@ -143,7 +145,7 @@ def test_secured_listeners(bench: KafkaBench, kafka_certificates: Path, listener
     assert [row["id"] for row in bench.rows(topic, 1)] == [1]
 
 
-def test_a_wrong_password_is_told_without_the_password(bench: KafkaBench) -> None:
+def test_a_wrong_password_is_reported_without_the_password(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1})
     bench.settings = {
@@ -157,7 +159,7 @@ def test_a_wrong_password_is_told_without_the_password(bench: KafkaBench) -> Non
     assert "wrong-password-9" not in str(caught.value) + "".join(caught.value.causes())
 
 
-def test_a_broker_with_a_foreign_certificate_is_refused(bench: KafkaBench) -> None:
+def test_a_broker_with_an_untrusted_certificate_is_rejected(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1})
     bench.settings = {"brokers": bench.kafka.secured_address("ssl"), "security_protocol": "ssl"}

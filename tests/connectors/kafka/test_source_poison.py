@@ -45,7 +45,7 @@ def test_poison_messages_are_dead_letters(bench: KafkaBench, skip: bool) -> None
 
 
 @pytest.mark.parametrize("number", [5, 13])
-def test_a_poison_message_is_named_where_it_stops_the_pipeline(bench: KafkaBench, number: int) -> None:
+def test_a_poison_message_that_stops_the_pipeline_is_named(bench: KafkaBench, number: int) -> None:
     topic, case = bench.topic(), CORPUS["cases"][number]
     id = topic.register(SCHEMA)
     topic.send(message(id, {"row": {}}), message(id, case))

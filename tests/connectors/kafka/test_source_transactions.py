@@ -73,7 +73,7 @@ def test_only_committed_messages_are_rows_and_the_position_reaches_the_end(bench
     admin.close()
 
 
-def test_uncommitted_messages_are_rows_when_wanted(bench: KafkaBench) -> None:
+def test_uncommitted_messages_are_rows_if_configured(bench: KafkaBench) -> None:
     topic = bench.topic()
     writer = Writer(topic)
     writer.abort(1)

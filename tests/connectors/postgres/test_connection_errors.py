@@ -95,7 +95,7 @@ USERS = {
 
 @pytest.mark.parametrize("section", USERS)
 @pytest.mark.parametrize("case", WRONG)
-def test_what_keeps_a_connection_from_being_made(guarded: LocalPostgres, section: str, case: str) -> None:
+def test_connection_errors(guarded: LocalPostgres, section: str, case: str) -> None:
     wrong, says, remedy = WRONG[case]
     with pytest.raises(StreamlingError) as raised:
         USERS[section](config(guarded, section, wrong))
@@ -108,14 +108,14 @@ def test_what_keeps_a_connection_from_being_made(guarded: LocalPostgres, section
     assert "hush-hush" not in str(error)
 
 
-def test_the_setting_of_a_sink_with_a_connection_of_its_own_is_named(guarded: LocalPostgres) -> None:
+def test_the_setting_of_a_sink_with_its_own_connection_is_named(guarded: LocalPostgres) -> None:
     own = {"out": {"host": "no-such-host.invalid"}}
     with pytest.raises(StreamlingError) as raised:
         use_sink(config(guarded, "postgres_sink", {}, postgres_sink_connections=own))
     assert raised.value.remedy == "correct postgres_sink_connections.out.host"
 
 
-def test_the_password_lets_in(guarded: LocalPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_right_password_connects(guarded: LocalPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
     for given, variable in ((PASSWORD, ""), ("", PASSWORD)):
         monkeypatch.setenv("PGPASSWORD", variable)
         right = config(guarded, "dynamic_table_backend.postgres", {"user": ROLE, "password": given})
@@ -123,7 +123,7 @@ def test_the_password_lets_in(guarded: LocalPostgres, monkeypatch: pytest.Monkey
             use_table(right)
 
 
-def test_a_server_that_starts_a_moment_later_is_waited_for(postgres: LocalPostgres) -> None:
+def test_a_server_that_starts_a_moment_later_is_retried(postgres: LocalPostgres) -> None:
     """As in a set of containers that start together."""
     front = TcpFront(postgres.port)
     front.open_after(0.5)
@@ -132,7 +132,7 @@ def test_a_server_that_starts_a_moment_later_is_waited_for(postgres: LocalPostgr
     front.close()
 
 
-def test_a_server_that_does_not_start_is_waited_for_as_long_as_configured(postgres: LocalPostgres) -> None:
+def test_a_server_that_does_not_start_is_retried_as_long_as_configured(postgres: LocalPostgres) -> None:
     port = TcpFront(postgres.port).port
     settings = config(postgres, "dynamic_table_backend.postgres", {"port": port}, startup_timeout_sec=3)
     began = time.monotonic()
@@ -141,7 +141,7 @@ def test_a_server_that_does_not_start_is_waited_for_as_long_as_configured(postgr
     assert 1 < time.monotonic() - began < 8
 
 
-def test_an_outage_after_the_start_is_waited_out(postgres: LocalPostgres) -> None:
+def test_an_outage_after_the_start_is_retried(postgres: LocalPostgres) -> None:
     """Also where nothing that has never answered is waited for."""
     front = TcpFront(postgres.port).open()
     with closing(table(config(postgres, "dynamic_table_backend.postgres", {"port": front.port}))) as store:

@@ -43,7 +43,7 @@ def store(schema: Any, /, *, backend: dict[str, Any] | None = None, max_batch_si
 CACHED = {"cache": True, "time_column": "updated_at", "cache_refresh_debounce_ms": 0}
 
 
-def test_a_missing_table_is_made_with_its_key_its_time_and_an_index(schema):
+def test_a_missing_table_is_created_with_its_key_its_time_and_an_index(schema):
     with store(schema) as table:
         assert table.find_existing(["a"]) == set()
     columns = schema.execute(
@@ -101,7 +101,7 @@ def test_look_ups_of_many_values_use_the_connections_allowed(schema, settings, c
         eventually(lambda: schema.execute(query) == [(connections,)])  # those of an earlier test may linger
 
 
-def test_what_others_write_and_delete_is_seen_at_the_next_look(schema):
+def test_changes_by_others_are_seen_at_the_next_look_up(schema):
     with store(schema) as table:
         table.add(["a"])
         schema.execute("INSERT INTO {t} (value) VALUES ('b')")
@@ -110,7 +110,7 @@ def test_what_others_write_and_delete_is_seen_at_the_next_look(schema):
         assert table.find_existing(["a", "b"]) == {"b"}
 
 
-def test_a_table_of_the_users_own_needs_nothing_but_the_column(schema):
+def test_an_existing_table_needs_only_the_column(schema):
     schema.create("value varchar(20), note int")
     schema.execute("INSERT INTO {t} (value) VALUES ('a')")
     with store(schema, backend={"cache_enabled": True}) as table:  # no time_column: no cache
@@ -128,7 +128,7 @@ def test_a_table_of_the_users_own_needs_nothing_but_the_column(schema):
         ("value text, updated_at json", CACHED, ["is json", "no order", "`cache: false`"]),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused_at_once(schema, columns, options, words):
+def test_a_table_that_does_not_fit_is_rejected_immediately(schema, columns, options, words):
     schema.create(columns)
     with store(schema, **options) as table, pytest.raises(StreamlingError) as refused:
         table.find_existing(["a"])
@@ -138,14 +138,14 @@ def test_a_table_that_does_not_fit_is_refused_at_once(schema, columns, options, 
         assert word in f"{refused.value} ({refused.value.remedy})"
 
 
-def test_the_flag_of_the_node_keeps_a_table_without_time_out_of_the_cache(schema):
+def test_a_table_without_a_time_column_is_not_cached(schema):
     schema.create("value text")
     with store(schema, backend={"cache_enabled": True}, cache=False, time_column="updated_at") as table:
         table.add(["a"])
         assert table.find_existing(["a"]) == {"a"}
 
 
-def test_a_cache_loads_several_pages_and_sees_what_is_written_later(schema):
+def test_a_cache_loads_several_pages_and_sees_later_writes(schema):
     with store(schema) as table:
         table.add([f"v{n}" for n in range(2500)])
     with store(schema, **CACHED) as table:
@@ -156,7 +156,7 @@ def test_a_cache_loads_several_pages_and_sees_what_is_written_later(schema):
         assert table.find_existing(["later"]) == {"later"}
 
 
-def test_a_cached_table_of_the_users_own_is_appended_with_the_time(schema):
+def test_an_existing_cached_table_is_appended_with_the_time(schema):
     schema.create("value text, updated_at timestamptz")
     with store(schema, **CACHED) as table:
         assert table.find_existing(["a"]) == set()
@@ -188,7 +188,7 @@ def test_writers_of_a_cached_table_take_turns(schema, postgres):
         assert times == [("a",), ("b",)]
 
 
-def test_trouble_that_passes_is_waited_out(schema):
+def test_transient_errors_of_a_table_are_retried(schema):
     with store(schema) as table:
         table.add(["a"])
         schema.execute(
@@ -197,7 +197,7 @@ def test_trouble_that_passes_is_waited_out(schema):
         assert table.find_existing(["a"]) == {"a"}
 
 
-def test_a_wrong_database_is_told_at_once(schema):
+def test_a_wrong_database_is_reported_immediately(schema):
     with store(schema, backend={"db": "nowhere"}) as table, pytest.raises(StreamlingError) as refused:
         table.find_existing(["a"])
     assert "nowhere" in str(refused.value)

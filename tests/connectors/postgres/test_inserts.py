@@ -37,7 +37,7 @@ def upserts(pg: Driver) -> int:
         pytest.param([("i", 2, "b"), (None, 3, "c")], 1, id="an unknown operation"),
     ],
 )
-def test_inserts_are_upserts_only_when_they_have_to(pg: Driver, rows: list[Row], expected: int) -> None:
+def test_inserts_become_upserts_only_if_necessary(pg: Driver, rows: list[Row], expected: int) -> None:
     pg.execute("INSERT INTO {t} VALUES (1, 'a')")
 
     pg.write(batch(*rows))
@@ -47,7 +47,7 @@ def test_inserts_are_upserts_only_when_they_have_to(pg: Driver, rows: list[Row],
 
 
 @pytest.mark.services
-def test_after_keys_that_existed_some_batches_are_upserted_without_a_try(pg: Driver) -> None:
+def test_after_existing_keys_some_batches_are_upserted_without_an_attempt(pg: Driver) -> None:
     pg.execute("INSERT INTO {t} VALUES (1, 'a')")
 
     pg.write(*[batch(("i", id, "b")) for id in (1, 2, 3)])
@@ -69,7 +69,7 @@ def test_an_index_dropped_under_a_running_sink_is_a_permanent_error(pg: Driver) 
     assert pg.rows() == [(1, "a")]
 
 
-def test_the_longer_inserts_meet_rows_that_exist_the_rarer_they_are_tried() -> None:
+def test_inserts_back_off_while_rows_exist() -> None:
     hope = InsertBackoff()
     pauses = []
     for _ in range(9):

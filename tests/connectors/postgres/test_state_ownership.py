@@ -40,7 +40,7 @@ def owning(settings: PostgresSettings, *, exclusive: bool, namespace: str = "ord
         yield state
 
 
-def test_a_second_process_is_refused_with_the_name_of_the_first(settings: PostgresSettings) -> None:
+def test_a_second_process_is_rejected_with_the_name_of_the_first(settings: PostgresSettings) -> None:
     text = json.dumps({name: getattr(settings, name) for name in ("host", "port", "db", "user", "sslmode")}
                       | {"state_schema_name": settings.state_schema_name})  # fmt: skip
     command = [sys.executable, "-c", HOLD, text]
@@ -61,7 +61,7 @@ def test_a_second_process_is_refused_with_the_name_of_the_first(settings: Postgr
 @pytest.mark.parametrize(
     ("first", "second", "together"), [(False, False, True), (False, True, False), (True, False, False)]
 )
-def test_instances_that_divide_their_sources_run_side_by_side(
+def test_instances_that_divide_their_sources_run_together(
     settings: PostgresSettings, first: bool, second: bool, together: bool
 ) -> None:
     with owning(settings, exclusive=first), ExitStack() as stack:
@@ -83,7 +83,7 @@ def cut_off(postgres: LocalPostgres) -> None:
         )
 
 
-def test_a_lock_that_was_lost_is_taken_again(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_lost_lock_is_acquired_again(postgres: LocalPostgres, settings: PostgresSettings) -> None:
     with owning(settings, exclusive=True) as state:
         cut_off(postgres)
         state.put_positions({"key": {"offset": 1}})
@@ -92,9 +92,7 @@ def test_a_lock_that_was_lost_is_taken_again(postgres: LocalPostgres, settings: 
         assert state.get("key") == {"offset": 1}
 
 
-def test_who_lost_the_lock_to_another_process_stores_nothing(
-    postgres: LocalPostgres, settings: PostgresSettings
-) -> None:
+def test_a_process_that_lost_the_lock_stores_nothing(postgres: LocalPostgres, settings: PostgresSettings) -> None:
     with owning(settings, exclusive=True) as stale:
         cut_off(postgres)
         with owning(settings, exclusive=True) as owner:
@@ -105,7 +103,7 @@ def test_who_lost_the_lock_to_another_process_stores_nothing(
             assert owner.get("key") == {"progress": "new"}
 
 
-def test_a_pipeline_that_reads_files_runs_once_and_one_that_reads_kafka_as_often_as_it_likes(
+def test_a_pipeline_that_reads_files_runs_once_and_one_that_reads_kafka_many_times(
     settings: PostgresSettings,
 ) -> None:
     config = AppConfig(application_id="shop", state_backend={"backend_type": "Postgres", "postgres": settings})

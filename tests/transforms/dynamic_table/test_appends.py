@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from streamling.transforms.dynamic_table.appends import PendingAppends
 
 
-def test_a_batch_under_way_is_known_to_its_own_thread_only():
+def test_a_batch_in_flight_is_visible_to_its_own_thread_only():
     appends = PendingAppends()
     appends.begin({"a": 3}, after=0)
     assert appends.first_rows(["a", "b"]) == [3, None]

@@ -91,7 +91,7 @@ def modelled(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 @pytest.mark.spark
-def test_a_pipeline_answers_as_if_rows_came_one_at_a_time(spark):
+def test_a_pipeline_gives_the_result_of_one_row_at_a_time(spark):
     """All seeds in one stream, shuffled into each other and cut at random: the order within each is kept."""
     chance = random.Random(len(SEEDS))
     streams = {seed: stream(seed) for seed in SEEDS}
@@ -201,7 +201,7 @@ class Process:
 
 
 @pytest.mark.services
-def test_kills_neither_lose_nor_hide_nor_let_through_a_row(schema):
+def test_kills_neither_lose_nor_hide_nor_duplicate_a_row(schema):
     crashes = 0
     for seed in SEEDS:
         chance = random.Random(seed)

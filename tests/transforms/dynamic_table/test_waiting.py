@@ -130,7 +130,7 @@ def test_rows_wait_until_the_table_is_filled(spark, caplog, feed, bounded):
 
 
 @pytest.mark.spark
-def test_without_waiting_rows_find_what_is_there(spark):
+def test_without_waiting_rows_see_the_current_table(spark):
     asked = threading.Event()
     orders = {"before": lambda number: asked.set() if number == 3 else None}
     accounts = {"before": lambda number: asked.wait(60) if number == 0 else None}
@@ -140,7 +140,7 @@ def test_without_waiting_rows_find_what_is_there(spark):
 
 
 @pytest.mark.spark
-def test_checkpoints_go_on_during_the_wait(spark):
+def test_checkpoints_continue_during_the_wait(spark):
     release = threading.Event()
     accounts = {"before": lambda number: release.wait(60) if number == 3 else None}
     run = begin(spark, accounts=accounts, checkpoint_interval_sec=0.05)

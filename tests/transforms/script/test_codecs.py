@@ -97,7 +97,7 @@ CASES += [pytest.param(kind, make, id=name) for name, (kind, make) in NESTED.ite
 
 
 @pytest.mark.parametrize(("kind", "make"), CASES)
-def test_a_value_that_is_passed_on_stays_what_it_is(scripts, kind, make):
+def test_a_value_that_is_passed_through_is_unchanged(scripts, kind, make):
     print(f"seed {SEED}")
     column = _column(kind, make, random.Random(SEED))
     batch = pa.record_batch([column], names=["v"])
@@ -120,7 +120,7 @@ def test_numbers_survive_as_text_and_as_bigint(scripts, kind):
         assert scripts.batch(script, batch).column(0).to_pylist() == column.to_pylist()
 
 
-def test_what_a_script_sees(scripts):
+def test_values_that_a_script_sees(scripts):
     columns = {
         "i": pa.array([5], pa.int64()),
         "big": pa.array([2**63 - 1], pa.int64()),
@@ -176,7 +176,7 @@ COERCED = [
 
 
 @pytest.mark.parametrize(("name", "value", "expected"), COERCED)
-def test_numbers_and_texts_become_what_is_declared(scripts, name, value, expected):
+def test_numbers_and_texts_are_converted_to_the_declared_type(scripts, name, value, expected):
     (row,) = scripts.rows(f"() => ({{ v: {value} }})", [{"id": 1}], {"v": parse_type(name)})
     assert row["v"] == expected
 
@@ -194,7 +194,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "value", "told"), REFUSED)
-def test_what_cannot_be_is_refused_with_column_and_row(scripts, name, value, told):
+def test_invalid_values_are_rejected_with_column_and_row(scripts, name, value, told):
     with pytest.raises(StreamlingError) as failure:
         scripts.rows(
             f"row => row.id === 1 ? {{ v: null }} : {{ v: {value} }}", [{"id": 1}, {"id": 2}], {"v": parse_type(name)}

@@ -13,7 +13,7 @@ from streamling.transforms.script.quickjs import QuickJs
     ("content", "told"),
     [(None, "cannot be read"), (b"no wasm", "cannot be read"), (b"\0asm\x01\0\0\0", "is not a runtime of quickjs-rs")],
 )
-def test_another_runtime_has_to_be_one(tmp_path, content, told):
+def test_an_invalid_runtime_is_rejected(tmp_path, content, told):
     path = tmp_path / "runtime.wasm"
     if content is not None:
         path.write_bytes(content)
@@ -23,7 +23,7 @@ def test_another_runtime_has_to_be_one(tmp_path, content, told):
     assert refused.value.remedy == "remove it to use the installed one"
 
 
-def test_a_sandbox_that_was_ended_can_be_closed():
+def test_a_terminated_sandbox_can_be_closed():
     sandbox = QuickJs(Limits(16 << 20, 1)).sandbox()
     with pytest.raises(ScriptFailed) as failure:
         sandbox.evaluate("new Array(2 ** 32 - 1).join('x')", 0.1)
@@ -31,7 +31,7 @@ def test_a_sandbox_that_was_ended_can_be_closed():
     sandbox.close()
 
 
-def test_the_guest_can_reach_nothing_of_this_process():
+def test_the_guest_has_no_access_to_this_process():
     """A clock, random numbers, an environment and files that are empty (WASI), and functions that do nothing."""
     engine = QuickJs(Limits(16 << 20, 1))
     assert {f"{each.module}.{each.name}" for each in engine.guest.imports} == {

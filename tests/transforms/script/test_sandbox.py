@@ -52,7 +52,7 @@ ONLY_IN_WEBASSEMBLY = {
 
 
 @pytest.mark.parametrize("attempt", ONLY_IN_WEBASSEMBLY)
-def test_nothing_gets_around_the_limits_of_webassembly(engines, attempt):
+def test_the_limits_of_webassembly_cannot_be_bypassed(engines, attempt):
     tight, scripts = Scripts(engines("quickjs", TIGHT), TIGHT), Scripts(engines("quickjs", LIMITS), LIMITS)
     body, told = ONLY_IN_WEBASSEMBLY[attempt]
     with pytest.raises(StreamlingError, match=told):
@@ -104,7 +104,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("attempt", HARMLESS)
-def test_reaching_out_finds_nothing(scripts, attempt):
+def test_the_host_cannot_be_reached(scripts, attempt):
     script, expected = HARMLESS[attempt]
     schema = pa.schema([("id", pa.int64()), ("note", pa.string())])
     made = scripts.batch(script, pa.RecordBatch.from_pylist(ROWS), schema).to_pylist()
@@ -112,7 +112,7 @@ def test_reaching_out_finds_nothing(scripts, attempt):
     assert scripts.rows("row => row", ROWS) == ROWS
 
 
-def test_one_lane_that_is_stopped_stops_no_other(engines):
+def test_stopping_one_lane_does_not_stop_another(engines):
     """Two sandboxes at once: the endless one ends by its limit, the other one finishes."""
     slow, quick = Scripts(engines("quickjs", TIGHT), TIGHT), Scripts(engines("quickjs", LIMITS), LIMITS)
     failed = []

@@ -120,19 +120,19 @@ def test_the_output_has_the_columns_of_the_input_by_default(tmp_path):
     assert static(tmp_path, "row => row")["scripted"].names == ["id", "name", "_gs_op"]
 
 
-def test_declared_columns_come_in_alphabetical_order_with_the_row_kind_behind(tmp_path):
+def test_declared_columns_are_in_alphabetical_order_followed_by_the_row_kind(tmp_path):
     schema = static(tmp_path, "row => row", schema="schema: {id: int64, b: 'decimal(20)', a: TimeStamp}")["scripted"]
     assert schema.names == ["a", "b", "id", "_gs_op"]
     assert schema.types[:3] == [pa.timestamp("us"), pa.decimal128(20, 0), pa.int64()]
     assert [field.nullable for field in schema] == [True, True, True, False]
 
 
-def test_a_row_kind_that_is_declared_keeps_its_place(tmp_path):
+def test_a_declared_row_kind_keeps_its_position(tmp_path):
     schema = static(tmp_path, "row => row", schema="schema: {id: int64, _gs_op: string, Z: string}")["scripted"]
     assert schema.names == ["Z", "_gs_op", "id"]
 
 
-def test_a_key_that_the_script_does_not_make_is_refused(tmp_path):
+def test_a_key_that_the_script_does_not_return_is_rejected(tmp_path):
     with pytest.raises(InvalidPipeline, match="primary key column id not found"):
         static(tmp_path, "row => row", schema="schema: {name: string}")
 
@@ -140,7 +140,7 @@ def test_a_key_that_the_script_does_not_make_is_refused(tmp_path):
 # ── failing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_failing_script_stops_the_pipeline_and_the_rows_come_again():
+def test_a_failing_script_stops_the_pipeline_and_its_rows_are_replayed():
     """Nothing is stored past the batch that failed; with a better script everything arrives."""
     options = {"language": "js", "primary_key": "id", "batch_size": 5}
     rows = pa.record_batch({"id": list(range(40)), "name": [f"n{id}" for id in range(40)], "_gs_op": ["i"] * 40})
@@ -232,7 +232,7 @@ def expected_transfer(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.spark
-def test_production_typescript_with_a_schema_gives_seven_rows_and_sql_goes_on_with_them(spark, tmp_path):
+def test_production_typescript_with_a_schema_gives_seven_rows_for_sql(spark, tmp_path):
     (tmp_path / "transfers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in transfers(8)))
     source = {"type": "file", "path": str(tmp_path / "transfers.jsonl"), "format": "json", "primary_key": "id"}
     script = {"type": "script", "from": "raw", "language": "typescript", "primary_key": "transfer_id"}

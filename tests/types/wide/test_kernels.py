@@ -78,7 +78,7 @@ def test_decimals_of_different_scales_compute_exactly(kernel: Kernel, symbol: st
         assert outcome(found, result) == math.trunc(values[symbol] * 10 ** held(result).scale), (a, b)
 
 
-def test_nothing_is_computed_with_null() -> None:
+def test_operations_with_null_are_null() -> None:
     layout = held(U256)
     assert run(declared.ADD, from_integers([1, None], layout), from_integers([None, 2], layout), types=[U256] * 3) == [
         None,
@@ -86,14 +86,14 @@ def test_nothing_is_computed_with_null() -> None:
     ]
 
 
-def test_a_failure_goes_through_further_steps() -> None:
+def test_a_failure_propagates_through_further_steps() -> None:
     layout = held(U256)
     failed = run(declared.SUBTRACT, from_integers([5], layout), from_integers([7], layout), types=[U256] * 3)
     again = run(declared.MULTIPLY, pa.array(failed, pa.binary()), from_integers([2], layout), types=[U256] * 3)
     assert outcome(again[0], U256) == "5 - 7 does not fit into u256"
 
 
-def test_a_failure_is_never_taken_for_a_number() -> None:
+def test_a_failure_is_never_mistaken_for_a_number() -> None:
     width = held(U256).width
     texts = ["x" * length for length in range(60)]
     found = run(declared.PARSE, pa.array(texts), types=[U256])
@@ -108,7 +108,7 @@ def test_signs() -> None:
     assert [outcome(v, I256) for v in run(declared.ABSOLUTE, numbers, types=[I256])] == [5, 5, 0, f"abs{told}"]
 
 
-def test_conversions_round_decimals_and_cut_to_whole_numbers() -> None:
+def test_conversions_round_decimals_and_truncate_to_whole_numbers() -> None:
     decimal, shorter = WideDecimal(80, 3), pa.decimal256(50, 1)
     numbers = from_integers([1250, 1249, -1250, -1999, None], held(decimal))
     assert [outcome(v, shorter) for v in run(declared.CONVERT, numbers, types=[decimal, shorter])] == [
@@ -158,7 +158,7 @@ def test_json_of_nested_numbers_has_all_digits() -> None:
     assert run(declared.JSON, column, types=[type_]) == [f'{{"a":{2**256 - 1},"b":[-0.05,null]}}', None]
 
 
-def test_numbers_in_json_keep_the_digits_they_are_written_with() -> None:
+def test_numbers_in_json_keep_their_digits() -> None:
     decimal = WideDecimal(80, 30)
     long = "12345678901234567890123456789012345678901234567890.123456789012345678901234567"
     documents = [f'{{"a": {long}}}', f'{{"a": "{long}"}}', '{"a": null}', "{}", "[1]", "broken", '{"a": [1]}', None]
@@ -167,7 +167,7 @@ def test_numbers_in_json_keep_the_digits_they_are_written_with() -> None:
     assert [outcome(value, decimal) for value in found] == [number, number, *[None] * 4, '["1"] is not a number', None]
 
 
-def test_empty_arrays_are_answered() -> None:
+def test_empty_arrays_give_empty_arrays() -> None:
     nothing = pa.array([], pa.binary())
     for kernel in declared.FUNCTIONS[0].kernels:
         arithmetic = kernel in {one for one, *_ in OPERATIONS}

@@ -91,7 +91,7 @@ def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval:
 
 
 @pytest.mark.parametrize(("checkpoint_interval", "delivered_twice"), [(0.05, 0), (60, 3)])
-def test_sums_are_exact_however_many_instances_write(
+def test_sums_are_exact_with_any_number_of_instances(
     place: Aggregate, checkpoint_interval: float, delivered_twice: int
 ) -> None:
     """Few groups, which all instances meet in, in another order in each batch. Batches that a source delivers twice
@@ -148,7 +148,7 @@ def test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink(place: Aggreg
         assert expected in error
 
 
-def test_a_delete_that_max_cannot_take_ends_the_pipeline(place: Aggregate) -> None:
+def test_a_delete_with_max_stops_the_pipeline(place: Aggregate) -> None:
     with pytest.raises(
         StreamlingError, match=r"postgres_aggregate sink 'out': the row is an update or delete"
     ) as raised:
@@ -157,7 +157,7 @@ def test_a_delete_that_max_cannot_take_ends_the_pipeline(place: Aggregate) -> No
     assert place.state.items() == {}
 
 
-def test_a_pipeline_that_is_run_again_counts_only_what_is_new(place: Aggregate) -> None:
+def test_a_pipeline_that_is_run_again_counts_only_new_rows(place: Aggregate) -> None:
     batches = [transfers(("i", n, "a", 1)) for n in range(8)]
     run(place, batches[:5])
     assert place.totals() == [("a", 5)]

@@ -24,7 +24,7 @@ def place(postgres: LocalPostgres) -> Aggregate:
     return Aggregate(postgres.dsn)
 
 
-def test_rows_that_were_written_and_not_stored_count_once_however_slowly_they_come_again(place: Aggregate) -> None:
+def test_replayed_rows_count_once_however_slowly_they_are_replayed(place: Aggregate) -> None:
     rows = [transfers(("i", n, "a", 1)) for n in range(6)]
     with place.opened() as running:
         running.write(*rows)
@@ -48,7 +48,7 @@ def test_the_landing_table_keeps_two_epochs(place: Aggregate) -> None:
     assert place.totals() == [("a", 4)]
 
 
-def test_what_is_final_is_not_taken_for_a_row_that_comes_again(place: Aggregate) -> None:
+def test_final_rows_are_not_mistaken_for_replayed_ones(place: Aggregate) -> None:
     """The process dies after the positions were stored, before the landing table is cleaned up."""
     with place.opened() as running:
         running.write(transfers(("i", 1, "a", 10)))
@@ -65,7 +65,7 @@ def test_what_is_final_is_not_taken_for_a_row_that_comes_again(place: Aggregate)
     assert len(place.state.items()) == 1
 
 
-def test_an_epoch_that_was_dropped_for_a_later_one_is_final_with_it(place: Aggregate) -> None:
+def test_an_epoch_that_was_superseded_is_final_with_the_later_one(place: Aggregate) -> None:
     with place.opened() as running:
         running.write(transfers(("i", 1, "a", 10)))
         running.acknowledged(1)
@@ -105,7 +105,7 @@ def test_other_processes_on_the_same_tables_keep_their_rows(place: Aggregate) ->
     assert place.totals() == [("a", 18)]
 
 
-def test_rows_of_nobodys_run_stay_until_they_come_again(place: Aggregate) -> None:
+def test_rows_without_a_run_stay_until_they_are_replayed(place: Aggregate) -> None:
     """What the original has written has small epochs of its own."""
     place.write(transfers(("i", 1, "a", 10)))
     place.execute("UPDATE {log} SET _gs_checkpoint_epoch = 3")
@@ -120,7 +120,7 @@ def test_rows_of_nobodys_run_stay_until_they_come_again(place: Aggregate) -> Non
     assert place.totals() == [("a", 10), ("b", 8)]
 
 
-def test_an_idle_sink_asks_nothing_of_the_state(place: Aggregate) -> None:
+def test_an_idle_sink_stores_nothing_in_the_state(place: Aggregate) -> None:
     with place.opened() as running:
         assert running.acknowledged(1) == {}
         running.write(transfers(("i", 1, "a", 10)))
@@ -204,7 +204,7 @@ def _some_rows(running: Running, streams: list[Stream], chance: random.Random) -
 
 
 @pytest.mark.parametrize("number", range(SEEDS))
-def test_totals_are_those_of_the_rows_whenever_the_process_dies(place: Aggregate, number: int) -> None:
+def test_totals_are_exact_whenever_the_process_dies(place: Aggregate, number: int) -> None:
     print(f"seed {SEED + number}")
     chance = random.Random(SEED + number)
     streams = [Stream(chance, 1000 * n) for n in range(chance.choice((1, 2, 3)))]
