@@ -1,4 +1,4 @@
-"""The blackhole: every row is computed, none is kept."""
+"""The blackhole sink: computes every row and keeps none."""
 
 import pyarrow as pa
 import pytest
@@ -10,7 +10,7 @@ ROWS = pa.record_batch({"id": [1, 2, 3]})
 
 
 def test_rows_in_python_are_not_sent_to_spark():
-    bench = Bench(BlackholeSink, {})  # without a session: Spark could not take them
+    bench = Bench(BlackholeSink, {})  # without a session, so Spark could not process them
     bench.finish([ROWS])
     assert bench.position == {"given": 1}
     assert bench.run.rows_written() == {"under_test": 3}
@@ -28,7 +28,7 @@ def sink():
 
 
 def as_micro_batch(frame):
-    """As Structured Streaming hands it over: the rows of a plan, not the plan."""
+    """As Structured Streaming delivers it: the rows of a plan, not the plan."""
     from pyspark.sql import DataFrame
 
     session = frame.sparkSession
@@ -39,7 +39,7 @@ def as_micro_batch(frame):
 @pytest.mark.spark
 @pytest.mark.parametrize("form", [lambda frame: frame, as_micro_batch])
 def test_the_plan_runs_in_full(spark, sink, form):
-    """A division by zero in a row nobody looks at is found all the same."""
+    """A division by zero in an unused row is still found."""
     sink.write_frame(form(spark.range(100)))
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         sink.write_frame(form(spark.range(100).selectExpr("1 / (id - 57)")))

@@ -1,4 +1,4 @@
-"""The memory sink: a test's window into a running pipeline."""
+"""The memory sink: gives a test access to the rows of a running pipeline."""
 
 from typing import Any
 

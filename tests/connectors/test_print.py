@@ -113,7 +113,7 @@ def on_terminal(*batches: pa.RecordBatch) -> list[bytes]:
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 1024)
-    except OSError:  # how Linux says that the other end of a terminal is closed
+    except OSError:  # how Linux reports that the other end of a terminal is closed
         return b""
 
 

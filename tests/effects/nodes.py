@@ -80,7 +80,7 @@ PROOFS: dict[str, By] = {
     "source kafka data_format": By(f"{_OPTIONS}::test_json_values"),
     "source kafka schema": By(f"{_OPTIONS}::test_json_objects_become_rows_with_columns_in_alphabetical_order"),
     "transform dynamic_table backend_type": By(
-        "tests/transforms/dynamic_table/test_asked.py::test_tables_of_both_kinds_in_one_statement"
+        "tests/transforms/dynamic_table/test_spark_lookups.py::test_tables_of_both_kinds_in_one_statement"
     ),
     "transform dynamic_table backend_entity_name": By(f"{_TABLES}::test_names_come_from_the_options"),
     "transform dynamic_table sql": By(

@@ -1,4 +1,4 @@
-"""The client itself: redirects, addresses that are refused, TLS."""
+"""The client itself: redirects, rejected addresses, TLS."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_server_without_tls_is_reported():
 
 
 def test_a_name_is_connected_through_the_address_that_responds():
-    with endpoint(echo) as server:  # listens on IPv4 only; the name may lead to IPv6 first
+    with endpoint(echo) as server:  # listens on IPv4 only; the name may resolve to IPv6 first
         assert post(f"http://localhost:{server.port}/rows").status == 200
 
 

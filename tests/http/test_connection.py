@@ -1,4 +1,4 @@
-"""Answers as servers really send them, byte by byte, and what is written for them."""
+"""Responses as real servers send them, byte by byte, and the requests."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_a_silent_server_times_out():
 
 
 def sent(**fields: object) -> tuple[str, list[str]]:
-    """Request line and headers."""
+    """Return request line and headers."""
     with server(PLAIN) as made:
         answers(made, **fields)
         head = made.requests[0].partition(b"\r\n\r\n")[0].decode().replace(str(made.port), "PORT")

@@ -1,4 +1,4 @@
-"""Real failures of a real Spark: each is told with its reason, Spark's name for it, and what to do."""
+"""Real failures of a real Spark: each is reported with its reason, Spark's name for it, and what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES_OF_A_TRACE = ("Traceback", "\tat ", "Py4JJavaError", "awaitResult", "calli
 
 
 def told(error: BaseException) -> str:
-    """What a user sees."""
+    """Return what a user sees."""
     shown = render(error, debug=False)
     assert not any(line in shown for line in LINES_OF_A_TRACE), shown
     return shown

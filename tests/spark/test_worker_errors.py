@@ -1,4 +1,4 @@
-"""Failures of a cluster's workers, out of what Spark says about them."""
+"""Failures of a cluster's workers, recognized in Spark's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON into Arrow columns: every digit arrives or the value is refused."""
+"""JSON to Arrow columns: a value is converted exactly or rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow types in Spark: every row of the map, and values at the extremes there and back."""
+"""Arrow types in Spark: every entry of the map, and extreme values in a round trip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streamling.types.wide.layout import contains_wide
 UTC = dt.UTC
 LAST_MOMENT = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
 
-# Arrow type, Spark's name, values worth a trip
+# Arrow type, Spark's name, values for a round trip
 TYPES: list[tuple[pa.DataType, str, list[Any]]] = [
     (pa.bool_(), "boolean", [True, False]),
     (pa.int8(), "tinyint", [-(2**7), 2**7 - 1]),

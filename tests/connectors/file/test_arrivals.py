@@ -1,4 +1,4 @@
-"""Files that arrive, change and vanish while a continuous source runs."""
+"""Files that arrive, change and disappear while a continuous source runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def avro_type(value: Any, path: str) -> Any:
 
 
 def save(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Rows with the same columns in the format of the name's ending."""
+    """Write rows with the same columns in the format of the extension."""
     if path.suffix == ".csv":
         lines = [rows[0].keys(), *(row.values() for row in rows)]
         path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))

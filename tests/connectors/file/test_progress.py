@@ -1,4 +1,4 @@
-"""Positions of the file source: what is done, what is left, what is stored."""
+"""Positions of the file source: what is done, what is pending, what is stored."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_files_read_by_the_rust_implementation_count_as_done_at_the_first_start(
     ]
     position = ProcessedFiles(REF, stored).import_watermark(listing)
     assert paths(ProcessedFiles(REF, position).pending(listing)) == ["/d/late", "/d/new"]
-    # From here on an older time stamp hides nothing.
+    # From here on an older timestamp hides nothing.
     assert ProcessedFiles(REF, position).import_watermark([*listing, file("/d/older", 1)]) == position
     assert paths(ProcessedFiles(REF, position).pending([file("/d/older", 1)])) == ["/d/older"]
 
@@ -142,7 +142,7 @@ def test_pages_of_deleted_files_are_dropped() -> None:
 
 
 def apply(stored: Position, position: Position) -> dict[str, object]:
-    """What a backend holds after storing a position."""
+    """Return what a backend holds after storing a position."""
     merged = {**stored, **json.loads(json.dumps(position))}
     return {key: value for key, value in merged.items() if value is not None}
 
@@ -162,7 +162,7 @@ def test_with_random_arrivals_and_restarts_no_file_is_skipped_or_read_twice(
     for _ in range(60):
         clock += rng.randint(0, 2)
         action = rng.random()
-        if action < 0.45:  # new, rewritten or back-dated
+        if action < 0.45:  # new, rewritten or backdated
             for _ in range(rng.choice([1, 1, 3, 40])):
                 path = f"/d/{rng.randint(0, 300)}"
                 folder[path] = file(path, rng.choice([clock, rng.randint(0, clock)]), rng.randint(0, 3))

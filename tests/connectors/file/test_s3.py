@@ -1,4 +1,4 @@
-"""Files in an S3 bucket, on a real S3 server of this machine."""
+"""Files in an S3 bucket, on a local S3 server."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_files_of_a_bucket_with_odd_names_and_partitions(spark: Any, bucket: fs.
 
 
 def on_cluster() -> AppConfig:
-    """Makes the source believe that executors are elsewhere; here they are Python workers of this machine."""
+    """Makes the source treat executors as remote; here they are Python workers of this machine."""
     return AppConfig.model_validate({"spark": {"master": "spark://127.0.0.1:7077"}})
 
 

@@ -1,4 +1,4 @@
-"""The file source as the engine drives it."""
+"""The file source as driven by the engine."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_rerunning_a_finished_bounded_job_reads_nothing_until_its_state_is_clear
     assert state.get(key) == {"completed": [{"first": first, "last": last}]}
     write(tmp_path / "c.csv", "id\n3\n")  # inside the completed range
     assert read_all(spark, tmp_path, state) == []
-    write(tmp_path / "e.csv", "id\n4\n")  # behind it
+    write(tmp_path / "e.csv", "id\n4\n")  # after it
     assert ids(read_all(spark, tmp_path, state)) == [4]
     assert ids(read_all(spark, tmp_path, StoredState())) == [1, 2, 3, 4]
 
@@ -205,7 +205,7 @@ def test_compressed_files(spark: Any, tmp_path: Path) -> None:
 
 
 def test_files_are_read_in_order_of_age_in_continuous_mode(spark: Any, tmp_path: Path) -> None:
-    for number in range(20):  # larger files would come first in Spark
+    for number in range(20):  # Spark would put larger files first
         write(tmp_path / f"{number:02}.csv", "id,_gs_op\n" + f"{number},u\n" * (number % 5 + 1), mtime=5000 - number)
     rows = read_all(spark, tmp_path, bounded=False)
     expected = [number for number in reversed(range(20)) for _ in range(number % 5 + 1)]
@@ -220,7 +220,7 @@ def test_files_are_read_in_order_of_their_paths_in_bounded_mode_with_one_reader(
 
 
 def test_files_of_changes_are_read_one_after_the_other(spark: Any, tmp_path: Path) -> None:
-    for number, rows in enumerate((3, 400, 50)):  # Spark alone would begin with the largest
+    for number, rows in enumerate((3, 400, 50)):  # Spark alone would start with the largest
         lines = [f"{number * 1000 + row},i" for row in range(rows)]
         (tmp_path / f"{number}.csv").write_text("id,_gs_op\n" + "\n".join(lines))
     ids = [row["id"] for row in read_all(spark, tmp_path)]
@@ -249,7 +249,7 @@ def failure(action: Any) -> StreamlingError:
 
 
 def run_failure(spark: Any, source: FileSource) -> StreamlingError:
-    """What the source says about Spark's failure."""
+    """Return the source's translation of Spark's failure."""
     with pytest.raises(Exception) as caught:
         Run(spark, source).rows()
     if isinstance(caught.value, StreamlingError):
@@ -331,7 +331,7 @@ def test_a_parquet_file_of_another_type_names_column_and_types(spark: Any, tmp_p
     source = make_source(tmp_path, format="parquet")
     source.schema()
     pq.write_table(pa.table({"id": ["x"]}), tmp_path / "b.parquet")
-    assert "b.parquet': column 'id' is string where int64 is expected" in str(run_failure(spark, source))
+    assert "b.parquet': column 'id' has type string, expected int64" in str(run_failure(spark, source))
     (tmp_path / "b.parquet").write_bytes(b"PAR1 but not really")
     assert "b.parquet' is not a valid Parquet file" in str(run_failure(spark, make_fresh(source)))
 
@@ -374,7 +374,7 @@ def test_a_file_deleted_while_spark_reads_for_a_bounded_source(spark: Any, tmp_p
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [("id,_gs_op\n1,7\n", "is int64 where text is expected"), ("id,_gs_op\n1,i\n2,\n", "has no value in some rows")],
+    [("id,_gs_op\n1,7\n", "has type int64, expected text"), ("id,_gs_op\n1,i\n2,\n", "has no value in some rows")],
 )
 def test_operations_that_are_not_text_or_missing(tmp_path: Path, content: str, expected: str) -> None:
     write(tmp_path / "a.csv", content)
@@ -412,7 +412,7 @@ def test_random_arrivals_and_restarts_lose_no_row(spark: Any, tmp_path: Path, se
     state, expected, found, next_id = StoredState(), set(), set(), 0
     run = None
     for _ in range(12):
-        for _ in range(rng.randint(0, 3)):  # new files and rewritten ones, with any time stamp
+        for _ in range(rng.randint(0, 3)):  # new and rewritten files, with any timestamp
             content = "".join(f"{next_id + i}\n" for i in range(3))
             next_id += 3
             write(tmp_path / f"{rng.randint(0, 30)}.csv", "id\n" + content, mtime=rng.randint(1, 10**6))

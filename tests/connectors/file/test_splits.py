@@ -1,4 +1,4 @@
-"""Large files are cut into pieces between rows, and reading goes on in the middle of a file after a restart."""
+"""Large files are split between rows, and reading resumes in the middle of a file after a restart."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_parquet_splits_are_row_groups() -> None:
 
 
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a few kilobytes is large now."""
+    """Treat files of a few kilobytes as large."""
     monkeypatch.setattr(file_reader, "SPLIT_BYTES", 1000)
     monkeypatch.setattr(file_reader, "BATCH_BYTES", dict.fromkeys(("csv", "json", "parquet", "avro"), 3000))
     original = file_staging.split_file

@@ -1,4 +1,4 @@
-"""Which files a path stands for."""
+"""Which files a path selects."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture
 def forbidden() -> Iterator[Path]:
-    """A folder with `secret.csv` and the folder `secrets`, which the effective user may not read."""
+    """Create a folder with `secret.csv` and the folder `secrets`, which the effective user may not read."""
     with TemporaryDirectory() as folder:
         root = Path(folder)
         root.chmod(0o755)

@@ -29,7 +29,7 @@ from tests.harness.pipelines import Bench as PipelineBench
 
 
 def updated(request: Request) -> Reply:
-    """Every name gets a prefix; works for all payload forms."""
+    """Adds a prefix to every name; works for all payload formats."""
 
     def change(row: dict[str, Any]) -> dict[str, Any]:
         data = row.get("data", row)
@@ -145,7 +145,7 @@ def test_a_row_beyond_the_limit_of_a_request_is_an_error():
 
 
 def answering(value: Any, **options: Any) -> Bench:
-    """A bench that has run one row against an endpoint which answers ``value``."""
+    """Return a bench that has run one row against an endpoint that returns ``value``."""
     with endpoint(lambda request: Reply(text=value if isinstance(value, bytes) else json.dumps(value).encode())) as at:
         made = bench(at, **options)
         made.finish(batches(2))
@@ -259,7 +259,7 @@ def test_responses_with_many_rows_are_combined_in_order():
 
 
 def test_schema_override_adds_removes_and_changes_columns(caplog):
-    """What else the endpoint answers is reported once, unless `schema_override` removes it."""
+    """Other columns in the response are reported once, unless `schema_override` removes them."""
 
     def answer(request: Request) -> Reply:
         rows = [{"id": str(row["id"]), "score": "12.50", "scroe": 1, "name": "x"} for row in request.json]
@@ -311,7 +311,7 @@ def test_values_survive_a_round_trip_to_the_last_digit():
 
 
 def test_wide_integers_are_numbers_with_all_their_digits():
-    """As a type of ours, and as the bytes that come out of Spark, of which only the declared schema knows."""
+    """As our own type, and as the bytes from Spark, whose type only the declared schema knows."""
     numbers, layout = [2**256 - 1, 0, None], layout_of(WideInteger("u256"))
     held = from_integers(numbers, layout)
     schema = pa.schema(
@@ -410,7 +410,7 @@ def test_a_position_is_stored_only_after_the_responses():
         stored: list[tuple[int, bool]] = []
         made.state.before_store = lambda entries: stored.append((entries["given"], hold.is_set()))
         run = made.start(batches(1, 1, 1, 1, 1, 1), interval=0.01)
-        # a marker may hold back the requests behind the late one
+        # a marker may hold back the requests after the late one
         eventually(lambda: len(server.accepted) >= 3 and len(server.requests) > 3, "one is late")
         hold.set()
         wait_for_end(run)
@@ -435,7 +435,7 @@ def test_all_nodes_of_a_pipeline_share_one_client():
 
 
 def unsettled(*replies: Reply):
-    """These replies first, then echoes."""
+    """Return these replies first, then echoes."""
     left = list(replies)
     return lambda request: left.pop(0) if left else echo(request)
 
@@ -598,7 +598,7 @@ def _with_dead_letters(server: Endpoint, limits: Mapping[str, Any] | None = None
 
 
 def picky(request: Request) -> Reply:
-    """Refuses requests with row 7, answers row 9 with a text for its id."""
+    """Rejects requests with row 7, returns a text as the id of row 9."""
     rows = request.json if isinstance(request.json, list) else [request.json]
     if any(row["id"] == 7 for row in rows):
         return Reply(422, b"no sevens")

@@ -33,7 +33,7 @@ EXAMPLE = ROOT / "examples" / "http"
 
 
 def nodes(*batches: pa.RecordBatch, ends: bool = True) -> Bench:
-    """The given source and the ledger of the contract, for pipelines of one's own."""
+    """The contract's source and ledger, for custom pipelines."""
     made = Bench(HandlerTransform, {})
     made.ends = ends
     made.given = batches

@@ -1,4 +1,4 @@
-"""Rows and answers that no code expects: each is a dead letter, or an error that names node and row."""
+"""Unexpected rows and responses: each is a dead letter, or an error that names node and row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORPUS = TESTS / "corpus/http"
 ANSWERS: list[dict[str, Any]] = yaml.safe_load((CORPUS / "rows.yaml").read_text(encoding="utf-8"))
 _BAD = {"errors": {"to": "bad"}}
 
-#: days since 1970, microseconds since 1970; the middle ones are the ends of the years 1 to 9999
+#: days since 1970, microseconds since 1970; the middle ones are the limits of the years 1 to 9999
 DAYS = [-(2**31), -719_163, -719_162, 0, 2_932_896, 2_932_897, 2**31 - 1]
 MOMENTS = [
     -(2**63),
@@ -54,7 +54,7 @@ class PoisonOptions(SourceOptions):
 
 
 class PoisonSource(Source[PoisonOptions]):
-    """Dates and timestamps, some of them outside of the years 1 to 9999."""
+    """Dates and timestamps, some of them outside the years 1 to 9999."""
 
     Options = PoisonOptions
     bounded = True

@@ -200,7 +200,7 @@ def test_under_random_failures_and_stops_no_row_is_lost(seed):
 
 
 def test_two_sinks_fail_together_when_one_does(tmp_path):
-    """One failing sink of several ends the pipeline, and nothing is stored."""
+    """One failing sink of several stops the pipeline, and nothing is stored."""
     from streamling.config import AppConfig
     from streamling.pipeline.parse import parse_pipeline
     from streamling.runtime.run import PipelineRun

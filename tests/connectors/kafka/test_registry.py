@@ -22,12 +22,12 @@ _WIDER = {**_SCHEMA, "fields": [*_SCHEMA["fields"], {"name": "n", "type": "int",
 
 
 class _Scripted(ThreadingHTTPServer):
-    """Answers every request the same way and keeps what was asked."""
+    """Gives every request the same response and records the requests."""
 
     def __init__(self) -> None:
         self.status, self.body = 200, b"{}"
         self.asked: list[tuple[str, str | None]] = []
-        #: where the first request is sent on to
+        #: target of the redirect of the first request
         self.location = ""
         super().__init__(("127.0.0.1", 0), _Handler)
 
@@ -90,7 +90,7 @@ def test_schemas_are_registered_and_found(registry: Any) -> None:
 @pytest.mark.services
 def test_an_unknown_subject_or_schema_is_a_user_error(registry: Any) -> None:
     client = SchemaRegistry(registry.url)
-    with pytest.raises(StreamlingError, match="does not know the subject 'none-value'") as caught:
+    with pytest.raises(StreamlingError, match="has no entry for the subject 'none-value'") as caught:
         client.latest("none-value")
     assert not caught.value.internal
     with pytest.raises(StreamlingError, match="does not know the schema id 4000000"):

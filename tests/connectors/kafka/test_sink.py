@@ -49,7 +49,7 @@ def test_five_hundred_rows_in_batches(bench: KafkaSinkBench) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"deduplicate": False}, {"deduplicate": False, "parallelism": 2}])
 def test_rows_that_stay_in_spark_are_counted(bench: KafkaSinkBench, options) -> None:
-    """Those of a batch that are merged by key are counted too, as a database sink does."""
+    """Rows of a batch that are merged by key are counted too, as in a database sink."""
     topic, sql = bench.topic(), "SELECT id % 50 AS id, name FROM given WHERE id % 2 = 0 AND id < 100"
     bench.write(topic, numbered(0, 60), numbered(60, 40), numbered(100, 10), sql=sql, **options)
     run = bench.runs[-1]

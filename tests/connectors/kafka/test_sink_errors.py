@@ -1,4 +1,4 @@
-"""What the Kafka sink does when brokers, the registry or rows are not as they should be."""
+"""The Kafka sink when brokers, the registry or rows are faulty."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bench(spark, kafka, registry) -> KafkaSinkBench:
 
 
 def told(error: StreamlingError, *words: str) -> None:
-    """An error of the user's that names the node and does not show Spark's insides."""
+    """Return a user error that names the node and does not show Spark's internals."""
     assert "kafka sink 'out'" in str(error)
     for word in words:
         assert word in str(error)
@@ -98,7 +98,7 @@ def test_a_sink_without_a_key_is_named(bench: KafkaSinkBench) -> None:
 def test_describing_a_pipeline_creates_no_topic_and_connects_to_nothing(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     bench.batches = [numbered(0, 1)]
-    bench.prepare(bench.text(topic))  # with the default addresses, where nobody listens
+    bench.prepare(bench.text(topic))  # with the default addresses, where nothing listens
     assert bench.partitions(topic) == 0
 
 
@@ -154,7 +154,7 @@ def test_an_unavailable_registry_is_retried(bench: KafkaSinkBench) -> None:
         assert starting.is_alive()
         bench.runs[-1].stop("the test has seen enough")
         starting.join(20)
-        assert "does not answer" in str(failed[0])
+        assert "does not respond" in str(failed[0])
 
 
 def _failure(call: Callable[[], object]) -> Exception | None:

@@ -1,4 +1,4 @@
-"""Every type of Avro through a pipeline from Kafka to Kafka: the bytes that come out are those that went in."""
+"""Every Avro type through a pipeline from Kafka to Kafka: the bytes written are the bytes read."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Copying(KafkaSinkBench):
         return list(consume(self.kafka.brokers, target))
 
     def filled(self, schema: Any, *rows: Any) -> str:
-        """A new topic with these rows, written by fastavro."""
+        """Create a topic with these rows, written by fastavro."""
         topic = self.create(self.topic(), schema=schema)
         id = self.schemas.register(f"{topic}-value", schema)
         produce(self.kafka.brokers, topic, [Message(_framed(id, schema, row)) for row in rows])
@@ -141,7 +141,7 @@ def test_with_the_sinks_own_schema_the_same_values_are_written(bench: Copying) -
 
 
 def _plain(avro: Any, value: Any) -> Any:
-    """What stands in a schema that knows no enums, no uuids, no nanoseconds, and no unions of several types."""
+    """Return the value in a schema without enums, uuids, nanoseconds, and unions of several types."""
     if value == -1000:
         return dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)
     if avro == ["null", "long", "string"]:
@@ -171,7 +171,7 @@ def test_times_with_a_zone_and_wider_numbers_fit(bench: Copying) -> None:
 
 
 def test_changes_survive_two_topics_with_the_schema_of_the_sink(bench: Copying) -> None:
-    """Columns that the source cannot leave out stay required; a tombstone, which has none of them, stays one."""
+    """Columns that the source requires stay required; a tombstone, which has none of them, stays a tombstone."""
     schema = record(("id", "long"), ("v", "long"), ("s", ["null", "string"], None))
     topic = bench.create(bench.topic(), schema=schema)
     id = bench.schemas.register(f"{topic}-value", schema)

@@ -1,4 +1,4 @@
-"""Messages that are no rows go to the dead-letter sink, and the pipeline goes on."""
+"""Invalid messages go to the dead-letter sink, and the pipeline continues."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def bench(spark, kafka, registry) -> KafkaBench:
 
 
 def sifted(bench: KafkaBench, topic: Topic, count: int, **options: Any) -> tuple[list[dict[str, Any]], Any]:
-    """Good rows and bad ones, when there are ``count`` of them together."""
+    """Return good and bad rows, when there are ``count`` of them together."""
     run = bench.begin(topic, errors=ERRORS, **options)
     good = bench.collected(run, count)
     return good, collected_rows(run, "bad").to_pylist()
 
 
 def errors_of(bad: list[dict[str, Any]], topic: Topic) -> dict[int, str]:
-    """Error by offset."""
+    """Return the error by offset."""
     assert all(row["node"] == "rows" and row["_gs_op"] == "i" for row in bad)
     assert len({row["id"] for row in bad}) == len(bad)
     return {int(row["position"].removeprefix(f"{topic.name}/0/")): row["error"] for row in bad}
@@ -136,7 +136,7 @@ def test_a_postgres_table_has_each_bad_row_once_however_often_it_is_replayed(ben
     bench.sections["postgres_sink"] = table.settings
     bench.dead_letters = {"type": "postgres", "schema": table.schema, "table": "t"}
     topic = _some_bad(bench)
-    for _ in range(2):  # the second time from the beginning: everything comes again
+    for _ in range(2):  # the second run starts at the beginning and replays everything
         good, _ = _read(bench, topic, 6, sql="SELECT id, id * 2 AS n, _gs_op FROM rows", **JSON_IDS)
         assert [row["n"] for row in good] == [0, 2, 4, 6]
         bench.state.put(f"rows:{topic.name}:0", {"offset": 0, "updated_at": 1})
@@ -168,7 +168,7 @@ def _read(bench: KafkaBench, topic: Topic, count: int, **options: Any) -> tuple[
 
 
 class Stubborn(RecordingSink):
-    """Cannot flush rows."""
+    """A sink that cannot flush rows."""
 
     def flush(self) -> None:
         if self._buffer:

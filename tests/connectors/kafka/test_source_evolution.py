@@ -1,4 +1,5 @@
-"""Schemas that change while the source runs, and ways to decode. Generations: tests/flagship/test_schema_evolution."""
+"""Schemas that change while the source runs, and decoding options. Generations:
+tests/flagship/test_schema_evolution."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_a_schema_that_the_registry_does_not_know_names_the_message(bench: Kafka
 
 @pytest.mark.parametrize("moment", [1, 2, 3])
 def test_a_schema_registered_while_the_pipeline_starts_loses_no_column(bench: KafkaBench, moment: int) -> None:
-    """A column is added and another widened right before the nth question to the registry."""
+    """Add a column and widen another one right before the nth request to the registry."""
     topic = bench.topic()
     topic.write(record("id", ("n", "int")), {"id": 1, "n": 1})
     changed = threading.Event()
@@ -87,7 +88,7 @@ def test_a_schema_registered_while_the_pipeline_starts_loses_no_column(bench: Ka
     with watched(topic.url, change) as url:
         bench.settings["schema_registry_url"] = url
         run = bench.begin(topic)
-        change(moment)  # a start that asks less often is over now
+        change(moment)  # a start with fewer requests has finished by now
         rows = bench.collected(run, 2)
     assert rows[0] in ({"id": 1, "n": 1, "_gs_op": "i"}, {"id": 1, "n": 1, "extra": "none", "_gs_op": "i"})
     assert rows[1] == {"id": 2, "n": 2**40, "extra": "x", "_gs_op": "i"}

@@ -1,4 +1,4 @@
-"""Where a topic is read from when the state does not know: what was committed to the consumer group counts before
+"""Where a topic is read from if the state has no position: offsets committed to the consumer group take precedence over
 `starting_offsets`."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def ids(bench: KafkaBench, topic: Topic, count: int, **options: str) -> list[int
 
 
 def lose_state(bench: KafkaBench) -> None:
-    """As a container without a volume does when it starts again."""
+    """As when a container without a volume restarts."""
     bench.state = MemoryState()
 
 
@@ -84,7 +84,7 @@ def test_the_group_offsets_of_a_recreated_topic_are_ignored(
 
 
 def commit_as_before(bench: KafkaBench, topic: Topic, offset: int) -> None:
-    """Brokers delete the offsets of a topic with the topic, but not at once."""
+    """Brokers delete the offsets of a topic with the topic, but not immediately."""
     from streamling.connectors.kafka.admin import KafkaAdmin
 
     admin = KafkaAdmin(bench.spark, {"bootstrap.servers": topic.kafka.brokers})

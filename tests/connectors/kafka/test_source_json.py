@@ -1,4 +1,4 @@
-"""JSON messages are rows exactly or not at all: the corpus, message by message, in one pipeline per schema."""
+"""JSON messages are decoded exactly or rejected: the corpus, message by message, in one pipeline per schema."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_tombstone_deletes_exactly_the_row_of_its_key(spark, kafka, registry, 
 
 
 def shown(row: dict[str, Any], schema: dict[str, str]) -> dict[str, str]:
-    """Columns that are not null, as the corpus writes them."""
+    """Return the columns that are not null, as the corpus writes them."""
     return {name: _text(row[name], schema[name]) for name in schema if row[name] is not None}
 
 

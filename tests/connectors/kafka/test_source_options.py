@@ -1,4 +1,4 @@
-"""Fields of the Kafka source: JSON, filter, metadata, where to start, and messages that are no rows."""
+"""Options of the Kafka source: JSON, filter, metadata, start position, and invalid messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers and topics that go away under a running pipeline; secured listeners; the consumer group."""
+"""Brokers and topics that become unavailable while a pipeline runs; secured listeners; the consumer group."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_missing_topic_is_named(bench: KafkaBench) -> None:
 
 def test_a_missing_subject_is_named(bench: KafkaBench) -> None:
     topic = bench.topic()
-    with pytest.raises(InvalidPipeline, match=f"does not know the subject '{topic.name}-value'"):
+    with pytest.raises(InvalidPipeline, match=f"has no entry for the subject '{topic.name}-value'"):
         bench.begin(topic)
 
 

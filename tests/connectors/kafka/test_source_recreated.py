@@ -1,4 +1,4 @@
-"""A topic that is deleted and created again under a stored position: its offsets mean other messages."""
+"""A topic that is deleted and recreated under a stored position: its offsets refer to other messages."""
 
 from __future__ import annotations
 

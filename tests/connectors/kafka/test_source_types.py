@@ -1,4 +1,4 @@
-"""Avro types through Spark's decoder, with extreme values: every value comes out as it went in."""
+"""Avro types through Spark's decoder, with extreme values: every value survives unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _decimal(precision: int, scale: int = 0) -> dict[str, Any]:
     return _logical("bytes", "decimal", precision=precision, scale=scale)
 
 
-#: Avro type, the value written, the Arrow type the column stands for, the value read
+#: Avro type, the value written, the logical Arrow type of the column, the value read
 _TYPES = [
     ("boolean", True, pa.bool_(), True),
     ("int", -(2**31), pa.int32(), -(2**31)),
@@ -132,7 +132,7 @@ def test_every_type_survives_a_round_trip(bench: KafkaBench) -> None:
 
 
 def _meant(value: Any, type_: pa.DataType) -> Any:
-    """The number that is held."""
+    """Return the number that is held."""
     layout = layout_of(type_)
     if isinstance(value, list) and contains_wide(type_):
         return [_meant(item, type_.value_type) for item in value]
@@ -143,7 +143,7 @@ def _meant(value: Any, type_: pa.DataType) -> Any:
 
 
 def _like(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Equal but for names and nullability of children."""
+    """Return whether types are equal apart from names and nullability of children."""
     if found.num_fields != expected.num_fields or found.num_fields == 0:
         return found == expected
     return all(_like(found.field(i).type, expected.field(i).type) for i in range(found.num_fields))

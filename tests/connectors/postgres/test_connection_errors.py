@@ -1,4 +1,4 @@
-"""Connections that cannot be made: what a person reads, and how soon."""
+"""Failed connections: the error message, and how soon it appears."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.harness.tcp_front import TcpFront
 
 pytestmark = pytest.mark.services
 
-#: what is wrong → what the error says, and what it says to do; {section} and {password} are the settings' names
+#: the fault → error message and remedy; {section} and {password} are the settings' names
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "no password": (
         {"user": ROLE},
@@ -142,7 +142,7 @@ def test_a_server_that_does_not_start_is_retried_as_long_as_configured(postgres:
 
 
 def test_an_outage_after_the_start_is_retried(postgres: LocalPostgres) -> None:
-    """Also where nothing that has never answered is waited for."""
+    """Also if an address that has never responded is not retried."""
     front = TcpFront(postgres.port).open()
     with closing(table(config(postgres, "dynamic_table_backend.postgres", {"port": front.port}))) as store:
         store.add(["kept"])

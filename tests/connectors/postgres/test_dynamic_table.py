@@ -1,4 +1,4 @@
-"""Dynamic tables on a real server: the layout, what others write, the cache, trouble."""
+"""Dynamic tables on a real server: the layout, writes by others, the cache, errors."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_index_name_too_long_for_postgres_ends_in_a_hash():
     long = index_name("t" * 60, "updated_at")
     assert len(long) == 63
     assert long.startswith("idx_ttt")
-    # FNV-1a with 64 bits of the whole name
+    # 64-bit FNV-1a of the whole name
     assert long != index_name("t" * 60, "updated_ad")
     assert int(long[-16:], 16) >= 0
 
@@ -165,7 +165,7 @@ def test_an_existing_cached_table_is_appended_with_the_time(schema):
 
 
 def test_writers_of_a_cached_table_take_turns(schema, postgres):
-    """A writer holds the lock: what another one appends gets a later time and is not overlooked."""
+    """A writer holds the lock: what another one appends gets a later time and is not missed."""
     dsn = f"host=127.0.0.1 port={postgres.port} dbname=postgres user=postgres"
     with store(schema, **CACHED) as table, psycopg.connect(dsn) as writer:
         assert table.find_existing(["a", "b"]) == set()

@@ -10,7 +10,8 @@ from tests.connectors.postgres.driver import Driver, Row, batch
 
 @pytest.fixture
 def pg(postgres: LocalPostgres) -> Driver:
-    """Counts the statements that could update: an INSERT … ON CONFLICT is one, whatever it meets; a COPY is none."""
+    """Counts the statements that could update: an INSERT … ON CONFLICT is one, whether or not it finds rows; a COPY is
+    not."""
     pg = Driver(postgres.dsn)
     pg.create("id bigint PRIMARY KEY, v text")
     pg.execute("CREATE TABLE {s}.upserts (n int)")

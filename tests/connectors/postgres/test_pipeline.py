@@ -77,7 +77,7 @@ class TestAppending(PostgresContract):
 
 
 def run(pg: Driver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[str, Any]], **config: Any) -> None:
-    """From given batches into sinks, to the end."""
+    """Run given batches into sinks, to the end."""
     registry = Registry.builtin()
     given = {"batches": batches, "asked": lambda number: None}
     registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
@@ -123,7 +123,7 @@ def test_changes_have_the_same_result_with_any_number_of_instances(pg: Driver, p
 
 
 def transactions(pg: Driver) -> int:
-    """How many transactions have left rows in the table."""
+    """Return how many transactions have left rows in the table."""
     return pg.execute("SELECT count(DISTINCT xmin::text) FROM {t}")[0][0]
 
 
@@ -137,7 +137,7 @@ def test_rows_are_collected_into_the_configured_batches(pg: Driver, options: dic
     run(pg, in_batches(rows, 10), {"out": {"schema": pg.schema, "table": "t", **options}}, checkpoint_timeout_sec=60)
 
     assert len(pg.rows()) == 100
-    # checkpoints may cut batches shorter
+    # checkpoints may make batches shorter
     assert transactions(pg) >= expected
     assert transactions(pg) < 100
 

@@ -1,4 +1,4 @@
-"""The server goes away, falls silent, becomes read-only, is too busy: the sink goes on as soon as it can."""
+"""The server disappears, falls silent, becomes read-only, is too busy: the sink continues as soon as it can."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def own_server(postgres_folder: Path) -> Iterator[LocalPostgres]:
 
 
 class Worker:
-    """Does something on another thread."""
+    """Runs something on another thread."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._outcome: list[BaseException] = []
@@ -67,7 +67,7 @@ def said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
 
 
 def start_again(server: LocalPostgres) -> None:
-    """The orphans of a killed server need a moment to notice and to let go of its memory."""
+    """The orphans of a killed server need a moment to notice and to release its memory."""
 
     def starts() -> bool:
         try:

@@ -157,7 +157,7 @@ def test_update_where_with_a_missing_column_is_rejected_before_anything_runs(pg:
 
 
 def model(options: dict, rows) -> dict:
-    """The table that ``rows`` lead to, one at a time."""
+    """Return the table that results from ``rows``, one at a time."""
     table: dict = {}
     for op, key, value in rows:
         if op == "d":
@@ -212,7 +212,7 @@ def test_triggers_see_every_change_of_a_key_or_the_last_one_of_a_batch(
 
 
 def test_every_transaction_may_run_in_another_server_session(pg: Driver) -> None:
-    """As behind a pooler: what one transaction left in its session is not there in the next."""
+    """As behind a pooler: what one transaction left in its session is missing in the next."""
     with pg.opened(batch(("i", 1, "a")).schema) as sink:
         for number in range(3):
             sink.write(batch(("i", number, "a"), ("d", 9, None)))

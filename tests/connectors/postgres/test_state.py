@@ -239,7 +239,7 @@ def test_a_claim_waits_for_a_pending_write(postgres: LocalPostgres, settings: Po
 
 
 def test_instances_that_claim_and_write_at_the_same_time_never_lose_a_position(settings: PostgresSettings) -> None:
-    """Each counts on from what it claims: the count is the number of successful writes, whoever made them."""
+    """Each continues from what it claims: the count is the number of successful writes of all instances."""
     keys = [f"p{n}" for n in range(4)]
     written: list[int] = []
 

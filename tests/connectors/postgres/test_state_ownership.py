@@ -54,7 +54,7 @@ def test_a_second_process_is_rejected_with_the_name_of_the_first(settings: Postg
     assert str(raised.value).endswith("connected from 127.0.0.1")
     assert "the state of 'orders' in" in str(raised.value)
     assert "stop that process first" in str(raised.value.remedy)
-    with owning(settings, exclusive=True):  # the lock of a killed process is gone with it
+    with owning(settings, exclusive=True):  # the lock of a killed process ends with it
         pass
 
 
@@ -76,7 +76,7 @@ def test_another_pipeline_has_another_lock(settings: PostgresSettings) -> None:
 
 
 def cut_off(postgres: LocalPostgres) -> None:
-    """End the connections that hold locks, as a fail-over does."""
+    """End the connections that hold locks, as a failover does."""
     with psycopg.connect(postgres.dsn, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'streamling state of %'"

@@ -1,4 +1,4 @@
-"""The table: made, compared, extended."""
+"""The table: created, checked, extended."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_missing_column_is_an_error_with_its_name_and_remedies(pg: Driver) -> 
 
 def test_a_column_of_another_type_is_an_error_with_both_types(pg: Driver) -> None:
     pg.create("id bigint primary key, v integer")
-    with pytest.raises(StreamlingError, match=r"column 'v' .* has the type integer, expected TEXT") as raised:
+    with pytest.raises(StreamlingError, match=r"column 'v' .* has type integer, expected TEXT") as raised:
         pg.sink(ROWS.schema).open()
     assert not raised.value.internal
 

@@ -1,4 +1,4 @@
-"""Every value comes back from Postgres as it went in."""
+"""Every value survives a round trip to Postgres."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pg(postgres: LocalPostgres) -> Driver:
 
 
 def stored(pg: Driver, values: list, type_: pa.DataType) -> list:
-    """The values after a round trip, in order, once upserted and once appended."""
+    """Return the values after a round trip, in order, once upserted and once appended."""
     rows = batch(*[("i", n, value) for n, value in enumerate(values)], names=("id", "v"), types=(pa.int64(), type_))
     pg.write(rows)
     upserted = [row[1] for row in pg.rows()]
@@ -170,7 +170,7 @@ def test_smaller_floats_are_the_same_number(pg: Driver, type_: pa.DataType, valu
 
 
 def as_real(value: float) -> float:
-    """What psycopg makes of a REAL: the shortest decimal that is the same 32-bit float."""
+    """How psycopg reads a REAL: the shortest decimal that is the same 32-bit float."""
     return float(str(pa.scalar(value, pa.float32()).cast(pa.string())))
 
 

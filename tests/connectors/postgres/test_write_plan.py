@@ -1,4 +1,4 @@
-"""Plans against a model that takes rows one at a time. No server: a dictionary stands for the table."""
+"""Plans against a model that writes rows one at a time. No server: a dictionary replaces the table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from streamling.connectors.postgres.write_plan import WritePlan, first_wins, in_rounds, last_wins
 
-#: key, value, is it a delete
+#: key, value, is_delete
 Change = tuple[Any, int, bool]
 Table = dict[Any, int]
 

@@ -1,4 +1,4 @@
-"""Values under way into a table: who sees them when, and which epoch they belong to."""
+"""Pending values of a table: which rows see them when, and which epoch they belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache before a store that counts what it is asked."""
+"""A cache in front of a store that counts its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of whole columns against a table that is a Python dictionary here."""
+"""Look-ups of whole columns in a table that is a Python dictionary here."""
 
 from __future__ import annotations
 

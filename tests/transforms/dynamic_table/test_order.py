@@ -1,4 +1,4 @@
-"""What a row finds in a dynamic table: everything that rows before it appended, nothing that it appends itself."""
+"""What a row finds in a dynamic table: everything that earlier rows appended, nothing that it appends itself."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_checks_work_anywhere_in_a_statement_and_nested(spark):
     batch = [
         {"id": 1, "v": "A", "w": "x"},  # tables are empty
         {"id": 2, "v": "x", "w": "a"},  # seen: A; other: x
-        {"id": 3, "v": "x", "w": "x"},  # seen and other have x: goes
+        {"id": 3, "v": "x", "w": "x"},  # seen and other have x: dropped
         {"id": 4, "v": "q", "w": "q"},  # neither
         {"id": 5, "v": None, "w": "x"},
     ]

@@ -1,4 +1,4 @@
-"""Sets of texts that Spark looks into, against Python's own."""
+"""Sets of texts for look-ups in Spark, compared with Python's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALPHABETS = ["ab", "0123456789abcdef", "aäß", "日本語", "😀a", "\x00\x7f"
 
 
 def texts(chance: random.Random, count: int) -> set[str]:
-    """Many that begin or end alike, of every length up to some blocks of the hash."""
+    """Return many texts with equal beginnings or ends, of every length up to some blocks of the hash."""
     return {"".join(chance.choices(chance.choice(ALPHABETS), k=chance.randrange(90))) for _ in range(count)}
 
 

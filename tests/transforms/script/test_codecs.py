@@ -1,4 +1,4 @@
-"""Every type both ways, exactly: against Python's own integers, decimals and times."""
+"""Every type in both directions, exactly: compared with Python's own integers, decimals and times."""
 
 import math
 import os
@@ -101,7 +101,7 @@ def test_a_value_that_is_passed_through_is_unchanged(scripts, kind, make):
     print(f"seed {SEED}")
     column = _column(kind, make, random.Random(SEED))
     batch = pa.record_batch([column], names=["v"])
-    # a copy of the row, so that nothing can be taken from the input
+    # a copy of the row, so that nothing can be copied from the input
     made = scripts.batch("row => ({ v: row.v })", batch)
     assert made.schema == batch.schema
     assert repr(made.column(0).to_pylist()) == repr(column.to_pylist())

@@ -1,4 +1,5 @@
-"""Functions of browsers in scripts, compared with what another implementation gave (`tests/corpus/scripts/web.json`)."""
+"""Browser functions in scripts, compared with the results of another implementation
+(`tests/corpus/scripts/web.json`)."""
 
 from __future__ import annotations
 

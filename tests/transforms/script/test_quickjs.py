@@ -32,7 +32,7 @@ def test_a_terminated_sandbox_can_be_closed():
 
 
 def test_the_guest_has_no_access_to_this_process():
-    """A clock, random numbers, an environment and files that are empty (WASI), and functions that do nothing."""
+    """A clock, random numbers, an empty environment and no files (WASI), and functions that do nothing."""
     engine = QuickJs(Limits(16 << 20, 1))
     assert {f"{each.module}.{each.name}" for each in engine.guest.imports} == {
         "wasi_snapshot_preview1.random_get",

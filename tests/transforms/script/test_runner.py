@@ -1,4 +1,4 @@
-"""What a script may be, what it may return, and how its failures read."""
+"""Valid scripts, their results, and the messages of their failures."""
 
 import pyarrow as pa
 import pytest

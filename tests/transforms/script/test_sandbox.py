@@ -1,5 +1,5 @@
-"""Attempts to get out of the sandbox or to exhaust it: each ends within its limit, in a clear error or harmlessly, and
-the rows of the next batch are not touched."""
+"""Attempts to escape the sandbox or to exhaust it: each ends within its limit, in a clear error or harmlessly, and the
+rows of the next batch are not affected."""
 
 import threading
 
@@ -11,7 +11,7 @@ from tests.transforms.script.conftest import LIMITS, TIGHT, Scripts
 
 ROWS = [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}]
 
-#: what is tried in the function's body, and what the error says
+#: what is tried in the function's body, and the error message
 EXHAUSTING = {
     "endless loop": ("while (true);", "ran longer than 0.5 s"),
     "endless loop that catches everything": ("for (;;) try { while (true); } catch {} finally { continue }", "ran longer"),
@@ -40,7 +40,7 @@ EXHAUSTING = {
 }  # fmt: skip
 
 
-#: V8 can end no loop in a built-in function, and counts no buffers; wasmtime ends and counts everything
+#: V8 cannot end a loop in a built-in function, and does not count buffers; wasmtime ends and counts everything
 ONLY_IN_WEBASSEMBLY = {
     "endless loop in a built-in": (
         "Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)",
@@ -71,7 +71,7 @@ def test_exhaustion_ends_in_a_clear_error(tight, scripts, attempt):
     assert scripts.rows("row => row", ROWS) == ROWS
 
 
-#: what is tried at the top of the script or in the body, and the rows that come out all the same
+#: what is tried at the top of the script or in the body, and the rows that are still returned
 HARMLESS = {
     "no process, files, network, environment": (
         "row => ({ id: ['process', 'require', 'module', 'fetch', 'XMLHttpRequest', 'Deno', 'Bun', 'std', 'os', 'WebSocket',"

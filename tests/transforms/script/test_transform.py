@@ -1,4 +1,4 @@
-"""The script transform in pipelines; what scripts can do by themselves is tested in `tests/script`."""
+"""The script transform in pipelines; see the other tests of this folder for what scripts can do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_columns_that_the_schema_does_not_have_are_reported_once(caplog):
 
 @pytest.mark.parametrize("schema", [{"id": "int64", "total": "int64"}, None])
 def test_columns_that_the_text_shows_are_reported_before_anything_runs(caplog, schema):
-    """Also without `schema`, which means those of the input; and not again when they come."""
+    """Also without `schema`, where the columns of the input apply; and not again when they occur."""
     options = {"language": "ts", "script": "row => ({ id: row.id, totla: 1 as any })", "primary_key": "id"}
     bench = OperatorBench(ScriptTransform, options if schema is None else {**options, "schema": schema})
     batches = [pa.record_batch({"id": [1, 2]})]
@@ -90,7 +90,7 @@ sinks:
 def static(
     tmp_path: Path, script: str, *, language: str = "js", schema: str = "", sql: str = "SELECT * FROM rows"
 ) -> Any:
-    """The columns of every node, found without Spark."""
+    """Return the columns of every node, found without Spark."""
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "name": "a"}\n')
     body = "\n".join(f"      {line}" for line in script.splitlines())
     text = STATIC.format(path=tmp_path / "rows.jsonl", sql=sql, language=language, schema=schema, script=body)
@@ -141,7 +141,7 @@ def test_a_key_that_the_script_does_not_return_is_rejected(tmp_path):
 
 
 def test_a_failing_script_stops_the_pipeline_and_its_rows_are_replayed():
-    """Nothing is stored past the batch that failed; with a better script everything arrives."""
+    """Nothing after the batch that failed is stored; with a corrected script everything arrives."""
     options = {"language": "js", "primary_key": "id", "batch_size": 5}
     rows = pa.record_batch({"id": list(range(40)), "name": [f"n{id}" for id in range(40)], "_gs_op": ["i"] * 40})
     given = [rows.slice(start, 10) for start in range(0, 40, 10)]
@@ -181,7 +181,7 @@ def test_limits_come_from_the_configuration(engine):
 
 # ── with Spark ───────────────────────────────────────────────────────────────────────────────────────────────
 
-#: as people write it for chain data
+#: typical code for chain data
 PRODUCTION = """
 interface Transfer {
   id: string; from_address: string; to_address: string | null;

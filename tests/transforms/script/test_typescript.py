@@ -1,4 +1,4 @@
-"""TypeScript becomes JavaScript without a line or column moving."""
+"""TypeScript becomes JavaScript with all lines and columns unchanged."""
 
 import pytest
 

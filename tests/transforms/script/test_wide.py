@@ -67,7 +67,7 @@ def _around(wide: pa.DataType) -> dict[str, pa.DataType]:
 
 
 def _held_rows(wide: pa.DataType, chance: random.Random) -> list[dict[str, Any]]:
-    """Rows for the columns of `_around`, wide numbers as Spark holds them; nulls at every depth."""
+    """Return rows for the columns of `_around`, wide numbers as Spark holds them; nulls at every depth."""
     layout, numbers = layout_of(wide), [*edges(wide), *some(wide, ROWS, chance)]
     assert layout is not None
     rows: list[dict[str, Any]] = [{"l": None, "s": None, "m": None, "d": None}]
@@ -112,7 +112,7 @@ def test_nested_numbers_that_have_not_passed_through_spark(scripts, wide):
 
 
 def _decimals(value: Any, wide: pa.DataType) -> Any:
-    """``value`` with decimals in place of what Spark holds for them."""
+    """Return ``value`` with decimals instead of what Spark holds for them."""
     match value:
         case bytes():
             with localcontext(prec=100):

@@ -1,4 +1,4 @@
-"""Answers on their way back to Spark: one byte per row, by partition."""
+"""Look-up results for Spark: one byte per row, by partition."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def run(kernel: Kernel, *columns: pa.Array, types: list[pa.DataType]) -> list[An
 
 
 def outcome(value: bytes | None, type_: pa.DataType) -> int | str | None:
-    """A number, or why there is none."""
+    """Return a number, or the reason for a failure."""
     layout = held(type_)
     if value is None or len(value) == layout.width:
         return None if value is None else layout.decode(value)

@@ -1,4 +1,4 @@
-"""Wide numbers as they are held: against Python's integers and `decimal`, no Spark."""
+"""Wide numbers in their held form: compared with Python's integers and `decimal`, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas of a registry become part of Spark SQL: their names are names, whatever the registry answers."""
+"""Schemas from a registry become part of Spark SQL: their names must be valid, whatever the registry returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of real consumer groups: who gets which partitions, and what happens on the way."""
+"""Members of real consumer groups: which partitions they get, and how these are handed over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMEOUT = 6.0
 
 
 class Reader:
-    """Stands for the stream of one instance: notes what is asked of it."""
+    """Stands in for the stream of one instance: records what is requested of it."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -39,7 +39,7 @@ class Reader:
 
 
 class Members:
-    """Makes members of groups, and ends them."""
+    """Creates members of groups, and ends them."""
 
     def __init__(self, spark, brokers: str) -> None:
         self._spark = spark
@@ -178,14 +178,14 @@ def test_a_member_that_was_killed_is_not_a_conflict(members: Members, topic) -> 
     mine = members.join(name, shares=False)
     eventually(lambda: other.poll(0.2) or sizes(mine) != [None])
     assert len(members.admin.members(f"group-{name}", name)) == 2
-    # polls no more: the group drops it after 3 s, as it would one that was killed
+    # stops polling: the group drops it after 3 s, like a member that was killed
     eventually(lambda: sizes(mine) == [1] and mine._next_check is None)
     mine.check()
     other.close({})
 
 
 class Ignoring(RebalanceListener):
-    """A member to which nothing matters."""
+    """A member that ignores all events."""
 
     def on_assigned(self, partitions: frozenset[int]) -> None: ...
 

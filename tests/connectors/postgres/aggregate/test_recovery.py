@@ -1,4 +1,4 @@
-"""A process that dies at any moment, seen from the sink: what it wrote, what of it was stored, what comes again.
+"""A process that dies at any moment, seen from the sink: what it wrote, what of it was stored, what is replayed.
 Whatever happens in between, the totals are those of the rows."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.connectors.postgres.aggregate.driver import Aggregate, Row, Running, 
 
 pytestmark = pytest.mark.services
 
-#: enough for every run of the suite; STREAMLING_TEST_AGGREGATE_SEEDS=500 for a longer look
+#: enough for every run of the suite; STREAMLING_TEST_AGGREGATE_SEEDS=500 for a longer run
 SEEDS = int(os.environ.get("STREAMLING_TEST_AGGREGATE_SEEDS", "12"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 
@@ -28,7 +28,7 @@ def test_replayed_rows_count_once_however_slowly_they_are_replayed(place: Aggreg
     rows = [transfers(("i", n, "a", 1)) for n in range(6)]
     with place.opened() as running:
         running.write(*rows)
-    with place.opened() as running:  # in small epochs: what is cleaned up must not be what is still to come
+    with place.opened() as running:  # in small epochs: the clean-up must not remove rows that are still to be replayed
         for epoch, row in enumerate(rows, start=1):
             running.write(row)
             running.finish(epoch)
@@ -91,7 +91,7 @@ def test_rows_that_overtake_a_marker_are_not_final_with_it(place: Aggregate) -> 
 
 
 def test_other_processes_on_the_same_tables_keep_their_rows(place: Aggregate) -> None:
-    """Of several instances of a pipeline each has epochs of its own; one takes over what the other did not store."""
+    """Each of several instances of a pipeline has its own epochs; one replays what the other did not store."""
     with place.opened() as left, place.opened() as dying:
         dying.write(transfers(("i", 1, "a", 10)))
         for epoch in range(1, 9):
@@ -106,7 +106,7 @@ def test_other_processes_on_the_same_tables_keep_their_rows(place: Aggregate) ->
 
 
 def test_rows_without_a_run_stay_until_they_are_replayed(place: Aggregate) -> None:
-    """What the original has written has small epochs of its own."""
+    """Rows of the Rust implementation have small epochs."""
     place.write(transfers(("i", 1, "a", 10)))
     place.execute("UPDATE {log} SET _gs_checkpoint_epoch = 3")
     place.state = type(place.state)()
@@ -145,7 +145,7 @@ def test_cleaning_up_may_fail(place: Aggregate) -> None:
 
 
 class Stream:
-    """A source: rows in an order that never changes, and the position that is stored."""
+    """A source: rows in a fixed order, and the stored position."""
 
     def __init__(self, chance: random.Random, first: int) -> None:
         self.rows: list[Row] = []
@@ -160,7 +160,7 @@ class Stream:
 
 
 def one_life(place: Aggregate, streams: list[Stream], chance: random.Random) -> None:
-    """A process from its start to its end, which comes at any moment, or when everything is stored."""
+    """Run a process from its start to its end, which comes at any moment, or when everything is stored."""
     for stream in streams:
         stream.at = stream.stored
     with place.opened() as running:
@@ -172,7 +172,8 @@ def one_life(place: Aggregate, streams: list[Stream], chance: random.Random) -> 
 
 
 def _epoch(running: Running, place: Aggregate, streams: list[Stream], epoch: int, chance: random.Random) -> bool:
-    """Rows, a marker of each stream among them, positions, clean-up; False when the process died."""
+    """Write rows with a marker of each stream among them, store positions, clean up; return False if the process
+    died."""
     _some_rows(running, streams, chance)
     for number, stream in enumerate(chance.sample(streams, len(streams))):
         stream.marked = stream.at
@@ -182,14 +183,14 @@ def _epoch(running: Running, place: Aggregate, streams: list[Stream], epoch: int
     entries = running.acknowledged(epoch)
     if chance.random() < 0.1:
         return False
-    if chance.random() < 0.1:  # dropped for the next one
+    if chance.random() < 0.1:  # superseded by the next one
         return True
     place.state.put_many(entries)
     for stream in streams:
         stream.stored = stream.marked
     if chance.random() < 0.1:
         return False
-    if chance.random() < 0.5:  # told later, or never
+    if chance.random() < 0.5:  # notified later, or never
         running.sink.finalized(epoch)
     return chance.random() > 0.05
 

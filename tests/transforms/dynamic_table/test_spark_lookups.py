@@ -1,4 +1,4 @@
-"""Tables whose content is the same for all rows of a batch: Spark looks values up by itself."""
+"""Tables whose content is the same for all rows of a batch: Spark looks up values itself."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ sinks:
 
 @pytest.fixture
 def never_in_python(monkeypatch):
-    """Fails when values are brought to this process."""
+    """Fails if values are sent to this process."""
     monkeypatch.setattr(DynamicTableTransform, "contains", lambda *_: pytest.fail("values came to Python"))
 
 
 def left_behind(*values: str) -> MemoryState:
-    """The state of a run whose values are put into the table at the next start."""
+    """Return the state of a run whose values are stored in the table at the next start."""
     state = MemoryState()
     state.put("dynamic_table:known", list(values))
     return state
