@@ -123,9 +123,9 @@ def test_an_existing_table_needs_only_the_column(schema):
     ("columns", "options", "words"),
     [
         ("id int", {}, ["no column 'value'", "(id)", "`column`"]),
-        ("value int", {}, ["is integer", "text", "TEXT"]),
+        ("value int", {}, ["has type integer", "text", "TEXT"]),
         ("value text", CACHED, ["no column 'updated_at'", "cache", "`cache: false`"]),
-        ("value text, updated_at json", CACHED, ["is json", "no order", "`cache: false`"]),
+        ("value text, updated_at json", CACHED, ["has type json", "no order", "`cache: false`"]),
     ],
 )
 def test_a_table_that_does_not_fit_is_rejected_immediately(schema, columns, options, words):
