@@ -93,7 +93,7 @@ def test_an_unknown_subject_or_schema_is_a_user_error(registry: Any) -> None:
     with pytest.raises(StreamlingError, match="has no entry for the subject 'none-value'") as caught:
         client.latest("none-value")
     assert not caught.value.internal
-    with pytest.raises(StreamlingError, match="does not know the schema id 4000000"):
+    with pytest.raises(StreamlingError, match="has no entry for the schema id 4000000"):
         client.by_id(4_000_000)
 
 

@@ -52,7 +52,7 @@ def test_a_pipeline_without_its_state_continues_at_the_group_offsets(
     topic.write(ORDERS, {"id": 3}, partition=0)
     assert ids(bench, topic, 1) == [3]
     assert (
-        f"of the topic '{topic.name}' from the offset committed to the consumer group 'local_app_v1-rows', as"
+        f"of the topic '{topic.name}' from the offset committed to the consumer group 'local_app_v1-rows', because"
         in caplog.text
     )
     assert "no position is stored (offset 3, 3)" in caplog.text
