@@ -54,11 +54,11 @@ def send_request(
         sockets.max_bytes = max_bytes + _MAX_OVERHEAD_BYTES
         opener = urllib.request.build_opener(_Http(sockets), _Https(sockets), _Redirects(sockets, follow=redirects))
         try:
-            with opener.open(request, timeout=seconds) as answer:
-                body = answer.read(max_bytes + 1)
+            with opener.open(request, timeout=seconds) as response:
+                body = response.read(max_bytes + 1)
                 if len(body) > max_bytes:
                     raise ResponseTooLargeError
-                return HttpResponse(answer.status, answer.reason, answer.headers.get_content_type(), body)
+                return HttpResponse(response.status, response.reason, response.headers.get_content_type(), body)
         except urllib.error.HTTPError as error:
             try:
                 body = error.read(min(max_bytes, _MAX_ERROR_BYTES))

@@ -233,12 +233,16 @@ def test_incompatible_types_are_named(tmp_path: Path) -> None:
         for shape in SHAPES:
             for number, name in enumerate((kind, other)):
                 pq.write_table(pa.table({"c": column(*TYPES[name], shape)}), tmp_path / f"{number}.parquet")
-            with pytest.raises(StreamlingError, match=r"column 'c' has type .* in '.*1.parquet' and .* in another file"):
+            with pytest.raises(
+                StreamlingError, match=r"column 'c' has type .* in '.*1.parquet' and .* in another file"
+            ):
                 make_source(tmp_path, format="parquet").schema()
 
 
 def test_a_number_beside_a_duration_is_named(tmp_path: Path) -> None:
     for number, name in enumerate(("i64", "span_us")):
         pq.write_table(pa.table({"c": column(*TYPES[name], "plain")}), tmp_path / f"{number}.parquet")
-    with pytest.raises(StreamlingError, match=r"column 'c' has type duration.* in '.*1.parquet' and .* in another file"):
+    with pytest.raises(
+        StreamlingError, match=r"column 'c' has type duration.* in '.*1.parquet' and .* in another file"
+    ):
         make_source(tmp_path, format="parquet").schema()

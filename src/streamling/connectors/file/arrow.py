@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from streamling.connectors.file.formats.sample import Sample
 from streamling.connectors.file.schema import FORMATS, HIVE_NULL, FileSchema, evolve_schema
-from streamling.connectors.file.storage import READ_ERRORS, File, Storage, decompressed, unreadable_file_error
+from streamling.connectors.file.storage import READ_ERRORS, File, Storage, decompress, unreadable_file_error
 from streamling.connectors.file.values import conform
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import OP_COLUMN
@@ -38,7 +38,7 @@ def load(storage: Storage, file: File) -> Content:
     """Read a whole file, decompressed. Raises `FileNotFoundError` if it no longer exists."""
     try:
         with storage.open(file.path) as stream:
-            return Content(decompressed(stream, file.path).read(), file)
+            return Content(decompress(stream, file.path).read(), file)
     except FileNotFoundError:
         raise
     except READ_ERRORS as error:

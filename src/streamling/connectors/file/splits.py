@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from streamling.connectors.file.formats import avro as _file_avro
 from streamling.connectors.file.formats.csv_boundaries import header_end, row_end
-from streamling.connectors.file.storage import decompressed
+from streamling.connectors.file.storage import decompress
 from streamling.errors import StreamlingError
 
 #: Large enough for Spark to read at full speed, small enough to keep all cores busy in one batch.
@@ -33,12 +33,12 @@ def split_file(stream: IO[bytes], path: str, format: str, offset: int, size: int
         return _row_groups(stream, offset, size)
     if format == "avro":
         return _file_avro.blocks(stream, path, offset, size)
-    return _rows(decompressed(stream, path), path, format == "csv", offset, size)
+    return _rows(decompress(stream, path), path, format == "csv", offset, size)
 
 
 def lines_before(stream: IO[bytes], path: str, format: str, offset: int) -> int:
     """Return what to add to line numbers of the split at ``offset`` of a csv or json file."""
-    content = decompressed(stream, path)
+    content = decompress(stream, path)
     part = content.read(_STEP)
     left, lines = offset, -part[: header_end(part)].count(b"\n") if format == "csv" and offset else 0
     while left and part:

@@ -119,7 +119,7 @@ def partitions_of(path: str, root: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def decompressed(stream: IO[bytes], path: str) -> IO[bytes]:
+def decompress(stream: IO[bytes], path: str) -> IO[bytes]:
     """Decompress a stream whose file name may end in ``.gz`` or ``.zst``."""
     if path.lower().endswith(".gz"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=stream))

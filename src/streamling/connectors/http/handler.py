@@ -110,7 +110,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         sent: list[Body] = []
         return AsyncCalls(
             self._starts(batch, sent),
-            lambda answers: self._result(batch, list(zip(sent, chain.from_iterable(answers), strict=True))),
+            lambda responses: self._result(batch, list(zip(sent, chain.from_iterable(responses), strict=True))),
             max_in_flight=self._endpoint.max_calls(self._payload.group_size(batch)),
         )
 
@@ -126,35 +126,35 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
             sent += bodies
             yield partial(self._endpoint.start, bodies)
 
-    def _result(self, batch: pa.RecordBatch, answered: Sequence[Response]) -> pa.RecordBatch:
+    def _result(self, batch: pa.RecordBatch, responses: Sequence[Response]) -> pa.RecordBatch:
         try:
-            return self._rows(batch, answered)
+            return self._rows(batch, responses)
         except BadRow:
             if self.context.rejects is None:
                 raise
-        parts = [part for body, text in answered for part in self._split_rejected(batch, body, text)]
+        parts = [part for body, text in responses for part in self._split_rejected(batch, body, text)]
         return pa.concat_batches([self._rows(batch, ()), *parts])
 
-    def _rows(self, batch: pa.RecordBatch, answered: Sequence[Response]) -> pa.RecordBatch:
+    def _rows(self, batch: pa.RecordBatch, responses: Sequence[Response]) -> pa.RecordBatch:
         from streamling.connectors.http.payload import operations
         from streamling.connectors.http.responses import ResponseRows
 
         kinds = operations(batch)
-        answers = ResponseRows(
+        response_rows = ResponseRows(
             self._schema,
             version=self.options.payload_version,
             key=self.context.primary_key,
             max_values=self.context.config.part(HttpConfig).external_http_handler.max_response_values,
         )
-        for body, text in answered:
+        for body, text in responses:
             if isinstance(text, StreamlingError):
                 raise BadRow.user(text.message, remedy=text.remedy)
-            answers.add(text or b"", kinds[body.start : body.stop])
+            response_rows.add(text or b"", kinds[body.start : body.stop])
         removed = self.options.schema_override
         self.context.report_dropped_columns(
-            _UNDECLARED_COLUMNS, (name for name in answers.undeclared_columns if name not in removed)
+            _UNDECLARED_COLUMNS, (name for name in response_rows.undeclared_columns if name not in removed)
         )
-        return answers.batch()
+        return response_rows.batch()
 
     # ── with a dead-letter sink ──────────────────────────────────────────────────────────────────────────────
 

@@ -224,7 +224,8 @@ class KafkaAdmin:
         def call() -> dict[int, int]:
             found = self._result_of(self._admin.listOffsets(requested, options).all())
             return {
-                partition: found.get(topic_partition).offset() for partition, topic_partition in topic_partitions.items()
+                partition: found.get(topic_partition).offset()
+                for partition, topic_partition in topic_partitions.items()
             }
 
         return self.translate_errors(topic, call)

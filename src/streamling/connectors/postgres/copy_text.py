@@ -56,8 +56,8 @@ def _integer(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
 
 def _float(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
     # 0.1 in 32 bits is not 0.1 in 64 bits: widen the number, not its text
-    wanted = pa.float64() if target == "float8" else pa.float32()
-    return column if column.type in (wanted, pa.float64()) else column.cast(wanted)
+    float_type = pa.float64() if target == "float8" else pa.float32()
+    return column if column.type in (float_type, pa.float64()) else column.cast(float_type)
 
 
 def _timestamp(column: pa.Array, field: pa.Field, target: str) -> pa.Array:

@@ -106,7 +106,7 @@ class PostgresStore:
         query = self._layout.format_sql(_KNOWN)
 
         def find(connection: psycopg.Connection) -> set[str]:
-            with _pipelined(connection), self._transaction(connection):
+            with _pipeline_mode(connection), self._transaction(connection):
                 cursors = [connection.execute(query, (chunk,)) for chunk in chunks]
                 return {value for cursor in cursors for (value,) in cursor.fetchall()}
 
@@ -121,7 +121,7 @@ class PostgresStore:
         statement = self._layout.format_sql(_ADD_TIMED if self._cached else _ADD)
 
         def append(connection: psycopg.Connection) -> None:
-            with _pipelined(connection), self._transaction(connection):
+            with _pipeline_mode(connection), self._transaction(connection):
                 if self._cached:
                     connection.execute(_LOCK, (str(self._layout),))
                 # sorted, so that two writers take their row locks in the same order
@@ -196,8 +196,10 @@ class PostgresStore:
         where = f"table {self._layout} at {self._server}"
         if isinstance(error, StreamlingError):
             return error
-        if (refused := connection_error(error, self._server, connected=self._session.has_connected)) is not None:
-            return refused
+        if (
+            connection_failure := connection_error(error, self._server, connected=self._session.has_connected)
+        ) is not None:
+            return connection_failure
         if is_transient(error):
             return StreamlingError.transient(f"{where}: {first_line(error)}")
         if not isinstance(error, psycopg.Error):
@@ -207,7 +209,7 @@ class PostgresStore:
         return StreamlingError.user(f"{where}: {text}{state}", remedy=_REMEDIES.get(error.sqlstate or ""))
 
 
-def _pipelined(connection: psycopg.Connection) -> Any:
+def _pipeline_mode(connection: psycopg.Connection) -> Any:
     """Send all statements before waiting for the first result, if the client library supports it."""
     import psycopg
 

@@ -48,8 +48,8 @@ class ErrorTranslator:
 
         if isinstance(error, StreamlingError):
             return error
-        if (refused := connection_error(error, self._server, connected=connected)) is not None:
-            return refused
+        if (connection_failure := connection_error(error, self._server, connected=connected)) is not None:
+            return connection_failure
         if is_transient(error):
             return StreamlingError.transient(f"table {self._table} at {self._server}: {first_line(error)}")
         if not isinstance(error, psycopg.Error):

@@ -173,8 +173,8 @@ class PostgresState(StateBackend):
             "SELECT key FROM {table} WHERE namespace = %s AND key = ANY(%s) AND data ->> 'instance' = %s "
             "ORDER BY key FOR SHARE"
         )
-        wanted = [f"{key}{_OWNER}" for key in keys]
-        ours = {row[0] for row in connection.execute(query, (self._namespace, wanted, self._instance)).fetchall()}
+        owner_keys = [f"{key}{_OWNER}" for key in keys]
+        ours = {row[0] for row in connection.execute(query, (self._namespace, owner_keys, self._instance)).fetchall()}
         if lost := [key for key in keys if f"{key}{_OWNER}" not in ours]:
             raise FencedError(lost)
 
@@ -273,8 +273,8 @@ class PostgresState(StateBackend):
         try:
             yield
         except (psycopg.Error, TimeoutError) as error:
-            if (refused := connection_error(error, self._server, connected=self._has_connected)) is not None:
-                raise refused.context("state backend") from None
+            if (connection_failure := connection_error(error, self._server, connected=self._has_connected)) is not None:
+                raise connection_failure.context("state backend") from None
             raise StreamlingError(
                 f"the state table {self._schema}.{self._settings.state_table_name} at {self._server} cannot {what}: "
                 f"{first_line(error)}",

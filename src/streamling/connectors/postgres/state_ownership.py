@@ -148,8 +148,8 @@ class PostgresOwnership:
         return _Holder(str(row[0] or ""), str(row[1])) if row is not None else _Holder("", "?")
 
     def _translate_error(self, error: psycopg.Error) -> StreamlingError:
-        refused = connection_error(error, self._server, connected=self._has_connected)
-        if refused is not None:
-            return refused.context("state backend")
+        connection_failure = connection_error(error, self._server, connected=self._has_connected)
+        if connection_failure is not None:
+            return connection_failure.context("state backend")
         text = f"the state of '{self._identity}' at {self._server} cannot be locked: {first_line(error)}"
         return StreamlingError(text, retriable=is_transient(error))

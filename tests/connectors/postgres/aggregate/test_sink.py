@@ -172,8 +172,14 @@ def test_a_sum_that_overflows_its_column_is_an_error_and_changes_nothing(place: 
         ({"aggregate": {"x": {"fn": "sum"}}}, "`aggregate.x` uses the column 'x'"),
         ({"aggregate": {"x": {"from": "nope", "fn": "count"}}}, "`aggregate.x` uses the column 'nope'"),
         ({"group_by": {"nope": {}}}, "`group_by.nope` uses the column 'nope'"),
-        ({"aggregate": {"account": {"fn": "sum"}}}, "the sum of 'account', which has type string; sum supports numbers"),
-        ({"aggregate": {"flag": {"fn": "max"}}}, "the max of 'flag', which has type bool; max supports numbers, texts, dates"),
+        (
+            {"aggregate": {"account": {"fn": "sum"}}},
+            "the sum of 'account', which has type string; sum supports numbers",
+        ),
+        (
+            {"aggregate": {"flag": {"fn": "max"}}},
+            "the max of 'flag', which has type bool; max supports numbers, texts, dates",
+        ),
         ({"group_by": {"tags": {}}}, "`group_by.tags` groups by 'tags', which has type list"),
         ({"aggregate": {"amount": {"fn": "sum", "type": "text"}}}, "is TEXT, which cannot hold numbers (BIGINT)"),
         ({"group_by": {"account": {"type": "bigint"}}}, "`group_by.account.type` is BIGINT, which cannot hold texts"),

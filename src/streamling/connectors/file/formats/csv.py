@@ -14,7 +14,7 @@ import pyarrow as pa
 from streamling.connectors.file.formats import text_types as text
 from streamling.connectors.file.formats.csv_boundaries import row_end
 from streamling.connectors.file.formats.sample import Sample
-from streamling.connectors.file.storage import decompressed
+from streamling.connectors.file.storage import decompress
 from streamling.connectors.file.values import out_of_range, parse_texts
 from streamling.errors import StreamlingError
 from streamling.types import kernels
@@ -34,7 +34,7 @@ csv.field_size_limit(1 << 30)  # the default of 128 KiB applies to all readers o
 
 def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     """Return columns and types of the first ``limit`` bytes; None if the file is empty."""
-    head = _whole_rows(decompressed(stream, path), limit)
+    head = _whole_rows(decompress(stream, path), limit)
     names = _header(head, path)
     if not names:
         return None
@@ -61,7 +61,7 @@ def _type_of(column: pa.ChunkedArray) -> pa.DataType:
 
 def read_header(stream: IO[bytes], path: str) -> list[str]:
     """Return the column names of a file, in order."""
-    return _header(decompressed(stream, path).read(HEADER_BYTES), path)
+    return _header(decompress(stream, path).read(HEADER_BYTES), path)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +179,7 @@ def find_schema_mismatch(
     stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
 ) -> str | None:
     """Return where a row has too many or too few fields, or a value of another type; None if all fit."""
-    rows = csv.reader(chain(_text_lines(decompressed(stream, path)), [_END]))
+    rows = csv.reader(chain(_text_lines(decompress(stream, path)), [_END]))
     try:
         header = next(_non_empty(rows), [])
         if any(_END in name for name in header):

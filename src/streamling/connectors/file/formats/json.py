@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from streamling.connectors.file.formats import text_types as text
 from streamling.connectors.file.formats.sample import Sample
-from streamling.connectors.file.storage import decompressed
+from streamling.connectors.file.storage import decompress
 from streamling.connectors.file.values import nested, parse_texts
 from streamling.errors import StreamlingError
 from streamling.types import kernels
@@ -45,7 +45,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int | None) -> Sample | Non
     merged: dict[str, pa.DataType] = {}
     counts: dict[str, int] = {}
     count = 0
-    for line, content in rows(decompressed(stream, path), limit):
+    for line, content in rows(decompress(stream, path), limit):
         row = parse_object(content)
         if isinstance(row, str):
             raise StreamlingError.user(
@@ -237,7 +237,7 @@ def find_schema_mismatch(
     stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
 ) -> str | None:
     """Return where a line is not a JSON object or has a value that is not of its column's type; None if all fit."""
-    for number, content in rows(decompressed(stream, path), None):
+    for number, content in rows(decompress(stream, path), None):
         line = number + lines_before
         row = parse_object(content)
         if isinstance(row, str):

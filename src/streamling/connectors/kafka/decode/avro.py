@@ -23,7 +23,7 @@ from streamling.connectors.kafka.decode.invalid_messages import (
     raise_error_sql,
     raise_on_invalid,
 )
-from streamling.connectors.kafka.decode.tombstones import decoded_key, plain_key
+from streamling.connectors.kafka.decode.tombstones import decode_avro_key, plain_key
 from streamling.connectors.kafka.registry import NotRegistered, RegisteredSchema, SchemaRegistry
 from streamling.errors import StreamlingError
 from streamling.spark.sql_text import literal, quoted, type_sql
@@ -146,7 +146,7 @@ class AvroFormat:
         unknown = raise_error_sql(self._node, UNKNOWN_KEY_SCHEMA, _id_of("key"))
         column = f.when(f.expr("key IS NULL"), f.lit(None))
         for id, schema in sorted(self._keys.items()):
-            column = column.when(frame == f.lit(_frame(id)), decoded_key(schema, self._mode))
+            column = column.when(frame == f.lit(_frame(id)), decode_avro_key(schema, self._mode))
         if self._missing_keys:
             column = column.when(_is_one_of(frame, self._missing_keys), f.lit(None))
         framed = f.expr("length(key) >= 5 AND substring(key, 1, 1) = X'00'")

@@ -17,7 +17,7 @@ from streamling.connectors.kafka.decode.invalid_messages import (
     null_on_invalid,
     raise_on_invalid,
 )
-from streamling.connectors.kafka.decode.json_decoder import DETAIL, PROBLEM, decoded, field_name
+from streamling.connectors.kafka.decode.json_decoder import DETAIL, PROBLEM, decode_message, field_name
 from streamling.connectors.kafka.decode.tombstones import plain_key
 from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
@@ -68,7 +68,7 @@ class JsonFormat:
     def payloads(self) -> dict[str, Column]:
         from pyspark.sql import functions as f
 
-        return {"payload": decoded(f.col("value"), list(self._schema))}
+        return {"payload": decode_message(f.col("value"), list(self._schema))}
 
     def checks(self) -> Sequence[Mapping[str, str]]:
         """An invalid message stops the plan, whichever of its columns is used."""

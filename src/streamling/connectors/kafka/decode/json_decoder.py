@@ -24,13 +24,13 @@ DETAIL: Final = "detail"
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 6}
 
 
-def decoded(value: Column, fields: Sequence[pa.Field]) -> Column:
+def decode_message(value: Column, fields: Sequence[pa.Field]) -> Column:
     """Return a struct of `PROBLEM`, `DETAIL` and a field for each column (`field_name`) over the bytes of a message;
     null for null. Numbers wider than Spark's are text."""
     return _call("streamling.JsonDecoder", value, fields)
 
 
-def decoded_key(text: Column, fields: Sequence[pa.Field]) -> Column:
+def decode_key(text: Column, fields: Sequence[pa.Field]) -> Column:
     """The same for the text of a message key, with the columns of the primary key in order. Columns that the key lacks
     are null."""
     return _call("streamling.KeyDecoder", text, fields)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.connectors.kafka.decode.invalid_messages import MESSAGE, TOMBSTONE, TOMBSTONE_KEY, OnInvalid, RejectRule
-from streamling.connectors.kafka.decode.json_decoder import decoded_key as decoded_key_text
-from streamling.connectors.kafka.decode.json_decoder import field_name
+from streamling.connectors.kafka.decode.json_decoder import decode_key, field_name
 from streamling.sql.library.wide import PARSE
 from streamling.sql.wide.calls import call, checked
 from streamling.types.avro import bytes_of_decimal, is_decimal, with_all_digits
@@ -40,7 +39,7 @@ def plain_key() -> Column:
     return f.expr("IF(is_valid_utf8(CAST(key AS STRING)), CAST(key AS STRING), NULL)")
 
 
-def decoded_key(schema: Any, mode: str) -> Column:
+def decode_avro_key(schema: Any, mode: str) -> Column:
     """Return a message key that is Avro in a schema registry's wire format, as text."""
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import from_avro
@@ -108,7 +107,7 @@ def key_columns(schema: pa.Schema, primary_key: tuple[str, ...]) -> Column:
     the Kafka sink writes them. Bytes are hex digits."""
     from pyspark.sql import functions as f
 
-    return decoded_key_text(f.col(KEY), _key_fields(schema, primary_key)).alias(KEY_COLUMNS)
+    return decode_key(f.col(KEY), _key_fields(schema, primary_key)).alias(KEY_COLUMNS)
 
 
 def _key_fields(schema: pa.Schema, primary_key: tuple[str, ...]) -> list[pa.Field]:

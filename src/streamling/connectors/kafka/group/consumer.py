@@ -141,4 +141,4 @@ class _Listener:
 
 
 def _numbers(partitions: Iterable[Any]) -> frozenset[int]:
-    return frozenset(place.partition() for place in partitions)
+    return frozenset(topic_partition.partition() for topic_partition in partitions)

@@ -101,7 +101,7 @@ class LandingRun:
         last = epoch - 1
         return (_tag(self._number, 0), _tag(self._number, last)) if self._removed < min(self._written, last) else None
 
-    def removed(self, epoch: int) -> None:
+    def record_removed(self, epoch: int) -> None:
         """Record that the rows that ``epoch`` made deletable are deleted."""
         self._removed = epoch - 1
 

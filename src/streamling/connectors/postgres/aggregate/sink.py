@@ -155,7 +155,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
             return
         try:
             self._writer.attempt(partial(self._remove, marks))
-            self._run.removed(epoch)
+            self._run.record_removed(epoch)
         except StreamlingError as error:  # harmless: the next epoch or the next start removes them
             self.context.log.debug("rows of table %s are kept for now: %s", self._landing, error)
 

@@ -120,7 +120,7 @@ class AggregateObjects:
         aggregates = self._aggregates
         positions = ", ".join(str(number + 1) for number in range(len(aggregates.groups)))
         grouping = f"GROUP BY {positions} ORDER BY {positions}" if aggregates.groups else "HAVING count(*) > 0"
-        selected = [_grouped(group) for group in aggregates.groups] or [sql.Literal(GLOBAL_GROUP[1])]
+        selected = [_group_sql(group) for group in aggregates.groups] or [sql.Literal(GLOBAL_GROUP[1])]
         return self._text(
             "INSERT INTO {aggregate} AS target ({columns})\nSELECT {selected}\nFROM new_table {grouping}\n"
             "ON CONFLICT ({key}) DO UPDATE SET {updated}",
@@ -130,7 +130,7 @@ class AggregateObjects:
             ),
             grouping=sql.SQL(grouping),
             key=quote_names(aggregates.key),
-            updated=sql.SQL(", ").join([_updated(column) for column in aggregates.accumulators]),
+            updated=sql.SQL(", ").join([_update_sql(column) for column in aggregates.accumulators]),
         )
 
     def _text(self, text: str, **parts: object) -> bytes:
@@ -154,7 +154,7 @@ def _definition(name: str, type_: str) -> sql.Composed:
     return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type_))
 
 
-def _grouped(group: GroupByColumn) -> sql.Composable:
+def _group_sql(group: GroupByColumn) -> sql.Composable:
     return _value(group.source, group.type, group.converted)
 
 
@@ -181,7 +181,7 @@ def _contribution(column: Accumulator) -> sql.Composable:
     )
 
 
-def _updated(column: Accumulator) -> sql.Composable:
+def _update_sql(column: Accumulator) -> sql.Composable:
     from psycopg import sql
 
     return sql.SQL(_UPDATED.get(column.fn, "{0} = target.{0} + excluded.{0}")).format(sql.Identifier(column.name))
