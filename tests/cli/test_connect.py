@@ -178,13 +178,13 @@ def test_what_fails_is_listed_with_the_remedy_and_exit_code_1(
     expected = {
         ("(state)", "SQLite file"): ("cannot be created", "state_backend.sqlite.database_path"),
         ("lines", "files"): ("/empty': the folder does not exist", "correct the path"),
-        ("events", "Kafka"): ("there is no topic 'connect-bad'", "create it"),
-        ("asked", "HTTP"): ("the host cannot be resolved", "correct `url`"),
+        ("events", "Kafka"): ("the topic 'connect-bad' does not exist", "create it"),
+        ("asked", "HTTP"): ("the host name cannot be resolved", "correct `url`"),
         ("known", "Postgres"): ("Connection refused", "correct dynamic_table_backend.postgres.host"),
-        ("copy", "Kafka"): ("no connection to the Kafka brokers at 127.0.0.1:1", "correct kafka_sink.brokers"),
+        ("copy", "Kafka"): ("cannot connect to the Kafka brokers at 127.0.0.1:1", "correct kafka_sink.brokers"),
         ("rows", "Postgres"): ("has no database 'nowhere'", "correct postgres_sink.db"),
         ("totals", "Postgres"): ("has no database 'nowhere'", "correct postgres_sink.db"),
-        ("hook", "HTTP"): ("the host cannot be resolved", "correct `url`"),
+        ("hook", "HTTP"): ("the host name cannot be resolved", "correct `url`"),
         ("bird", "bird"): ("the bird does not sing", "feed it"),
     }
     assert failed.keys() == expected.keys()

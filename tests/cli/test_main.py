@@ -159,7 +159,7 @@ def test_an_aggregate_is_checked_without_postgres(project: Project, monkeypatch)
     assert result.code == 1
     (error,) = json.loads(result.out)["errors"]
     assert (
-        "postgres_aggregate sink 'totals': `aggregate.turnover` takes the column 'prize', which is not among" in error
+        "postgres_aggregate sink 'totals': `aggregate.turnover` uses the column 'prize', which is not one of" in error
     )
     assert "did you mean 'price'?" in error
 

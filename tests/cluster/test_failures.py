@@ -84,7 +84,7 @@ def test_a_failure_on_an_executor_reads_as_a_local_one(both, case):
 
 def test_a_lost_executor_is_named_with_its_worker(both):
     lost = both[1]["exit"]
-    assert re.search(r"worker 127\.0\.0\.1 \(executor \d+\): the executor was lost while it ran", lost["message"])
+    assert re.search(r"worker 127\.0\.0\.1 \(executor \d+\): the executor was lost", lost["message"])
     assert "spark.executor.memory" in lost["remedy"]
     assert lost["causes"] == []
 

@@ -381,8 +381,8 @@ def test_a_setting_without_effect_is_a_warning_at_its_place(case: Case, warned: 
     case.load()
 
     assert sorted(warned) == [
-        "config.yaml:4:31: kafka_source.stall_watchdog_timeout_sec has no effect: a broker that does not answer is "
-        "logged and waited for",
+        "config.yaml:4:31: kafka_source.stall_watchdog_timeout_sec has no effect: a broker that does not respond is "
+        "logged and retried",
         "the environment variable STREAMLING__PLUGIN_DRAIN_BUDGET_SECS has no effect: plugins have "
         "shutdown_budget_secs as all nodes do",
     ]

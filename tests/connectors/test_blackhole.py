@@ -1,4 +1,4 @@
-"""The blackhole: every row is computed, none is kept."""
+"""The blackhole sink: computes every row and keeps none."""
 
 import json
 
@@ -12,8 +12,8 @@ from tests.harness.pipelines import Bench as PipelineBench
 ROWS = pa.record_batch({"id": [1, 2, 3]})
 
 
-def test_rows_that_are_in_python_never_go_to_spark():
-    bench = Bench(BlackholeSink, {})  # without a session: Spark could not take them
+def test_rows_in_python_are_not_sent_to_spark():
+    bench = Bench(BlackholeSink, {})  # without a session, so Spark could not process them
     bench.finish([ROWS])
     assert bench.position == {"given": 1}
     assert bench.run.rows_written() == {"under_test": 3}
@@ -31,7 +31,7 @@ def sink():
 
 
 def as_micro_batch(frame):
-    """As Structured Streaming hands it over: the rows of a plan, not the plan."""
+    """As Structured Streaming delivers it: the rows of a plan, not the plan."""
     from pyspark.sql import DataFrame
 
     session = frame.sparkSession
@@ -42,7 +42,7 @@ def as_micro_batch(frame):
 @pytest.mark.spark
 @pytest.mark.parametrize("form", [lambda frame: frame, as_micro_batch])
 def test_the_plan_runs_in_full(spark, sink, form):
-    """A division by zero in a row nobody looks at is found all the same."""
+    """A division by zero in an unused row is still found."""
     sink.write_frame(form(spark.range(100)))
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         sink.write_frame(form(spark.range(100).selectExpr("1 / (id - 57)")))
@@ -62,7 +62,7 @@ def test_rows_that_stay_in_spark_are_counted(spark, tmp_path, rows):
 
 
 @pytest.mark.spark
-def test_rows_that_are_kept_for_others_are_not_computed_apart_from_them(spark, sink):
+def test_cached_rows_are_not_computed_again(spark, sink):
     frame = as_micro_batch(spark.range(100).selectExpr("id + 1 AS id")).persist()
     try:
         sink.write_frame(frame)

@@ -1,4 +1,4 @@
-"""The memory sink: a test's window into a running pipeline."""
+"""The memory sink: gives a test access to the rows of a running pipeline."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def test_rows_are_kept_in_order_with_their_operation():
     assert table(given(1, 2), given(3)).to_pylist() == [{"id": id, "_gs_op": "u"} for id in (1, 2, 3)]
 
 
-def test_exclude_gs_op_leaves_the_operation_out():
+def test_exclude_gs_op_drops_the_operation():
     assert table(given(1), exclude_gs_op=True).to_pylist() == [{"id": 1}]
 
 

@@ -87,7 +87,7 @@ def test_text_is_utf_8_and_control_characters_stay_on_the_line():
     assert json.loads(line) == {"text": text}
 
 
-def test_rows_appear_as_they_are_written_not_at_the_end():
+def test_rows_appear_immediately_not_at_the_end():
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as output, os.fdopen(reading, "rb") as seen:
         printer(output).write(rows(1))
@@ -113,11 +113,11 @@ def on_terminal(*batches: pa.RecordBatch) -> list[bytes]:
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 1024)
-    except OSError:  # how Linux says that the other end of a terminal is closed
+    except OSError:  # how Linux reports that the other end of a terminal is closed
         return b""
 
 
-def test_on_a_terminal_the_row_kind_stands_before_the_row_in_colour(monkeypatch):
+def test_on_a_terminal_the_row_kind_precedes_the_row_in_colour(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert on_terminal(rows(1), rows(2, operation="u"), rows(3, operation="d")) == [
         b'\x1b[32m+I\x1b[0m {"id":1,"_gs_op":"i"}',
@@ -143,7 +143,7 @@ def test_sample_every_prints_every_nth_row_across_batches():
     assert ids(printed(rows(0, 1, 2, 3), rows(4, 5), rows(6, 7, 8, 9), sample_every=3)) == [0, 3, 6, 9]
 
 
-def test_settings_of_the_application_are_the_defaults_of_the_node():
+def test_the_configuration_has_the_defaults_of_the_node():
     config = AppConfig.model_validate({"print_sink": {"sample_every": 2, "num_records_before_stop": 7}})
     assert ids(printed(rows(0, 1, 2, 3), config=config)) == [0, 2]
     assert ids(printed(rows(0, 1, 2, 3), config=config, sample_every=3)) == [0, 3]
@@ -151,7 +151,7 @@ def test_settings_of_the_application_are_the_defaults_of_the_node():
     assert printer(io.BytesIO(), config, num_records_before_stop=3).row_limit == 3
 
 
-def test_zero_is_no_sampling_rate():
+def test_zero_is_not_a_valid_sampling_rate():
     text = """
 sources: {s: {type: file, path: x, format: csv}}
 transforms: {}
@@ -180,11 +180,11 @@ class TestRecordLimit:
     def printed(self) -> list[int]:
         return ids(self.output.getvalue().decode().splitlines())
 
-    def test_the_pipeline_ends_after_that_many_rows(self):
+    def test_the_pipeline_stops_after_the_row_limit(self):
         self.run(*[rows(first, first + 1, first + 2) for first in range(0, 300, 3)])
         assert self.printed() == list(range(7))
 
-    def test_a_position_behind_rows_that_were_not_printed_is_never_stored(self):
+    def test_a_position_after_unprinted_rows_is_never_stored(self):
         bench = self.run(*[rows(first, first + 1, first + 2) for first in range(0, 300, 3)])
         assert bench.position.get("given", 0) <= 2
 
@@ -201,7 +201,7 @@ class TestRecordLimit:
 # ── a reader that leaves ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_closed_pipe_asks_for_a_stop_that_keeps_the_position_and_fails_nothing():
+def test_a_closed_pipe_requests_a_stop_that_keeps_the_position():
     reading, writing = os.pipe()
     asked: list[tuple[str, bool]] = []
     with os.fdopen(writing, "wb") as output:
@@ -210,12 +210,12 @@ def test_a_closed_pipe_asks_for_a_stop_that_keeps_the_position_and_fails_nothing
         os.close(reading)
         sink.write(rows(1))
         sink.write(rows(2))
-    assert asked == [("the reader of standard output has gone", True)]
+    assert asked == [("the reader of standard output has closed the pipe", True)]
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_head_ends_the_command_quietly_and_well(tmp_path):
+def test_head_ends_the_command_quietly_with_success(tmp_path):
     (tmp_path / "pipeline.yaml").write_text(
         """
 sources:

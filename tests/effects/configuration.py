@@ -32,7 +32,7 @@ from streamling.runtime.app import App
 from streamling.runtime.run import PipelineRun
 from streamling.runtime.state import open_state
 from streamling.state.memory import MemoryState
-from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.engines import engine_for, limits_of
 from tests.effects.proofs import ROOT, By, Observed
@@ -74,7 +74,7 @@ def state_server(config: AppConfig) -> object:
 
 def table_server(config: AppConfig) -> object:
     fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t", "time_column": "at"}
-    store: Any = make_store(_context(config, DynamicTableTransformOptions.model_validate(fields)))
+    store: Any = create_store(_context(config, DynamicTableTransformOptions.model_validate(fields)))
     inner = getattr(store, "_store", store)
     return inner._server, inner._layout, inner._chunk, inner._cached, len(inner._readers), vars(store).get("_debounce")
 
@@ -175,7 +175,7 @@ def _kafka(section: str, observe: Any) -> dict[str, Observed | By]:
     sasl = {f"{section}.{name}": value for name, value in _SASL.items()}
     ssl = {f"{section}.{name}": value for name, value in _SSL.items()}
     certificates = By(
-        "tests/connectors/kafka/test_settings.py::test_certificates_travel_as_text"
+        "tests/connectors/kafka/test_settings.py::test_certificates_are_passed_as_text"
     )  # the settings of both sections
     return {
         f"{section}.brokers": Observed(observe, "other:9092"),
@@ -228,7 +228,7 @@ PROOFS: dict[str, Observed | By] = {
     "checkpoint_interval_sec": By(f"{_KNOBS}::test_positions_are_stored_every_checkpoint_interval_sec"),
     "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_acknowledges_fails_the_epoch_and_the_pipeline"),
     "startup_timeout_sec": By(
-        "tests/connectors/postgres/test_connection_errors.py::test_a_server_that_does_not_start_is_waited_for_as_long_as_configured"
+        "tests/connectors/postgres/test_connection_errors.py::test_a_server_that_does_not_start_is_retried_as_long_as_configured"
     ),
     "enforce_primary_keys": Observed(parsed, True),
     "job_mode": Observed(parsed, True),
@@ -265,20 +265,16 @@ PROOFS: dict[str, Observed | By] = {
     ),
     "dynamic_table_backend.max_batch_size": Observed(table_server, 7),
     "external_http_handler.trigger_max_count": Observed(request_limits, 100),
-    "external_http_handler.operator_timeout_sec": By(
-        f"{_HANDLER}::test_an_endpoint_that_is_silent_for_too_long_is_asked_again"
-    ),
-    "external_http_handler.buffer_size": By(f"{_HANDLER}::test_no_more_requests_are_under_way_than_configured"),
+    "external_http_handler.operator_timeout_sec": By(f"{_HANDLER}::test_a_request_that_times_out_is_retried"),
+    "external_http_handler.buffer_size": By(f"{_HANDLER}::test_no_more_requests_are_in_flight_than_configured"),
     "external_http_handler.max_request_bytes": Observed(request_limits, 200),
-    "external_http_handler.max_response_values": By(
-        f"{_HANDLER}::test_an_answer_of_more_values_than_allowed_is_an_error"
-    ),
-    "external_http_handler.max_response_bytes": By(f"{_HANDLER}::test_an_answer_beyond_the_limit_is_an_error"),
+    "external_http_handler.max_response_values": By(f"{_HANDLER}::test_a_response_with_too_many_values_is_an_error"),
+    "external_http_handler.max_response_bytes": By(f"{_HANDLER}::test_a_response_over_the_size_limit_is_an_error"),
     "wasm_script.engine": Observed(script_engine, "v8"),
     "wasm_script.timeout_sec": Observed(script_limits, 7),
     "wasm_script.memory_limit_mb": Observed(script_limits, 77),
     "wasm_script.runtime_wasm_file_path": By(
-        "tests/transforms/script/test_quickjs.py::test_another_runtime_has_to_be_one"
+        "tests/transforms/script/test_quickjs.py::test_an_invalid_runtime_is_rejected"
     ),
     "wasm_script.parallelism": Observed(script_node, 3),
     "wasm_script.batch_size": Observed(script_node, 50),
@@ -299,15 +295,15 @@ PROOFS: dict[str, Observed | By] = {
     ),
     "kafka_source.session_timeout_ms": Observed(kafka_group, 7000),
     "kafka_source.lag_report_interval_ms": By(
-        "tests/connectors/kafka/test_source_instances.py::test_only_the_owner_of_a_partition_tells_its_lag"
+        "tests/connectors/kafka/test_source_instances.py::test_only_the_owner_of_a_partition_reports_its_lag"
     ),
     "kafka_source.consumer_fetch_timeout_sec": Observed(kafka_reader, 7),
     **_kafka("kafka_sink", kafka_sink),
     "print_sink.sample_every": By(
-        "tests/connectors/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
+        "tests/connectors/test_print.py::test_the_configuration_has_the_defaults_of_the_node"
     ),
     "print_sink.num_records_before_stop": By(
-        "tests/connectors/test_print.py::test_settings_of_the_application_are_the_defaults_of_the_node"
+        "tests/connectors/test_print.py::test_the_configuration_has_the_defaults_of_the_node"
     ),
     **_server("postgres_sink", postgres_sink, "pass"),
     "postgres_sink.batch_flush_interval": Observed(postgres_sink, "7s"),

@@ -50,13 +50,9 @@ PROOFS: dict[str, By] = {
     "source file mode": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
     "source file mode.type": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
     "source file mode.poll_interval": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
-    "source file parallelism": By(f"{_FILE}::test_parallelism_limits_the_files_read_side_by_side"),
-    "source kafka errors": By(
-        "tests/connectors/kafka/test_source_dead_letters.py::test_avro_messages_that_are_no_rows"
-    ),
-    "source kafka errors.to": By(
-        "tests/connectors/kafka/test_source_dead_letters.py::test_avro_messages_that_are_no_rows"
-    ),
+    "source file parallelism": By(f"{_FILE}::test_parallelism_limits_the_files_read_concurrently"),
+    "source kafka errors": By("tests/connectors/kafka/test_source_dead_letters.py::test_invalid_avro_messages"),
+    "source kafka errors.to": By("tests/connectors/kafka/test_source_dead_letters.py::test_invalid_avro_messages"),
     "source kafka parallelism": By(f"{_OPTIONS}::test_parallelism_limits_the_tasks_that_read"),
     "source kafka validate_writer_schema_ordering": By(
         f"{_EVOLUTION}::test_a_newer_writer_keeps_the_old_columns_when_ordering_is_not_validated"
@@ -65,7 +61,7 @@ PROOFS: dict[str, By] = {
     "source kafka schema_id_overrides.from": By(f"{_EVOLUTION}::test_a_schema_id_is_replaced_by_another"),
     "source kafka schema_id_overrides.to": By(f"{_EVOLUTION}::test_a_schema_id_is_replaced_by_another"),
     "source kafka skip_schema_resolution": By(
-        f"{_EVOLUTION}::test_without_resolution_the_writers_columns_are_taken_by_name"
+        f"{_EVOLUTION}::test_without_resolution_the_writers_columns_are_matched_by_name"
     ),
     "source kafka skip_schema_resolution_for_reader_schema_ids": By(
         f"{_EVOLUTION}::test_resolution_is_skipped_for_readers_that_are_listed"
@@ -73,10 +69,10 @@ PROOFS: dict[str, By] = {
     "source kafka topic": By(f"{_OPTIONS}::test_metadata_columns"),
     "source kafka starting_offsets": By(f"{_OPTIONS}::test_start_from_a_time"),
     "source kafka isolation_level": By(
-        "tests/connectors/kafka/test_source_transactions.py::test_uncommitted_messages_are_rows_when_wanted"
+        "tests/connectors/kafka/test_source_transactions.py::test_uncommitted_messages_are_rows_if_configured"
     ),
     "source kafka include_metadata": By(f"{_OPTIONS}::test_metadata_columns"),
-    "source kafka filter": By(f"{_OPTIONS}::test_a_filter_keeps_the_rows_that_meet_it"),
+    "source kafka filter": By(f"{_OPTIONS}::test_a_filter_keeps_the_rows_that_match"),
     "source kafka batch_size": By(f"{_OPTIONS}::test_small_batches"),
     "source kafka batch_flush_interval": By(
         "tests/connectors/kafka/test_batch_options.py::test_an_interval_makes_a_batch_wait_until_it_is_full"
@@ -84,7 +80,7 @@ PROOFS: dict[str, By] = {
     "source kafka data_format": By(f"{_OPTIONS}::test_json_values"),
     "source kafka schema": By(f"{_OPTIONS}::test_json_objects_become_rows_with_columns_in_alphabetical_order"),
     "transform dynamic_table backend_type": By(
-        "tests/transforms/dynamic_table/test_asked.py::test_tables_of_both_kinds_in_one_statement"
+        "tests/transforms/dynamic_table/test_spark_lookups.py::test_tables_of_both_kinds_in_one_statement"
     ),
     "transform dynamic_table backend_entity_name": By(f"{_TABLES}::test_names_come_from_the_options"),
     "transform dynamic_table sql": By(
@@ -93,21 +89,19 @@ PROOFS: dict[str, By] = {
     "transform dynamic_table schema": By(f"{_TABLES}::test_names_come_from_the_options"),
     "transform dynamic_table column": By(f"{_TABLES}::test_names_come_from_the_options"),
     "transform dynamic_table time_column": By(f"{_TABLES}::test_names_come_from_the_options"),
-    "transform dynamic_table cache": By(
-        f"{_TABLES}::test_the_flag_of_the_node_keeps_a_table_without_time_out_of_the_cache"
-    ),
+    "transform dynamic_table cache": By(f"{_TABLES}::test_a_table_without_a_time_column_is_not_cached"),
     "transform dynamic_table cache_refresh_debounce_ms": By(
         f"{_KNOBS}::test_cache_refresh_debounce_ms_of_a_table_counts_before_that_of_the_configuration"
     ),
     "transform dynamic_table wait_for_table": By(
-        "tests/transforms/dynamic_table/test_waiting.py::test_without_waiting_rows_find_what_is_there"
+        "tests/transforms/dynamic_table/test_waiting.py::test_without_waiting_rows_see_the_current_table"
     ),
-    "transform handler errors": By(f"{_HANDLER}::test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink"),
-    "transform handler errors.to": By(f"{_HANDLER}::test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink"),
+    "transform handler errors": By(f"{_HANDLER}::test_rows_that_an_endpoint_rejects_go_to_the_dead_letter_sink"),
+    "transform handler errors.to": By(f"{_HANDLER}::test_rows_that_an_endpoint_rejects_go_to_the_dead_letter_sink"),
     "transform handler batch_size": _BATCHES,
     "transform handler batch_flush_interval": _INTERVAL,
     "transform handler parallelism": _INSTANCES,
-    "transform handler url": By(f"{_HANDLER}::test_secrets_are_in_no_message"),
+    "transform handler url": By(f"{_HANDLER}::test_no_message_contains_a_secret"),
     "transform handler headers": By(
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
     ),
@@ -115,28 +109,28 @@ PROOFS: dict[str, By] = {
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
     ),
     "transform handler one_row_per_request": By(
-        f"{_HANDLER}::test_rows_go_out_and_answers_come_in_for_each_payload_form"
+        f"{_HANDLER}::test_rows_are_sent_and_responses_read_in_each_payload_format"
     ),
-    "transform handler payload_version": By(f"{_HANDLER}::test_rows_go_out_and_answers_come_in_for_each_payload_form"),
-    "transform handler schema_override": By(f"{_HANDLER}::test_columns_come_go_and_change_with_schema_override"),
+    "transform handler payload_version": By(
+        f"{_HANDLER}::test_rows_are_sent_and_responses_read_in_each_payload_format"
+    ),
+    "transform handler schema_override": By(f"{_HANDLER}::test_schema_override_adds_removes_and_changes_columns"),
     "transform script errors": By(f"{_SCRIPT}::test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink"),
     "transform script errors.to": By(f"{_SCRIPT}::test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink"),
     "transform script batch_size": _BATCHES,
     "transform script batch_flush_interval": _INTERVAL,
     "transform script parallelism": _INSTANCES,
-    "transform script language": By(
-        f"{_SCRIPT}::test_production_typescript_with_a_schema_gives_seven_rows_and_sql_goes_on_with_them"
-    ),
+    "transform script language": By(f"{_SCRIPT}::test_production_typescript_with_a_schema_gives_seven_rows_for_sql"),
     "transform script script": By(f"{_SCRIPT}::test_a_script_without_a_function_is_found_without_spark"),
     "transform script schema": By(
-        f"{_SCRIPT}::test_declared_columns_come_in_alphabetical_order_with_the_row_kind_behind"
+        f"{_SCRIPT}::test_declared_columns_are_in_alphabetical_order_followed_by_the_row_kind"
     ),
     "transform sql parallelism": By(
         "tests/dataflow/test_sql_flows.py::test_parallelism_of_a_sql_node_is_the_number_of_its_tasks"
     ),
     "transform sql sql": By("tests/transforms/sql/test_transform.py::test_sql_and_primary_key_are_required"),
     "sink kafka parallelism": By(f"{_KNOBS}::test_so_many_tasks_write_to_a_topic"),
-    "sink kafka topic": By(f"{_KAFKA_SINK}::test_an_existing_topic_stays_as_it_is"),
+    "sink kafka topic": By(f"{_KAFKA_SINK}::test_an_existing_topic_is_not_changed"),
     "sink kafka data_format": By(f"{_KAFKA_SINK}::test_header_and_value_carry_the_operation"),
     "sink kafka topic_partitions": By(
         f"{_KAFKA_SINK}::test_a_missing_topic_gets_as_many_partitions_as_topic_partitions_says"
@@ -149,23 +143,23 @@ PROOFS: dict[str, By] = {
     "sink kafka compression": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka deduplicate": By(f"{_KAFKA_SINK}::test_changes_of_a_key_keep_their_order"),
     "sink memory parallelism": _INSTANCES,
-    "sink memory exclude_gs_op": By("tests/connectors/test_memory.py::test_exclude_gs_op_leaves_the_operation_out"),
+    "sink memory exclude_gs_op": By("tests/connectors/test_memory.py::test_exclude_gs_op_drops_the_operation"),
     "sink postgres errors": By(
-        "tests/connectors/postgres/test_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
+        "tests/connectors/postgres/test_pipeline.py::test_rows_that_the_table_rejects_go_to_the_dead_letter_sink"
     ),
     "sink postgres errors.to": By(
-        "tests/connectors/postgres/test_pipeline.py::test_rows_that_the_table_refuses_go_to_the_dead_letter_sink"
+        "tests/connectors/postgres/test_pipeline.py::test_rows_that_the_table_rejects_go_to_the_dead_letter_sink"
     ),
     "sink postgres batch_size": _BATCHES,
     "sink postgres batch_flush_interval": _INTERVAL,
     "sink postgres parallelism": _INSTANCES,
     "sink postgres table": By(
-        "tests/connectors/postgres/test_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
+        "tests/connectors/postgres/test_table.py::test_schema_and_table_are_created_with_the_key_and_without_the_operation"
     ),
     "sink postgres schema": By(
-        "tests/connectors/postgres/test_table.py::test_schema_and_table_are_made_with_the_key_and_without_the_operation"
+        "tests/connectors/postgres/test_table.py::test_schema_and_table_are_created_with_the_key_and_without_the_operation"
     ),
-    "sink postgres on_conflict": By(f"{_POSTGRES}::test_on_conflict_nothing_keeps_the_first_row_that_no_delete_took"),
+    "sink postgres on_conflict": By(f"{_POSTGRES}::test_on_conflict_nothing_keeps_the_first_row_after_a_delete"),
     "sink postgres update_where": By(f"{_POSTGRES}::test_update_where_compares_new_with_stored"),
     "sink postgres deduplicate": By(f"{_POSTGRES}::test_triggers_see_every_change_of_a_key_or_the_last_one_of_a_batch"),
     "sink postgres evolve": By(
@@ -180,9 +174,15 @@ PROOFS: dict[str, By] = {
     "sink postgres_aggregate batch_size": _BATCHES,
     "sink postgres_aggregate batch_flush_interval": _INTERVAL,
     "sink postgres_aggregate parallelism": _INSTANCES,
-    "sink postgres_aggregate schema": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original"),
-    "sink postgres_aggregate landing_table": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original", "log"),
-    "sink postgres_aggregate agg_table": By(f"{_AGGREGATE}::test_the_objects_are_those_of_the_original", "totals"),
+    "sink postgres_aggregate schema": By(
+        f"{_AGGREGATE}::test_the_database_objects_are_those_of_the_rust_implementation"
+    ),
+    "sink postgres_aggregate landing_table": By(
+        f"{_AGGREGATE}::test_the_database_objects_are_those_of_the_rust_implementation", "log"
+    ),
+    "sink postgres_aggregate agg_table": By(
+        f"{_AGGREGATE}::test_the_database_objects_are_those_of_the_rust_implementation", "totals"
+    ),
     "sink postgres_aggregate group_by": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
     "sink postgres_aggregate group_by.from": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
     "sink postgres_aggregate group_by.type": By(f"{_AGGREGATE}::test_types_can_be_chosen"),
@@ -204,10 +204,10 @@ PROOFS: dict[str, By] = {
     "sink webhook url": By(f"{_WEBHOOK}::test_two_sinks_fail_together_when_one_does"),
     "sink webhook headers": By(f"{_KNOBS}::test_headers_and_secret_of_a_webhook"),
     "sink webhook secret_name": By(f"{_KNOBS}::test_headers_and_secret_of_a_webhook"),
-    "sink webhook one_row_per_request": By(f"{_WEBHOOK}::test_each_payload_form"),
-    "sink webhook payload_version": By(f"{_WEBHOOK}::test_each_payload_form"),
+    "sink webhook one_row_per_request": By(f"{_WEBHOOK}::test_each_payload_format"),
+    "sink webhook payload_version": By(f"{_WEBHOOK}::test_each_payload_format"),
     "sink webhook skip_on_error": By(
-        f"{_WEBHOOK}::test_with_skip_on_error_rows_that_are_answered_with_an_error_count_as_delivered"
+        f"{_WEBHOOK}::test_with_skip_on_error_rows_with_an_error_response_count_as_delivered"
     ),
 }
 #: fields that are accepted and warn when they are set

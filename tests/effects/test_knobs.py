@@ -26,7 +26,7 @@ from streamling.plugins.registry import Registry
 from streamling.testing import Bench
 from streamling.testing.contract import sample_rows
 from streamling.testing.harness import eventually, settled, wait_for_end
-from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.transform import ScriptTransform
 from tests.cli.conftest import PIPELINE, Project
@@ -214,7 +214,7 @@ def test_cache_refresh_debounce_ms_of_a_table_counts_before_that_of_the_configur
     for options, seconds in (({}, 0.7), ({"cache_refresh_debounce_ms": 40}, 0.04)):
         fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t"}
         cached = {**fields, "time_column": "at", "cache": True, **options}
-        store: Any = make_store(_context(config, DynamicTableTransformOptions.model_validate(cached)))
+        store: Any = create_store(_context(config, DynamicTableTransformOptions.model_validate(cached)))
         assert store._debounce == seconds
 
 

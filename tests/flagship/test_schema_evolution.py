@@ -114,7 +114,7 @@ def write_appearing(topic: Topic) -> None:
     ("story", "message"),
     [
         ("int becomes long", "column 'n': .*out of range for type integer"),
-        ("float becomes double", "column 'x' of table .* has the type real, expected DOUBLE PRECISION"),
+        ("float becomes double", "column 'x' of table .* has type real, expected DOUBLE PRECISION"),
     ],
 )
 def test_a_type_that_outgrows_its_column_ends_the_pipeline_and_names_it(

@@ -160,7 +160,7 @@ def test_mutated_csv() -> None:
             content = mutated(rng, csv_content(rng, rows, rng.choice(["\n", "\r\n"])))
             found, expected = read("csv", content, TEXTS), of_csv_module(content)
             if isinstance(found, StreamlingError):
-                assert "a.file'" in str(found) or "cannot be told apart" in str(found)
+                assert "a.file'" in str(found) or "names are not case-sensitive" in str(found)
                 continue
             assert expected is not None, content
             assert not is_unclosed(content), content
@@ -209,7 +209,7 @@ def test_values_converted_fast_are_those_converted_carefully() -> None:
             content = "a\n" + "\n".join(texts) + "\n"
             careful: Any = None
             try:
-                careful = _file_csv._typed(_file_csv.read_texts(content.encode()).column("a"), kind).to_pylist()
+                careful = _file_csv._parse_column(_file_csv.read_texts(content.encode()).column("a"), kind).to_pylist()
             except pa.ArrowInvalid:
                 assert not fits, texts
             found = read("csv", content.encode(), pa.schema([("a", kind)]))
@@ -291,8 +291,8 @@ def test_mutated_json() -> None:
             content = mutated(rng, json_content(rng, [json_row(rng) for _ in range(rng.randint(1, 4))]))
             found, careful, expected = read("json", content, JSON_SCHEMA), careful_json(content), strictly(content)
             if isinstance(found, StreamlingError):
-                assert "a.file'" in str(found) or "cannot be told apart" in str(found)
-                assert careful is None or "told apart" in str(found), content
+                assert "a.file'" in str(found) or "names are not case-sensitive" in str(found)
+                assert careful is None or "names are not case-sensitive" in str(found), content
                 continue
             assert expected is not None, content
             assert len(found) == len(expected), content

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.kafka.filter import compiled_filter
+from streamling.connectors.kafka.filter import compile_filter
 from streamling.errors import StreamlingError
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import tokenize
@@ -58,7 +58,7 @@ def compiled(sql: str) -> Any:
 
 def as_filter(sql: str) -> None:
     try:
-        compiled_filter(sql.partition("WHERE")[2] or sql, SCHEMA)
+        compile_filter(sql.partition("WHERE")[2] or sql, SCHEMA)
     except StreamlingError:
         return
 

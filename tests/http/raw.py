@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 from itertools import cycle
 from typing import Any
 
-#: of an endless answer; a client that takes so much has no limit
+#: limit of an endless response; a client that reads this much has no limit
 MOST_BYTES = 48 << 20
 
 
 class RawServer:
-    """Answers every request with the same parts."""
+    """Sends the same parts in response to every request."""
 
     def __init__(self, parts: Sequence[Any], closes: bool, max_bytes: int) -> None:
         self.sent = 0
@@ -55,7 +55,7 @@ class RawServer:
                 connection.settimeout(10)
                 try:
                     self._answer(connection)
-                except OSError:  # the client has gone away
+                except OSError:  # the client has disconnected
                     continue
 
     def _answer(self, connection: socket.socket) -> None:
@@ -71,7 +71,7 @@ class RawServer:
 
 
 def chunks(parts: Sequence[Any]) -> Iterator[bytes]:
-    """The bytes of the parts of an answer, in the notation of `tests/corpus/http/answers.yaml`."""
+    """Return the bytes of the parts of a response, in the notation of `tests/corpus/http/answers.yaml`."""
     for part in parts:
         match part:
             case bytes():

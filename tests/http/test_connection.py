@@ -1,4 +1,4 @@
-"""Answers as servers really send them, byte by byte, and what is written for them."""
+"""Responses as real servers send them, byte by byte, and the requests."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n[1,2]"
     ],
 )
 @pytest.mark.parametrize("pieces", [False, True])
-def test_a_body_is_read_however_it_is_sent_and_the_connection_is_used_again(text, pieces):
+def test_a_body_is_read_however_it_is_sent_and_the_connection_is_reused(text, pieces):
     parts = [text[at : at + 1] for at in range(len(text))] if pieces else [text]
     with server(*parts) as made:
         assert [answer.body for answer in answers(made, 2)] == [b"[1,2]"] * 2
@@ -137,19 +137,19 @@ def test_a_body_may_end_with_its_connection(text):
 
 
 @pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
-def test_answers_without_a_body(status):
+def test_responses_without_a_body(status):
     with server(b"HTTP/1.1 %b\r\n\r\n" % status) as made:
         assert {answer.body for answer in answers(made, 2)} == {b""}
         assert made.connections == 1
 
 
-def test_status_and_headers_of_an_answer():
+def test_status_and_headers_of_a_response():
     text = b"HTTP/1.1 429 Too Many\r\nRETRY-AFTER: 7\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n"
     with server(text) as made:
         assert answers(made) == [Response(429, "Too Many", b"", 7.0, "/there")]
 
 
-def test_what_comes_after_an_answer_is_no_answer_to_the_next_request():
+def test_data_after_a_response_is_not_the_next_response():
     with server(PLAIN + b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nX") as made:
         assert [answer.body for answer in answers(made, 3)] == [b"[1,2]"] * 3
         assert made.connections == 3
@@ -158,20 +158,20 @@ def test_what_comes_after_an_answer_is_no_answer_to_the_next_request():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b"", "the connection broke before the answer was complete"),
-        (b"HTTP/1.1 200 OK\r\nContent-Le", "the connection broke before the answer was complete"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1,", "the connection broke before the answer was complete"),
+        (b"", "the connection broke before the response was complete"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "the connection broke before the response was complete"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1,", "the connection broke before the response was complete"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[1,2]\r\n", "the connection broke before"),
-        (answer_of(gzip.compress(b"[1,2]" * 9)[:-9], "gzip"), "the connection broke before the answer was complete"),
-        (answer_of(b"[1,2]", "gzip"), "the answer is not compressed as it says"),
-        (b"220 mail.example ESMTP\r\n", "the answer is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "the answer is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "the answer is not HTTP"),
-        (b"HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the answer is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "the answer has more than 65536 bytes beside its body"),
+        (answer_of(gzip.compress(b"[1,2]" * 9)[:-9], "gzip"), "the connection broke before the response was complete"),
+        (answer_of(b"[1,2]", "gzip"), "the response is not compressed as its header says"),
+        (b"220 mail.example ESMTP\r\n", "the response is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "the response is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "the response is not HTTP"),
+        (b"HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the response is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "the response has more than 65536 bytes in addition to its body"),
     ],
 )
-def test_an_answer_that_is_none_may_come_right_later(text, reason):
+def test_an_invalid_response_is_a_transient_error(text, reason):
     with server(text, then_close=True) as made, pytest.raises(StreamlingError, match=reason) as raised:
         answers(made)
     assert raised.value.retriable
@@ -195,10 +195,10 @@ def test_no_body_is_longer_than_allowed(text):
     assert not raised.value.retriable
 
 
-def test_a_silent_server_is_not_waited_for_beyond_the_limit():
+def test_a_silent_server_times_out():
     with (
         server(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n") as made,
-        pytest.raises(StreamlingError, match=r"no answer within 0\.3 s") as raised,
+        pytest.raises(StreamlingError, match=r"no response within 0\.3 s") as raised,
     ):
         answers(made, seconds=0.3)
     assert raised.value.retriable
@@ -208,7 +208,7 @@ def test_a_silent_server_is_not_waited_for_beyond_the_limit():
 
 
 def sent(**fields: object) -> tuple[str, list[str]]:
-    """Request line and headers."""
+    """Return request line and headers."""
     with server(PLAIN) as made:
         answers(made, **fields)
         head = made.requests[0].partition(b"\r\n\r\n")[0].decode().replace(str(made.port), "PORT")
@@ -237,7 +237,7 @@ def test_a_request_has_each_header_once_and_those_of_the_user_win():
         ("/a b/(c);d='e'", "/a%20b/(c);d='e'"),
     ],
 )
-def test_signs_that_an_address_cannot_have_are_escaped_once(path, expected):
+def test_invalid_characters_of_a_url_are_escaped_once(path, expected):
     line, headers = sent(path=path)
     assert line == f"POST {expected} HTTP/1.1"
     assert "Host: 127.0.0.1:PORT" in headers
@@ -249,6 +249,6 @@ def test_user_and_password_of_an_address_become_a_header():
 
 
 @pytest.mark.parametrize("url", ["http://a b/", "http://2130706433/", "http://host:0/", "ftp://host/"])
-def test_an_address_that_cannot_be_called_is_told_before_anything_is_sent(url):
-    with pytest.raises(StreamlingError, match="no address that can be called"):
+def test_an_invalid_url_is_reported_before_anything_is_sent(url):
+    with pytest.raises(StreamlingError, match="the URL is invalid"):
         Target(url, headers={}, seconds=1, max_bytes=1)

@@ -69,13 +69,28 @@ def test_an_unknown_table_is_where_it_is_read_from(spark):
 @pytest.mark.parametrize(
     ("path", "format", "said", "remedy"),
     [
-        ("nowhere", "csv", "there is no csv file in '{root}/nowhere': the folder does not exist", "working directory"),
-        ("there", "json", "there is no json file in '{root}/there' (the folder exists)", ".json, .jsonl, .ndjson"),
-        ("there", "parquet", "there is no parquet file in '{root}/there' (the folder exists)", "end in .parquet"),
-        ("there/x.csv", "csv", "there is no file '{root}/there/x.csv' (the folder '{root}/there' exists)", ".csv"),
-        ("no/x.csv", "csv", "there is no file '{root}/no/x.csv': the folder '{root}/no' does not exist", "working"),
+        (
+            "nowhere",
+            "csv",
+            "there are no csv files in '{root}/nowhere': the folder does not exist",
+            "working directory",
+        ),
+        ("there", "json", "there are no json files in '{root}/there' (the folder exists)", ".json, .jsonl, .ndjson"),
+        ("there", "parquet", "there are no parquet files in '{root}/there' (the folder exists)", "end in .parquet"),
+        (
+            "there/x.csv",
+            "csv",
+            "the file '{root}/there/x.csv' does not exist (the folder '{root}/there' exists)",
+            ".csv",
+        ),
+        (
+            "no/x.csv",
+            "csv",
+            "the file '{root}/no/x.csv' does not exist: the folder '{root}/no' does not exist",
+            "working",
+        ),
         ("there/*.txt", "csv", "no csv file matches '{root}/there/*.txt' (the folder '{root}/there' exists)", ".csv"),
-        ("empty", "csv", "there is no csv file in '{root}/empty' with content", "come from the rows"),
+        ("empty", "csv", "there are no csv files in '{root}/empty' with content", "inferred from rows"),
     ],
 )
 def test_a_path_without_files_is_named_in_full_at_its_line(spark, tmp_path, monkeypatch, path, format, said, remedy):

@@ -39,7 +39,7 @@ def test_first_example_of_the_page_is_a_pipeline() -> None:
 
 def test_table_shows_values_defaults_and_meaning() -> None:
     rows = field_table(Registry.builtin(), "sink", "kafka").splitlines()
-    assert "| **`topic`** | text |  | Topic to write to; created when it does not exist. |" in rows
+    assert "| **`topic`** | text |  | Topic to write to; created if it does not exist. |" in rows
     assert "| `compression` | `none`, `gzip`, `lz4` | `lz4` | Compression of messages. |" in rows
     assert rows[-1].startswith("| `telemetry` |")
 

@@ -33,21 +33,21 @@ def pipeline(source: dict[str, Any], sink: dict[str, Any]) -> str:
             {"type": "kafka", "topic": "t", "data_format": "json", "schema": {"id": "long"}},
             {"type": "memory"},
             {"kafka_source": {"brokers": NOBODY}},
-            f"kafka source 'rows': no connection to the Kafka brokers at {NOBODY}: Connection refused",
+            f"kafka source 'rows': cannot connect to the Kafka brokers at {NOBODY}: Connection refused",
             "start the brokers, or correct kafka_source.brokers",
         ),
         (
             NUMBERS,
             {"type": "kafka", "topic": "t", "data_format": "json"},
             {"kafka_sink": {"brokers": NOBODY}},
-            f"kafka sink 'out': no connection to the Kafka brokers at {NOBODY}: Connection refused",
+            f"kafka sink 'out': cannot connect to the Kafka brokers at {NOBODY}: Connection refused",
             "start the brokers, or correct kafka_sink.brokers",
         ),
         (
             {"type": "kafka", "topic": "t"},
             {"type": "memory"},
             {"kafka_source": {"schema_registry_url": f"http://{NOBODY}"}},
-            f"the schema registry at http://{NOBODY} does not answer: Connection refused",
+            f"the schema registry at http://{NOBODY} does not respond: Connection refused",
             "start the registry, or correct kafka_source.schema_registry_url",
         ),
         (
@@ -61,7 +61,7 @@ def pipeline(source: dict[str, Any], sink: dict[str, Any]) -> str:
             NUMBERS,
             {"type": "postgres", "schema": "s", "table": "t"},
             {"postgres_sink": {"host": "127.0.0.1", "port": 1}},
-            f"postgres sink 'out': no connection to Postgres at {NOBODY}/postgres: Connection refused",
+            f"postgres sink 'out': cannot connect to Postgres at {NOBODY}/postgres: Connection refused",
             "start the server, or correct postgres_sink.host or postgres_sink.port",
         ),
     ],
@@ -93,7 +93,7 @@ def test_a_registry_that_never_gets_ready_ends_the_start(spark) -> None:
         settings = {"schema_registry_url": f"http://127.0.0.1:{server.server_port}"}
         text = pipeline({"type": "kafka", "topic": "t"}, {"type": "memory"})
         started = Worker(lambda: Bench(spark).prepare(text, startup_timeout_sec=0.5, kafka_source=settings))
-        with pytest.raises(StreamlingError, match="answered 503"):
+        with pytest.raises(StreamlingError, match="returned 503"):
             started.finish()
         server.shutdown()
 
@@ -110,5 +110,5 @@ def test_a_sink_that_stays_unavailable_ends_the_run_with_its_last_error(spark, p
         finish(run)
     (cause,) = raised.value.causes()
     assert cause == (
-        f"'out' was retrying: no connection to Postgres at 127.0.0.1:{front.port}/postgres: Connection refused"
+        f"'out' was retrying: cannot connect to Postgres at 127.0.0.1:{front.port}/postgres: Connection refused"
     )

@@ -1,4 +1,4 @@
-"""Real failures of a real Spark: each is told with its reason, Spark's name for it, and what to do."""
+"""Real failures of a real Spark: each is reported with its reason, Spark's name for it, and what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINES_OF_A_TRACE = ("Traceback", "\tat ", "Py4JJavaError", "awaitResult", "calli
 
 
 def told(error: BaseException) -> str:
-    """What a user sees."""
+    """Return what a user sees."""
     shown = render(error, debug=False)
     assert not any(line in shown for line in LINES_OF_A_TRACE), shown
     return shown
@@ -37,7 +37,7 @@ def fails(spark: Any, action: Callable[[], object]) -> str:
     return told(caught.value)
 
 
-def test_no_part_of_a_secret_is_shown_where_a_message_is_cut() -> None:
+def test_no_part_of_a_secret_is_shown_in_a_truncated_message() -> None:
     add_secrets(["s3cret of spark"])
     shown = str(spark_failure(RuntimeError("x" * 495 + "s3cret of spark")))
     assert "s3c" not in shown
@@ -207,7 +207,7 @@ LOST = (
             LOST
             + "ExecutorLostFailure (executor 2 exited caused by one of the running tasks) Reason: Command exited with "
             "code 137",
-            ["an executor was lost", "code 137", "help: its log says why"],
+            ["an executor was lost", "code 137", "help: check its log"],
         ),
         (
             LOST + "java.io.IOException: No space left on device\n\tat x.y.Z",
@@ -225,5 +225,5 @@ def test_failures_of_executors(text: str, parts: list[str]) -> None:
     assert [part for part in parts if part not in shown] == [], shown
 
 
-def test_a_failure_without_words_still_has_a_name() -> None:
-    assert str(spark_failure(RuntimeError())) == "it gave no reason (RuntimeError)"
+def test_a_failure_without_a_message_still_has_a_name() -> None:
+    assert str(spark_failure(RuntimeError())) == "no reason given (RuntimeError)"

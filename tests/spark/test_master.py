@@ -12,7 +12,7 @@ def test_a_local_master_is_this_process(master: str) -> None:
 
 
 @pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host"])
-def test_all_other_masters_have_processes_of_their_own(master: str) -> None:
+def test_all_other_masters_have_separate_processes(master: str) -> None:
     assert not is_local(master)
     assert on_this_machine(master) == master.startswith("local-cluster")
 
@@ -20,5 +20,5 @@ def test_all_other_masters_have_processes_of_their_own(master: str) -> None:
 @pytest.mark.parametrize(
     ("master", "cores"), [("local", 1), ("local[3]", 3), ("local[*]", 8), ("local[2,4]", 2), ("local[*,2]", 8)]
 )
-def test_a_local_master_says_how_many_cores_it_takes(master: str, cores: int) -> None:
+def test_a_local_master_has_a_number_of_cores(master: str, cores: int) -> None:
     assert local_cores(master, available=8) == cores

@@ -8,7 +8,7 @@ from streamling.spark.scratch import Scratch, sweep
 from tests.harness.script import run_python
 
 
-def test_removing_takes_everything(tmp_path: Path) -> None:
+def test_remove_deletes_everything(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path)
     (scratch.path / "deep" / "er").mkdir(parents=True)
     scratch.remove()
@@ -16,7 +16,7 @@ def test_removing_takes_everything(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_the_owner_may_look_inside(tmp_path: Path) -> None:
+def test_only_the_owner_has_access(tmp_path: Path) -> None:
     assert Scratch(tmp_path).path.stat().st_mode & 0o777 == 0o700
 
 

@@ -1,4 +1,4 @@
-"""Failures of a cluster's workers, out of what Spark says about them."""
+"""Failures of a cluster's workers, recognized in Spark's text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKER = "worker 10.0.0.7 (executor 3): "
         (
             "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: "
             "Command exited with code 137",
-            "the executor was lost while it ran: Command exited with code 137",
+            "the executor was lost: Command exited with code 137",
             "spark.executor.memory",
         ),
         (
@@ -40,17 +40,17 @@ WORKER = "worker 10.0.0.7 (executor 3): "
         ),
         (
             "java.io.InvalidClassException: org.apache.spark.rdd.RDD; local class incompatible: stream classdesc",
-            "its Spark is of another version: org.apache.spark.rdd.RDD differs",
+            "it has another version of Spark: org.apache.spark.rdd.RDD differs",
             "same version of Spark",
         ),
         (
             "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
-            "a Python worker ended while it ran",
+            "a Python worker crashed",
             "spark.executor.memory",
         ),
     ],
 )
-def test_what_a_worker_lacks_is_named_with_the_worker(said, message, remedy):
+def test_what_a_worker_lacks_is_reported_with_the_worker(said, message, remedy):
     failure = worker_failure(RuntimeError(TASK + said))
     assert str(failure) == WORKER + message
     assert remedy in failure.remedy
@@ -62,7 +62,7 @@ def test_what_an_operator_raised_is_not_blamed_on_its_worker():
     assert worker_failure(TASK + said) is None
 
 
-def test_other_failures_are_not_explained():
+def test_other_failures_are_not_translated():
     assert worker_failure(TASK + "org.apache.kafka.common.errors.TimeoutException: no answer") is None
 
 

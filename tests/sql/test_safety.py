@@ -12,7 +12,7 @@ import pytest
 import yaml
 from sqlglot import exp
 
-from streamling.connectors.kafka.filter import filtered
+from streamling.connectors.kafka.filter import apply_filter
 from streamling.sql.compiler import compile_sql
 from streamling.sql.expressions import Expressions
 from streamling.sql.frames import prepare
@@ -161,5 +161,5 @@ def test_sessions_have_no_way_out(spark: Any) -> None:
 def test_nothing_is_substituted_in_the_filter_of_a_source(spark: Any) -> None:
     rows = spark.createDataFrame([("${env:HOME}",), ("literal ${foo}",), ("literal ",)], "a string")
     schema = pa.schema({"a": pa.string()})
-    kept = filtered(rows, "a IN ('${env:HOME}', 'literal ${foo}')", schema, unless="false")
+    kept = apply_filter(rows, "a IN ('${env:HOME}', 'literal ${foo}')", schema, unless="false")
     assert [row.a for row in kept.collect()] == ["${env:HOME}", "literal ${foo}"]

@@ -34,7 +34,7 @@ def hold(database: Path, identity: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_process_is_refused_with_the_name_of_the_first(database: Path) -> None:
+def test_a_second_process_is_rejected_with_the_name_of_the_first(database: Path) -> None:
     with hold(database, "orders") as other:
         with pytest.raises(StreamlingError) as raised, lock_state(database, "orders"):
             pass

@@ -28,7 +28,7 @@ def raw(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def test_the_table_is_the_one_other_tools_know(path: Path, raw: sqlite3.Connection) -> None:
+def test_the_table_has_the_layout_that_other_tools_expect(path: Path, raw: sqlite3.Connection) -> None:
     with SqliteState("app", path) as state:
         state.put("key", {"offset": 1})
 

@@ -21,7 +21,7 @@ from tests.harness.pipelines import Bench, eventually, finish
 
 pytestmark = pytest.mark.spark
 
-#: wider than Spark's decimals: only the metadata of the column tells that its bytes are a number
+#: wider than Spark's decimals: only the metadata of the column says that its bytes are a number
 _WIDE = {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 0}
 _FIRST = record("id", ("name", "string"))
 _SECOND = record("id", ("name", "string"), ("note", ["null", "string"], None), ("wide", ["null", _WIDE], None))
@@ -35,7 +35,7 @@ _SEEN = "function process(row) { return { id: row.id, seen: Object.keys(row).sor
 
 
 def _refusing(request: Request) -> Reply:
-    """Refuses bad rows of the node that has a dead-letter sink."""
+    """Rejects bad rows of the node that has a dead-letter sink."""
     if request.path == "/strict" and any(row["name"] == "bad" for row in request.rows):
         return Reply(422, b"a bad row")
     return echo(request)
@@ -54,7 +54,7 @@ class Growing(Flagship):
     """One topic through every kind of transform at once."""
 
     server: Endpoint
-    #: what the Postgres sink behind a script does about columns that it lacks
+    #: what the Postgres sink after a script does about columns that it lacks
     evolve = "add_columns"
 
     def text(self, topic: Topic, sinks: Any, source: Any) -> str:
@@ -111,7 +111,7 @@ def stopped(run: PipelineRun) -> Iterator[None]:
 
 
 def _rows(run: PipelineRun, sink: str) -> list[dict[str, Any]]:
-    """By id; batches may differ in their columns."""
+    """Return rows by id; batches may differ in their columns."""
     found = [row for operator in run._graph.operators[sink] for batch in operator._batches for row in batch.to_pylist()]
     return sorted(found, key=lambda row: row["id"])
 
@@ -121,7 +121,7 @@ _PASSING = ("to_script", "to_script_batched", "to_script_errors", "to_handler", 
 
 
 @pytest.mark.services
-def test_a_column_that_appears_while_running_goes_through_every_transform(growing: Growing, caplog) -> None:
+def test_a_column_that_appears_while_running_passes_every_transform(growing: Growing, caplog) -> None:
     topic = growing.topic()
     topic.write(_FIRST, {"id": 1, "name": "a"}, {"id": 2, "name": "bad"})
     run = growing.begin(topic, {})
@@ -158,7 +158,7 @@ def test_a_column_that_appears_while_running_goes_through_every_transform(growin
         found = [row for row in growing.table(table, "id, name, note, wide") if row[1] != "bad"]
         assert found == [(1, "a", None, None), (3, "c", "new", Decimal(_NUMBER)), (5, "e", None, None)], table
 
-    # a column that appears right after a restart, and one that is gone
+    # a column that appears right after a restart, and one that disappears
     run = growing.begin(topic, {})
     topic.write(_THIRD, {"id": 7, "name": "g", "note": "y", "last": 1})
     with stopped(run):
@@ -176,7 +176,7 @@ def test_a_column_that_appears_while_running_goes_through_every_transform(growin
     assert not raised.value.internal
 
 
-def test_columns_of_later_files_go_through_scripts_and_handlers(spark, tmp_path: Path) -> None:
+def test_columns_of_later_files_pass_scripts_and_handlers(spark, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"id": 1, "inner": {"a": 1}}\n')
     with endpoint(echo) as server:
         nodes = {

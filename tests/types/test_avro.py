@@ -50,7 +50,7 @@ def test_types(avro: Any, arrow: pa.DataType, nullable: bool) -> None:
     assert (column.field.type, column.field.nullable) == (arrow, nullable)
 
 
-def test_the_decoder_is_given_types_without_a_zone() -> None:
+def test_the_decoder_gets_types_without_a_zone() -> None:
     record = _of({"type": "long", "logicalType": "timestamp-micros"}, {"type": "int", "logicalType": "time-millis"})
     assert [field["type"] for field in record.reader["fields"]] == [
         {"type": "long", "logicalType": "local-timestamp-micros"},
@@ -84,7 +84,7 @@ def test_names_are_found_in_their_namespace() -> None:
         ({"type": "bytes", "logicalType": "decimal", "precision": 1001}, "field 'c0': is a decimal of 1001 digits"),
     ],
 )
-def test_what_cannot_be_held_names_its_field(avro: Any, message: str) -> None:
+def test_an_unsupported_avro_type_names_its_field(avro: Any, message: str) -> None:
     with pytest.raises(StreamlingError, match=message) as caught:
         _of(avro)
     assert not caught.value.internal
@@ -93,7 +93,7 @@ def test_what_cannot_be_held_names_its_field(avro: Any, message: str) -> None:
 def test_only_records_have_columns() -> None:
     record = {"type": "record", "name": "r", "fields": []}
     assert record_of(["null", record]) == record
-    with pytest.raises(StreamlingError, match="is no record"):
+    with pytest.raises(StreamlingError, match="is not a record"):
         record_of({"type": "array", "items": "long"})
 
 

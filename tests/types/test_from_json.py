@@ -1,4 +1,4 @@
-"""JSON into Arrow columns: every digit arrives or the value is refused."""
+"""JSON to Arrow columns: a value is converted exactly or rejected."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ def test_values_that_fit(text, kind, value):
         ("1", pa.null()),
     ],
 )
-def test_values_that_do_not_fit_are_refused_with_their_place(text, kind):
+def test_values_that_do_not_fit_are_rejected_with_their_index(text, kind):
     with pytest.raises(InvalidJsonValue) as raised:
         arrow_column([None, parse_json(text)], kind)
     assert raised.value.index == 1
     assert str(kind) in str(raised.value)
 
 
-def test_a_long_value_is_cut_in_the_message():
+def test_a_long_value_is_truncated_in_the_message():
     with pytest.raises(InvalidJsonValue) as raised:
         arrow_column(["x" * 10_000], pa.int64())
     assert len(raised.value.shown) < 200
@@ -122,7 +122,7 @@ def test_a_long_value_is_cut_in_the_message():
     "text",
     ["NaN", "[Infinity]", "{", "", "[" * 100_000, "9" * 10_000, '{"a": 1, "a": 1}', '[{"b": {"a": 1, "\\u0061": 2}}]'],
 )
-def test_what_is_no_json_is_a_value_error(text):
+def test_invalid_json_is_a_value_error(text):
     with pytest.raises(ValueError):
         parse_json(text)
 
@@ -145,7 +145,7 @@ KINDS = [
 @pytest.mark.parametrize(
     ("kind", "make"), KINDS, ids=lambda given: str(given) if isinstance(given, pa.DataType) else ""
 )
-def test_what_json_texts_writes_comes_back_unchanged(kind, make):
+def test_json_texts_survive_a_round_trip(kind, make):
     chance = random.Random(11)
     print("seed 11")
     values = pa.array([make(chance) for _ in range(500)] + [None], kind)
@@ -153,14 +153,14 @@ def test_what_json_texts_writes_comes_back_unchanged(kind, make):
     assert arrow_column(read, kind).equals(values)
 
 
-def test_numbers_of_256_bits_arrive_with_every_digit():
+def test_numbers_of_256_bits_keep_every_digit():
     column = arrow_column(parse_json(f'[{2**256 - 1}, "0xff", "7", null]'), U256)
     assert column.type == U256
     assert to_integers(column.storage, layout_of(U256)) == [2**256 - 1, 255, 7, None]
 
 
 @pytest.mark.parametrize("value", [-1, 2**256, Decimal("1.5"), True, "x", [1]])
-def test_what_is_no_number_of_256_bits_is_refused_with_its_place(value):
-    with pytest.raises(InvalidJsonValue, match="is no u256") as refused:
+def test_invalid_256_bit_numbers_are_rejected_with_their_index(value):
+    with pytest.raises(InvalidJsonValue, match="is not a valid u256") as refused:
         arrow_column([1, value], U256)
     assert refused.value.index == 1

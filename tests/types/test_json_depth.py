@@ -1,4 +1,4 @@
-"""How deep JSON may be nested, whatever Python's recursion limit is at the moment."""
+"""The maximum nesting of JSON, whatever Python's current recursion limit is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow types in Spark: every row of the map, and values at the extremes there and back."""
+"""Arrow types in Spark: every entry of the map, and extreme values in a round trip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streamling.types.wide.layout import contains_wide
 UTC = dt.UTC
 LAST_MOMENT = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
 
-# Arrow type, Spark's name, values worth a trip
+# Arrow type, Spark's name, values for a round trip
 TYPES: list[tuple[pa.DataType, str, list[Any]]] = [
     (pa.bool_(), "boolean", [True, False]),
     (pa.int8(), "tinyint", [-(2**7), 2**7 - 1]),
@@ -81,12 +81,12 @@ IDS = [str(row[0]) for row in TYPES]
 
 
 @pytest.mark.parametrize(("type_", "name", "values"), TYPES, ids=IDS)
-def test_each_type_has_its_place_in_spark(type_: pa.DataType, name: str, values: list[Any]) -> None:
+def test_each_type_has_its_type_in_spark(type_: pa.DataType, name: str, values: list[Any]) -> None:
     assert to_spark_type(type_).simpleString() == name
 
 
 @pytest.mark.parametrize(("type_", "name", "values"), TYPES, ids=IDS)
-def test_a_carrier_carries_itself(type_: pa.DataType, name: str, values: list[Any]) -> None:
+def test_a_physical_type_is_its_own_physical_type(type_: pa.DataType, name: str, values: list[Any]) -> None:
     held = physical_type(type_)
     assert physical_type(held) == held
     back = to_arrow_type(to_spark_type(held))
@@ -103,13 +103,13 @@ def test_flat_types_are_remembered_in_the_metadata(type_: pa.DataType, name: str
 
 
 @pytest.mark.parametrize("type_", [type_ for type_, _, _ in TYPES if type_ != physical_type(type_)], ids=str)
-def test_names_lead_back_to_their_type(type_: pa.DataType) -> None:
+def test_names_are_parsed_back_to_their_type(type_: pa.DataType) -> None:
     if not (pa.types.is_nested(type_) or pa.types.is_dictionary(type_) or pa.types.is_decimal(type_)):
         assert arrow_type(arrow_type_name(type_)) == type_
 
 
 @pytest.mark.parametrize("type_", [pa.month_day_nano_interval(), pa.decimal128(5, -2)], ids=str)
-def test_types_without_a_place_are_named(type_: pa.DataType) -> None:
+def test_unsupported_types_are_named(type_: pa.DataType) -> None:
     with pytest.raises(StreamlingError) as refused:
         physical_type(type_)
     assert not refused.value.internal
@@ -119,7 +119,7 @@ def test_types_without_a_place_are_named(type_: pa.DataType) -> None:
 def test_a_column_that_cannot_leave_spark_is_named_with_what_to_do() -> None:
     from pyspark.sql.types import StructField, StructType, VariantType
 
-    with pytest.raises(StreamlingError, match="column 'v' has the type variant") as refused:
+    with pytest.raises(StreamlingError, match="column 'v' has type variant") as refused:
         to_arrow_schema(StructType([StructField("v", VariantType())]))
     assert "cast it" in (refused.value.remedy or "")
 
@@ -129,13 +129,13 @@ def test_metadata_of_others_is_kept() -> None:
     assert to_arrow_schema(to_spark_schema(schema)).field("x").metadata == {b"logical": b"u256"}
 
 
-def test_a_table_that_needs_no_carriers_is_handed_through() -> None:
+def test_a_table_of_physical_types_is_unchanged() -> None:
     table = pa.table({"x": [1, 2]})
     assert to_physical(table) is table
 
 
 @pytest.mark.spark
-def test_values_at_the_extremes_come_back_unchanged(spark: Any) -> None:
+def test_extreme_values_survive_a_round_trip(spark: Any) -> None:
     """All types in one table, through a real session, a projection with a rename, and back."""
     length = max(len(values) for _, _, values in TYPES)
     table = pa.table(
@@ -151,7 +151,7 @@ def test_values_at_the_extremes_come_back_unchanged(spark: Any) -> None:
 
 
 @pytest.mark.spark
-def test_types_that_only_spark_has_are_what_it_gives(spark: Any) -> None:
+def test_types_that_only_spark_has_are_mapped(spark: Any) -> None:
     texts = ["CAST('a' AS CHAR(3))", "CAST('a' AS VARCHAR(3))", "TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01'"]
     frame = spark.range(1).selectExpr(*[f"{text} AS c{n}" for n, text in enumerate(texts)])
     assert to_arrow_schema(frame.schema).types == frame.toArrow().schema.types

@@ -1,4 +1,4 @@
-"""Sources and sinks: one folder per system. Those that fit into one module are declared here."""
+"""Sources and sinks: one folder per system. This module declares those that consist of a single module."""
 
 from streamling.builtins import Builtin
 

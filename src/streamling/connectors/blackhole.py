@@ -1,4 +1,4 @@
-"""Blackhole sink: computes every row and keeps none."""
+"""Blackhole sink: computes every row and discards it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BlackholeSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
-    """Discards its rows; for measuring and trying out."""
+    """Discards its rows. For benchmarks and for trying out a pipeline."""
 
     def ineffective(self) -> Mapping[str, str]:
         fields = ("batch_size", "batch_flush_interval", "parallelism")
@@ -25,7 +25,7 @@ class BlackholeSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
 
 
 class BlackholeSink(FrameSink[BlackholeSinkOptions]):
-    """The plan runs in full inside the JVM, nothing leaves it. What happened to a row does not matter here."""
+    """Runs the whole plan inside the JVM; no row leaves it. The row kind is ignored."""
 
     Options = BlackholeSinkOptions
     counts_rows: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class BlackholeSink(FrameSink[BlackholeSinkOptions]):
         execution: Any = frame._jdf.queryExecution()
         plan = execution.withCachedData()
         if plan.nodeName() == "LogicalRDD":
-            # a micro-batch as Structured Streaming hands it over: anything else would copy every row once more
+            # a micro-batch from Structured Streaming: counting it any other way would copy every row once more
             return int(plan.rdd().count())
         rows = int(execution.toRdd().count())
         report_counts(execution)

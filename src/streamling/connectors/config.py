@@ -1,4 +1,4 @@
-"""The configuration of the connectors without a folder of their own."""
+"""The configuration of the connectors that consist of a single module."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from streamling.config.section import Section
 
 
 class PrintSink(Section):
-    """Printing rows."""
+    """Settings of the print sink."""
 
-    sample_every: int = Field(default=1, ge=1, description="Print every n-th row.")
-    num_records_before_stop: int | None = Field(default=None, ge=1, description="Stop after that many rows.")
+    sample_every: int = Field(default=1, ge=1, description="Print every nth row.")
+    num_records_before_stop: int | None = Field(
+        default=None, ge=1, description="Stop the pipeline after this many rows."
+    )
 
 
 class PrintConfig(CoreConfig):
-    """What the print sink adds to the configuration."""
+    """Settings that the print sink adds to the configuration."""
 
     print_sink: PrintSink = Field(default=PrintSink())

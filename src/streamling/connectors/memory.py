@@ -16,7 +16,7 @@ from streamling.plugins.operators import OP_COLUMN, Operator, Sink
 class MemorySinkOptions(ParallelOptions, SinkOptions):
     """Collects rows; a test reads them from the running pipeline."""
 
-    exclude_gs_op: bool = Field(default=False, description="Leave the `_gs_op` column out.")
+    exclude_gs_op: bool = Field(default=False, description="Drop the `_gs_op` column.")
 
 
 class _Run(Protocol):
@@ -24,7 +24,7 @@ class _Run(Protocol):
 
 
 def collected_rows(run: _Run, sink: str) -> pa.Table:
-    """The rows that the memory sink ``sink`` of ``run`` holds, in all its instances."""
+    """Return the rows that all instances of the memory sink ``sink`` of ``run`` hold."""
     return pa.concat_tables([each.table() for each in run.operators(sink) if isinstance(each, MemorySink)])
 
 
@@ -43,8 +43,8 @@ class MemorySink(Sink[MemorySinkOptions]):
         self._batches.append(batch)
 
     def table(self) -> pa.Table:
-        """Everything written so far, with all columns that any batch had."""
-        batches = list(self._batches)  # the lane goes on writing
+        """Return all rows written so far, with all columns that any batch had."""
+        batches = list(self._batches)  # the lane keeps writing
         if not batches:
             return self._empty()
         return pa.concat_tables(map(pa.table, batches), promote_options="permissive")

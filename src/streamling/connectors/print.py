@@ -16,18 +16,18 @@ from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptio
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import OP_COLUMN, Sink
 
-#: row kind before the row, on a terminal only: a pipe into jq must see nothing but JSON
+#: row kind in front of the row, on a terminal only: a pipe into jq must see nothing but JSON
 _KINDS = {"i": b"\x1b[32m+I\x1b[0m ", "u": b"\x1b[33m+U\x1b[0m ", "d": b"\x1b[31m-D\x1b[0m "}
 
 
 class PrintSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
-    """Rows as JSON lines on standard output."""
+    """Prints rows as JSON lines to standard output."""
 
     sample_every: int | None = Field(
-        default=None, ge=1, description="Print every Nth row only; config `print_sink.sample_every` by default."
+        default=None, ge=1, description="Print only every nth row; defaults to config `print_sink.sample_every`."
     )
     num_records_before_stop: int | None = Field(
-        default=None, ge=1, description="End the pipeline after that many rows."
+        default=None, ge=1, description="Stop the pipeline after this many rows."
     )
 
 
@@ -49,7 +49,8 @@ class PrintSink(Sink[PrintSinkOptions]):
         self._seen = 0
 
     def open(self) -> None:
-        # brings pyarrow.compute, 30 ms that a wrong file need not wait for; a right one waits for Spark at this time
+        # imports pyarrow.compute, which takes 30 ms: an invalid pipeline should fail without that delay, and a valid
+        # one waits for Spark at this point anyway
         from streamling.types.json import json_rows
 
         self._json_rows = json_rows
@@ -74,8 +75,8 @@ class PrintSink(Sink[PrintSinkOptions]):
                 self._output.write(text)
                 self._output.flush()
         except BrokenPipeError:
-            self.context.request_stop("the reader of standard output has gone", True)
-            # what is still in the buffer, and whatever comes until the end, must not fail again
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._output.fileno())
-            os.close(nowhere)
+            self.context.request_stop("the reader of standard output has closed the pipe", True)
+            # the rest of the buffer and all later writes must not fail again
+            devnull = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull, self._output.fileno())
+            os.close(devnull)

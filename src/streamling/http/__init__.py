@@ -1,1 +1,1 @@
-"""Calling HTTP endpoints with rows: the client of a pipeline, payloads, and what answers mean."""
+"""HTTP clients: the asynchronous client of a pipeline, and a blocking one."""

@@ -1,16 +1,16 @@
-"""Which addresses `network.deny_private` refuses."""
+"""Decides which addresses `network.deny_private` rejects."""
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-#: IPv6 addresses that stand for the IPv4 address in their last four bytes
+#: IPv6 addresses that embed an IPv4 address in their last four bytes
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 def is_private(address: str) -> bool:
-    """True for everything that is not a public address: private, loopback, link-local, cloud metadata, multicast.
+    """Return whether an address is not public: private, loopback, link-local, cloud metadata, multicast.
 
     >>> is_private("169.254.169.254"), is_private("::ffff:10.0.0.1"), is_private("1.1.1.1")
     (True, True, False)
@@ -23,7 +23,7 @@ def is_private(address: str) -> bool:
 
 
 def is_address(host: str) -> bool:
-    """Whether ``host`` is an address already, so that nobody resolves it."""
+    """Return whether ``host`` is an IP address, which needs no resolution."""
     try:
         ip_address(host.partition("%")[0])
     except ValueError:
@@ -32,7 +32,7 @@ def is_address(host: str) -> bool:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that a gateway or the kernel would really connect to."""
+    """Return the IPv4 address that a gateway or the kernel would connect to."""
     if address in _NAT64:
         return IPv4Address(address.packed[-4:])
     return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)

@@ -1,6 +1,6 @@
-"""One request at a time with what comes with Python, for those who ask rarely: the schema registry, metric receivers.
+"""A blocking client on the standard library, for infrequent requests: the schema registry, metric receivers.
 
-An answer has a total time and a longest length, and is never asked for from another origin.
+A response is limited in total time and size, and redirects to another origin are not followed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from streamling.errors import StreamlingError
 from streamling.http.errors import ResponseTooLargeError
 from streamling.http.request import InvalidUrlError, origin_of
 
-#: what is read of an answer that says no
-_MOST_OF_AN_ERROR: Final = 65536
-#: what an answer may have beside its body: headers, the lengths of chunks, trailers
-_MOST_BESIDE_THE_BODY: Final = 65536
+#: maximum number of bytes read from an error response
+_MAX_ERROR_BYTES: Final = 65536
+#: maximum size of a response in addition to its body: headers, chunk lengths, trailers
+_MAX_OVERHEAD_BYTES: Final = 65536
 
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """An answer of any status."""
+    """A response with any status."""
 
     status: int
     reason: str
@@ -46,23 +46,23 @@ def send_request(
     max_bytes: int,
     redirects: bool = False,
 ) -> HttpResponse:
-    """GET, or POST when there is ``data``. Raises OSError and HTTPException as `urllib` does, TimeoutError after
-    ``seconds`` altogether, `ResponseTooLargeError`, and a `StreamlingError` for a redirect to another origin. Up to
-    ``redirects`` redirects of a GET within the same origin are followed."""
+    """Send a GET, or a POST if there is ``data``. Raises OSError and HTTPException as `urllib` does, TimeoutError after
+    ``seconds`` in total, `ResponseTooLargeError`, and a `StreamlingError` for a redirect to another origin. If
+    ``redirects`` is true, redirects of a GET within the same origin are followed."""
     request = urllib.request.Request(url, data, dict(headers))
     with _deadline(seconds) as sockets:
-        sockets.max_bytes = max_bytes + _MOST_BESIDE_THE_BODY
+        sockets.max_bytes = max_bytes + _MAX_OVERHEAD_BYTES
         opener = urllib.request.build_opener(_Http(sockets), _Https(sockets), _Redirects(sockets, follow=redirects))
         try:
-            with opener.open(request, timeout=seconds) as answer:
-                body = answer.read(max_bytes + 1)
+            with opener.open(request, timeout=seconds) as response:
+                body = response.read(max_bytes + 1)
                 if len(body) > max_bytes:
                     raise ResponseTooLargeError
-                return HttpResponse(answer.status, answer.reason, answer.headers.get_content_type(), body)
+                return HttpResponse(response.status, response.reason, response.headers.get_content_type(), body)
         except urllib.error.HTTPError as error:
             try:
-                body = error.read(min(max_bytes, _MOST_OF_AN_ERROR))
-            except ValueError:  # closed, after redirects in a circle
+                body = error.read(min(max_bytes, _MAX_ERROR_BYTES))
+            except ValueError:  # closed, after circular redirects
                 body = b""
             finally:
                 error.close()
@@ -70,10 +70,10 @@ def send_request(
 
 
 def reason_of(error: OSError | HTTPException) -> str:
-    """Why there was no answer, as the end of a sentence."""
+    """Return why there was no response, as the end of a sentence."""
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(cause, socket.gaierror):
-        return f"the name of the host is not known ({cause.strerror})"
+        return f"the host name cannot be resolved ({cause.strerror})"
     return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
 
 
@@ -81,7 +81,7 @@ def reason_of(error: OSError | HTTPException) -> str:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Headers and credentials are for the origin that was asked and for nobody else."""
+    """Headers and credentials are only sent to the configured origin."""
 
     max_redirections = 5
 
@@ -98,12 +98,12 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             old, new = origin_of(req.full_url), origin_of(newurl)
         except InvalidUrlError:
             return None
-        fp.close()  # its body would be read to the end
+        fp.close()  # otherwise its body would be read to the end
         self._sockets.close()
         if old != new:
             raise StreamlingError.user(
                 f"the request to {old} is redirected to {new}, which is not followed",
-                remedy="set the address that should be asked",
+                remedy="set the URL that should be called",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -112,15 +112,15 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Sockets:
-    """The connections of one request, as copies: a socket that TLS takes over cannot be reached until the handshake is
-    done. Time-outs of sockets start again with every byte; this one does not."""
+    """The connections of one request, as duplicates: a socket is not accessible during a TLS handshake. Socket
+    time-outs restart with every byte; this deadline does not."""
 
     def __init__(self) -> None:
         self._open: list[socket.socket] = []
         self._lock = threading.Lock()
         self.expired = False
-        #: longest answer, everything included: Python reads trailers without end
-        self.max_bytes = _MOST_BESIDE_THE_BODY
+        #: maximum size of a whole response: Python reads trailers without a limit
+        self.max_bytes = _MAX_OVERHEAD_BYTES
 
     def add(self, connected: socket.socket) -> None:
         with self._lock:
@@ -154,7 +154,7 @@ def _deadline(seconds: float) -> Iterator[_Sockets]:
             raise TimeoutError
     except (OSError, HTTPException):
         if sockets.expired or time.monotonic() >= end:
-            raise TimeoutError(f"no answer within {seconds:g} s") from None
+            raise TimeoutError(f"no response within {seconds:g} s") from None
         raise
     finally:
         timer.cancel()
@@ -167,7 +167,7 @@ class _Http(urllib.request.HTTPHandler):
         self._sockets = sockets
 
     def http_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_watched(HTTPConnection, self._sockets), req)
+        return self.do_open(_connection_class(HTTPConnection, self._sockets), req)
 
 
 class _Https(urllib.request.HTTPSHandler):
@@ -176,38 +176,38 @@ class _Https(urllib.request.HTTPSHandler):
         self._sockets = sockets
 
     def https_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_watched(HTTPSConnection, self._sockets), req)
+        return self.do_open(_connection_class(HTTPSConnection, self._sockets), req)
 
 
-def _watched(kind: type[HTTPConnection], sockets: _Sockets) -> Any:
-    """A class of connections whose sockets are known from the beginning."""
+def _connection_class(kind: type[HTTPConnection], sockets: _Sockets) -> Any:
+    """Return a connection class whose sockets are registered as soon as they connect."""
 
-    def connected(*arguments: Any, **options: Any) -> socket.socket:
-        made = socket.create_connection(*arguments, **options)
-        sockets.add(made)
-        return made
+    def connect(*arguments: Any, **options: Any) -> socket.socket:
+        connected = socket.create_connection(*arguments, **options)
+        sockets.add(connected)
+        return connected
 
-    class Watched(kind):  # type: ignore[valid-type, misc]
+    class WatchedConnection(kind):  # type: ignore[valid-type, misc]
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
-            self._create_connection = connected
+            self._create_connection = connect
 
         def response_class(self, connected: socket.socket, **options: Any) -> HTTPResponse:
             return HTTPResponse(_Bounded(connected, sockets.max_bytes), **options)  # type: ignore[arg-type]
 
-    return Watched
+    return WatchedConnection
 
 
 class _Bounded:
-    """A socket as an answer reads it, up to a number of bytes."""
+    """A socket from which a response reads a limited number of bytes."""
 
     def __init__(self, connected: socket.socket, max_bytes: int) -> None:
         self._socket = connected
-        self._most_bytes = max_bytes
+        self._max_bytes = max_bytes
 
     def makefile(self, mode: str) -> io.BufferedReader:
         assert mode == "rb"
-        return io.BufferedReader(_BoundedBytes(self._socket.makefile("rb", buffering=0), self._most_bytes))
+        return io.BufferedReader(_BoundedBytes(self._socket.makefile("rb", buffering=0), self._max_bytes))
 
 
 class _BoundedBytes(io.RawIOBase):

@@ -1,4 +1,4 @@
-"""The HTTP client of a pipeline: one event loop on a thread of its own, one pool of connections for all nodes."""
+"""The HTTP client of a pipeline: one event loop on its own thread, one connection pool for all nodes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ResultT = TypeVar("ResultT")
 
 #: redirects that keep method and body
 _REDIRECTS: Final = (307, 308)
-_MOST_REDIRECTS: Final = 5
+_MAX_REDIRECTS: Final = 5
 
 
 class Target:
     """Where and how requests are sent."""
 
     def __init__(self, url: str, *, headers: Mapping[str, str], seconds: float, max_bytes: int) -> None:
-        """``seconds`` is the longest wait for a whole answer, ``max_bytes`` the longest answer."""
+        """``seconds`` is the time limit for a whole response, ``max_bytes`` its maximum size."""
         self.url = url
         self.headers = dict(headers)
         self.seconds = seconds
@@ -43,19 +43,19 @@ class Target:
         try:
             return Request(url, self.headers)
         except InvalidUrlError:
-            raise StreamlingError.user(f"{self.shown} is no address that can be called", remedy="check url") from None
+            raise StreamlingError.user(f"{self.shown}: the URL is invalid", remedy="check url") from None
 
 
 class HttpClient:
-    """Methods may be called from any thread, `post` within `run` only."""
+    """Thread-safe, except `post`, which must be called within `run`."""
 
     def __init__(self, *, deny_private: bool) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._thread.start()
-        #: those that have answered: what comes after that is an outage
-        self._answered: set[Origin] = set()
-        self._pool = self.run(_opened(deny_private)).result()
+        #: origins that have responded: later failures are outages
+        self._responded: set[Origin] = set()
+        self._pool = self.run(_open_pool(deny_private)).result()
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
         """Start ``work`` on the client's thread."""
@@ -72,52 +72,52 @@ class HttpClient:
         self._loop.close()
 
     async def post(self, target: Target, body: bytes) -> Response:
-        """The answer, after redirects within the same origin, in the time of ``target`` altogether. Raises transient
-        errors for what may pass by itself."""
+        """Return the response, after redirects within the same origin, within the total time of ``target``. Raises
+        transient errors for failures that a retry may fix."""
         deadline = self._loop.time() + target.seconds
-        answer = await self._once(target, target.request, body, deadline)
-        if answer.location is None or answer.status not in _REDIRECTS:
-            return answer
-        return await self._redirected(target, answer, body, deadline)
+        response = await self._once(target, target.request, body, deadline)
+        if response.location is None or response.status not in _REDIRECTS:
+            return response
+        return await self._follow_redirects(target, response, body, deadline)
 
-    async def _redirected(self, target: Target, answer: Response, body: bytes, deadline: float) -> Response:
+    async def _follow_redirects(self, target: Target, response: Response, body: bytes, deadline: float) -> Response:
         url = target.url
-        for _ in range(_MOST_REDIRECTS - 1):
-            url = _redirected_url(target, url, answer.location or "")
-            answer = await self._once(target, target.request_to(url), body, deadline)
-            if answer.status not in _REDIRECTS or not answer.location:
-                return answer
+        for _ in range(_MAX_REDIRECTS - 1):
+            url = _redirected_url(target, url, response.location or "")
+            response = await self._once(target, target.request_to(url), body, deadline)
+            if response.status not in _REDIRECTS or not response.location:
+                return response
         raise StreamlingError.user(
-            f"{target.shown} is redirected again and again", remedy="set url to the last address"
+            f"{target.shown} is redirected too many times", remedy="set url to the final address"
         )
 
     async def _once(self, target: Target, request: Request, body: bytes, deadline: float) -> Response:
         pool = self._pool
         try:
-            connection = await pool.take(request.origin, deadline)
-            answer = await connection.exchange(request.text(body), max_bytes=target.max_bytes, deadline=deadline)
+            connection = await pool.acquire(request.origin, deadline)
+            response = await connection.exchange(request.text(body), max_bytes=target.max_bytes, deadline=deadline)
         except ResponseTooLargeError:
             raise StreamlingError.user(
-                f"{target.shown} answered with more than {target.max_bytes} bytes",
+                f"{target.shown} returned more than {target.max_bytes} bytes",
                 remedy="send fewer rows per request (batch_size), or raise external_http_handler.max_response_bytes",
             ) from None
         except ssl.SSLCertVerificationError as error:
             raise StreamlingError.user(
-                f"{target.shown}: the certificate of the server cannot be verified ({error.verify_message})",
-                remedy="let the server send a certificate of a known authority, or name yours in SSL_CERT_FILE",
+                f"{target.shown}: the server's certificate cannot be verified ({error.verify_message})",
+                remedy="install a certificate from a known authority on the server, or set SSL_CERT_FILE to yours",
             ) from None
         except TimeoutError:
-            raise StreamlingError.transient(f"{target.shown}: no answer within {target.seconds:g} s") from None
+            raise StreamlingError.transient(f"{target.shown}: no response within {target.seconds:g} s") from None
         except ConnectFailedError as error:
-            raise self._unavailable(target, request, str(error)) from None
+            raise self._unavailable_error(target, request, str(error)) from None
         except NoResponseError as error:
             raise StreamlingError.transient(f"{target.shown}: {error}") from None
         pool.release(request.origin, connection)
-        self._answered.add(request.origin)
-        return answer
+        self._responded.add(request.origin)
+        return response
 
-    def _unavailable(self, target: Target, request: Request, reason: str) -> StreamlingError:
-        if request.origin in self._answered:
+    def _unavailable_error(self, target: Target, request: Request, reason: str) -> StreamlingError:
+        if request.origin in self._responded:
             return StreamlingError.transient(f"{target.shown}: {reason}")
         return Unreachable(f"{target.shown}: {reason}", remedy="start the service, or correct `url`")
 
@@ -130,21 +130,21 @@ class HttpClient:
         await self._loop.shutdown_default_executor()
 
 
-async def _opened(deny_private: bool) -> Pool:
-    """The pool belongs to the loop that runs."""
+async def _open_pool(deny_private: bool) -> Pool:
+    """Create the pool, which belongs to the running loop."""
     return Pool(deny_private=deny_private)
 
 
 def _redirected_url(target: Target, url: str, location: str) -> str:
-    """The address that ``location`` means. Headers, credentials and rows are for the origin of the target alone."""
+    """Return the address in ``location``. Headers, credentials and rows are only sent to the origin of the target."""
     try:
         joined = urljoin(url, location)
         old, new = origin_of(target.url), origin_of(joined)
     except ValueError:
-        raise StreamlingError.user(f"{target.shown} is redirected to what is no address") from None
+        raise StreamlingError.user(f"{target.shown} is redirected to an invalid URL") from None
     if new != old:
         raise StreamlingError.user(
-            f"{target.shown} is redirected from {old} to {new}, which is not followed",
+            f"{target.shown} is redirected from {old} to {new}, which is not allowed",
             remedy="set url to the address that should be called",
         )
     return joined

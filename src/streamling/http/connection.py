@@ -1,8 +1,8 @@
-"""One connection to a server, and the answers that come over it.
+"""One connection to a server, and the responses received over it.
 
 Written on asyncio's transports with the parser of Node.js (llhttp): a handler that posts single rows takes less than
-half of the processor time that it took on aiohttp, the fastest of the clients that were tried: urllib3 on 25 threads
-takes 1.5 times as long, niquests 4 times, httpx 15 times.
+half of the CPU time that it took with aiohttp, the fastest of the clients that were tried: urllib3 on 25 threads takes
+1.5 times as long, niquests 4 times, httpx 15 times.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import httptools
 from streamling.http.decoding import PLAIN, Decoder, decoder_of
 from streamling.http.errors import NoResponseError, ResponseTooLargeError
 
-#: answers without a body, whatever their headers say
+#: statuses without a body, whatever the headers say
 _BODILESS: Final = frozenset({204, 304})
-#: bytes beside the body: interim answers, status line, headers, chunk extensions, trailers
-_MOST_OVERHEAD: Final = 65536
-_BROKEN: Final = "the connection broke before the answer was complete"
-_NOT_HTTP: Final = "the answer is not HTTP"
+#: maximum number of bytes in addition to the body: interim responses, status line, headers, chunk extensions, trailers
+_MAX_OVERHEAD: Final = 65536
+_BROKEN: Final = "the connection broke before the response was complete"
+_NOT_HTTP: Final = "the response is not HTTP"
 
 
 @dataclass(slots=True)
 class Response:
-    """What came back, whatever its status."""
+    """A response with any status."""
 
     status: int
     reason: str
     body: bytes
-    #: seconds after which the server wants to be asked again
+    #: seconds after which the server asks for a retry
     retry_after: float = 0.0
     location: str | None = None
 
 
 class Connection(asyncio.Protocol):
-    """Carries one request at a time. Methods beside `exchange` and `close` are called by asyncio and the parser."""
+    """Carries one request at a time. asyncio and the parser call all methods other than `exchange` and `close`."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -45,13 +45,13 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
         self._waiter: asyncio.Future[Response] | None = None
         self._decoder: Decoder = PLAIN
-        #: bytes of body that may still come, as they are sent and unpacked
-        self._most_sent = self._most = 0
-        #: when the last answer was complete
+        #: remaining limits for the body, before and after decompression
+        self._max_sent = self._max_decoded = 0
+        #: time at which the last response was complete
         self.idle_since = 0.0
-        #: done when nothing is left of the connection
-        self.gone: asyncio.Future[None] = self._loop.create_future()
-        #: bytes of the answer beside its body; bytes of the chunk that is read
+        #: done when the connection is closed
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        #: bytes of the response in addition to its body; bytes of the current chunk
         self._overhead = self._chunk = 0
         self._begin()
 
@@ -61,12 +61,12 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     async def exchange(self, text: bytes, *, max_bytes: int, deadline: float) -> Response:
-        """Send the request ``text`` and wait for its answer. Raises `NoResponseError`, `ResponseTooLargeError`, or
+        """Send the request ``text`` and wait for the response. Raises `NoResponseError`, `ResponseTooLargeError`, or
         TimeoutError at ``deadline``, a time of the loop's clock."""
         assert self._transport is not None
         waiter: asyncio.Future[Response] = self._loop.create_future()
         self._waiter = waiter
-        self._most = self._most_sent = max_bytes
+        self._max_decoded = self._max_sent = max_bytes
         self._overhead = 0
         timer = self._loop.call_at(deadline, self._fail, TimeoutError())
         self._transport.write(text)
@@ -94,21 +94,21 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._fail(NoResponseError(_NOT_HTTP))
-        if self._overhead > _MOST_OVERHEAD:
-            self._fail(NoResponseError(f"the answer has more than {_MOST_OVERHEAD} bytes beside its body"))
+        if self._overhead > _MAX_OVERHEAD:
+            self._fail(NoResponseError(f"the response has more than {_MAX_OVERHEAD} bytes in addition to its body"))
 
     def connection_lost(self, error: Exception | None) -> None:
         if error is None and self._until_end:
             self._finish()
         self._fail(NoResponseError(_BROKEN))
         self._transport = None
-        self.gone.set_result(None)
+        self.closed.set_result(None)
 
     # ── called by the parser ─────────────────────────────────────────────────────────────────────────────────
 
     def on_message_begin(self) -> None:
         if self._waiter is None:
-            self.close()  # nobody asked: the server gives up, or is out of step
+            self.close()  # unsolicited: the server is closing the connection, or is out of step
         self._begin()
 
     def on_status(self, status: bytes) -> None:
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
         )
         if encoding := headers.get(b"content-encoding"):
             self._decoder = decoder_of(encoding.decode("latin-1"))
-        if int(headers.get(b"content-length", b"0")) > self._most_sent and self._status not in _BODILESS:
+        if int(headers.get(b"content-length", b"0")) > self._max_sent and self._status not in _BODILESS:
             self._fail(ResponseTooLargeError())
 
     def on_body(self, data: bytes) -> None:
@@ -136,16 +136,16 @@ class Connection(asyncio.Protocol):
             return
         self._overhead -= len(data)
         self._chunk += len(data)
-        self._most_sent -= len(data)
-        if self._most_sent < 0:
+        self._max_sent -= len(data)
+        if self._max_sent < 0:
             self._fail(ResponseTooLargeError())
             return
         try:
-            part = self._decoder.decode(data, self._most)
+            part = self._decoder.decode(data, self._max_decoded)
         except (NoResponseError, ResponseTooLargeError) as error:
             self._fail(error)
         else:
-            self._most -= len(part)
+            self._max_decoded -= len(part)
             self._add(part)
 
     def on_chunk_header(self) -> None:
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._status < 200:
-            self._begin()  # an interim answer: the real one follows
+            self._begin()  # an interim response: the final one follows
             return
         keep = self._parser.should_keep_alive()
         self._finish()
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
         self._until_end = False
 
     def _add(self, part: bytes) -> None:
-        """One after the other: a list of parts would need 42 bytes for a chunk of one."""
+        """Append a part. A list of parts would need 42 bytes for a chunk of one."""
         if not self._body:
             self._body = part
         elif isinstance(self._body, bytearray):
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
         self._waiter = None
 
     def _fail(self, error: Exception) -> None:
-        """End the request under way, if there is one, and the connection."""
+        """Fail the current request, if there is one, and close the connection."""
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)

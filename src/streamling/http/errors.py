@@ -1,15 +1,15 @@
-"""Why there is no answer."""
+"""Errors of requests without a usable response."""
 
 from __future__ import annotations
 
 
 class NoResponseError(Exception):
-    """A reason that may pass by itself, as the end of a sentence. It holds nothing of the address but the host."""
+    """A reason that a retry may fix, as the end of a sentence. Of the address it contains only the host."""
 
 
 class ConnectFailedError(NoResponseError):
-    """Nobody takes a connection at the address."""
+    """The address does not accept a connection."""
 
 
 class ResponseTooLargeError(Exception):
-    """The answer is longer than allowed."""
+    """The response is larger than allowed."""

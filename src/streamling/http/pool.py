@@ -1,4 +1,4 @@
-"""Connections that wait for the next request, and how new ones are made."""
+"""Idle connections for reuse, and how new ones are opened."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from streamling.http.errors import ConnectFailedError, NoResponseError
 from streamling.http.request import Origin
 
 CONNECT_SECONDS: Final = 10.0
-#: an idle connection is closed after this
+#: time after which an idle connection is closed
 _IDLE_SECONDS: Final = 20.0
-#: how long the addresses of a name are remembered: a server that closes every connection is not looked up each time
+#: how long resolved addresses are cached, so that a server that closes every connection is not resolved each time
 _NAME_SECONDS: Final = 10.0
 
 
 class Pool:
-    """Used on the client's thread only. Those who call limit themselves."""
+    """Used on the client's thread only. Callers limit the number of connections."""
 
     def __init__(self, *, deny_private: bool) -> None:
         self._loop = asyncio.get_running_loop()
@@ -33,8 +33,8 @@ class Pool:
         self._names: dict[str, tuple[float, list[str]]] = {}
         self._sweep: asyncio.TimerHandle | None = None
 
-    async def take(self, origin: Origin, deadline: float) -> Connection:
-        """A connection for one request: the one that was used last, or a new one."""
+    async def acquire(self, origin: Origin, deadline: float) -> Connection:
+        """Return a connection for one request: the most recently used one, or a new one."""
         waiting = self._idle.get(origin)
         while waiting:
             connection = waiting.pop()
@@ -43,7 +43,7 @@ class Pool:
         return await self._connect(origin, deadline)
 
     def release(self, origin: Origin, connection: Connection) -> None:
-        """After an answer."""
+        """Return a connection to the pool after a response."""
         if not connection.reusable:
             return
         self._idle.setdefault(origin, []).append(connection)
@@ -55,7 +55,7 @@ class Pool:
             self._sweep.cancel()
         for connection in self._open:
             connection.close()
-        await asyncio.gather(*(connection.gone for connection in self._open))
+        await asyncio.gather(*(connection.closed for connection in self._open))
 
     def _close_idle(self) -> None:
         self._sweep = None
@@ -75,13 +75,13 @@ class Pool:
                 addresses = await self._addresses(origin)
                 connection = await self._first(origin, addresses, seconds / len(addresses))
         except TimeoutError:
-            raise ConnectFailedError(f"no connection within {seconds:g} s") from None
+            raise ConnectFailedError(f"connection timed out after {seconds:g} s") from None
         self._open.add(connection)
-        connection.gone.add_done_callback(lambda _: self._open.discard(connection))
+        connection.closed.add_done_callback(lambda _: self._open.discard(connection))
         return connection
 
     async def _first(self, origin: Origin, addresses: list[str], seconds: float) -> Connection:
-        """A connection to the first of ``addresses`` that takes one within ``seconds``."""
+        """Connect to the first of ``addresses`` that accepts a connection within ``seconds``."""
         *others, last = addresses
         for address in others:
             try:
@@ -100,45 +100,45 @@ class Pool:
         except (ssl.SSLCertVerificationError, TimeoutError):
             raise
         except ssl.SSLError as error:
-            raise NoResponseError(f"no TLS with the server ({error.reason or 'the connection broke'})") from None
+            raise NoResponseError(f"TLS handshake failed ({error.reason or 'the connection broke'})") from None
         except OSError as error:
-            raise ConnectFailedError(os.strerror(error.errno).lower() if error.errno else "no connection") from None
+            raise ConnectFailedError(os.strerror(error.errno).lower() if error.errno else "cannot connect") from None
         return connection
 
     async def _addresses(self, origin: Origin) -> list[str]:
-        """Where the connection may lead. It goes to the addresses that were looked at, so a name cannot change its
-        meaning in between."""
+        """Return the addresses to connect to. The connection uses the addresses that were checked, so that a name
+        cannot resolve to something else in between."""
         host = origin.host
-        found = [host] if is_address(host) else await self._resolved(host)
+        found = [host] if is_address(host) else await self._resolve(host)
         if self._deny_private:
             for address in found:
                 if is_private(address):
-                    raise _refused(host, address)
+                    raise _private_address_error(host, address)
         return found
 
-    async def _resolved(self, host: str) -> list[str]:
+    async def _resolve(self, host: str) -> list[str]:
         until, found = self._names.get(host, (0.0, []))
         if self._loop.time() < until:
             return found
         try:
             results = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError):
-            raise ConnectFailedError(f"the name '{host}' cannot be resolved") from None
+            raise ConnectFailedError(f"the host name '{host}' cannot be resolved") from None
         found = list(dict.fromkeys(str(address[0]) for *_, address in results))
         self._names[host] = (self._loop.time() + _NAME_SECONDS, found)
         return found
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        """Only made for those who need it: reading the authorities takes 50 ms."""
+        """Created on first use: loading the certificates takes 50 ms."""
         context = ssl.create_default_context()
         context.set_alpn_protocols(["http/1.1"])
         return context
 
 
-def _refused(host: str, address: str) -> StreamlingError:
-    leads = "is" if host == address else f"leads to {address}, which is"
+def _private_address_error(host: str, address: str) -> StreamlingError:
+    verb = "is" if host == address else f"resolves to {address}, which is"
     return StreamlingError.user(
-        f"'{host}' {leads} a private address, and network.deny_private is on",
+        f"'{host}' {verb} a private address, and network.deny_private is on",
         remedy="use a public address, or turn network.deny_private off",
     )

@@ -1,4 +1,4 @@
-"""What is written on a connection: the address of an endpoint and the head of a request."""
+"""Encodes requests: the origin of an endpoint and the head of a request."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from streamling.http.addresses import is_address
 from streamling.http.decoding import ACCEPTED
 
 _PORTS: Final = {"http": 80, "https": 443}
-#: signs of a path and a query that stay as they are; "%" because what is escaped already must not be escaped again
+#: characters of a path and a query that are not escaped; "%" because what is already escaped must not be escaped again
 _PATH: Final = "/%:@!$&'()*+,;=~"
 _QUERY: Final = _PATH + "?"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class InvalidUrlError(ValueError):
-    """An address that cannot be called."""
+    """A URL that cannot be called."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Whom a connection leads to."""
+    """The server that a connection leads to."""
 
     host: str
     port: int
@@ -38,16 +38,17 @@ class Origin:
 
 
 def origin_of(url: str) -> Origin:
-    """Raises `InvalidUrlError`."""
-    parts = _parsed(url)
+    """Return the origin of a URL; raises `InvalidUrlError`."""
+    parts = _parse(url)
     return Origin(_host(parts), _port(parts), parts.scheme == "https")
 
 
 class Request:
-    """Everything of a request that is known before its body. Made once per address: this is most of the work."""
+    """The part of a request that is known before its body. Created once per address, because this is most of the
+    work."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        parts = _parsed(url)
+        parts = _parse(url)
         self.origin = origin_of(url)
         path = quote(parts.path or "/", safe=_PATH)
         query = f"?{quote(parts.query, safe=_QUERY)}" if parts.query else ""
@@ -59,7 +60,7 @@ class Request:
         return b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
 
 
-def _parsed(url: str) -> SplitResult:
+def _parse(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -79,7 +80,7 @@ def _host(parts: SplitResult) -> str:
     if is_address(host):
         return host
     if host.isdigit():
-        raise InvalidUrlError(host)  # an old way to write an IPv4 address
+        raise InvalidUrlError(host)  # an obsolete notation of an IPv4 address
     try:
         name = host.encode("idna").decode()
     except UnicodeError:
@@ -90,9 +91,9 @@ def _host(parts: SplitResult) -> str:
 
 
 def _headers(parts: SplitResult, origin: Origin, own: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a request; those that the user names win, however they are spelled."""
+    """Return the headers of a request; headers set by the user win, regardless of case."""
     host = f"[{origin.host.partition('%')[0]}]" if ":" in origin.host else origin.host
-    made = {
+    defaults = {
         "Host": host if origin.port == _PORTS[parts.scheme] else f"{host}:{origin.port}",
         "User-Agent": f"streamling/{__version__}",
         "Accept": "*/*",
@@ -100,6 +101,6 @@ def _headers(parts: SplitResult, origin: Origin, own: Mapping[str, str]) -> dict
     }
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        made["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+        defaults["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
     named = {name.lower() for name in own}
-    return {name: value for name, value in made.items() if name.lower() not in named} | dict(own)
+    return {name: value for name, value in defaults.items() if name.lower() not in named} | dict(own)

@@ -1,1 +1,1 @@
-"""Spark as operators below the engine need it: masters, scratch folders, functions over Arrow."""
+"""Spark helpers for operators: masters, scratch folders, functions over Arrow."""

@@ -1,6 +1,6 @@
-"""Run a function over Arrow batches on Spark's Python workers, without pandas.
+"""Runs a function over Arrow batches on Spark's Python workers, without pandas.
 
-``DataFrame.mapInArrow`` refuses to start when pandas is not installed, although neither it nor the worker uses it.
+``DataFrame.mapInArrow`` fails if pandas is not installed, although neither it nor the worker uses it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType | str) -> DataFrame:
-    """``frame.mapInArrow(function, schema)``: called once per partition with its batches in order."""
+    """Do ``frame.mapInArrow(function, schema)``: ``function`` is called once per partition with its batches in
+    order."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType

@@ -1,4 +1,4 @@
-"""Rows that Spark counts on their way through a plan that we run: the number can be read when the job is over."""
+"""Counts rows inside a Spark plan; the number can be read when the job has finished."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def row_count() -> Column:
 
 
 def shuffled_rows(execution: Any) -> int:
-    """The rows of the last shuffle of a plan that has run: Spark has counted them anyway. 0 where it was left out
-    because there were no rows."""
+    """Return the number of rows of the last shuffle of a plan that has run, which Spark counts anyway. 0 if the shuffle
+    was skipped because there were no rows."""
     plan = execution.executedPlan()
     while (name := plan.nodeName()) != "Exchange":
         if name == "AdaptiveSparkPlan":
@@ -32,19 +32,20 @@ def shuffled_rows(execution: Any) -> int:
     return int(plan.metrics().apply("shuffleRecordsWritten").value())
 
 
-def counted(frame: DataFrame) -> DataFrame:
-    """``frame`` with a counter in its plan; up to 0.25 µs per row, as it ends a stretch of generated code."""
+def with_row_counter(frame: DataFrame) -> DataFrame:
+    """Return ``frame`` with a counter in its plan; costs up to 0.25 µs per row, because it interrupts generated
+    code."""
     return frame.observe(_NAME, row_count())
 
 
 def report_counts(execution: Any) -> None:
-    """Tell everybody who observes rows in the plan of a `QueryExecution` what was counted. Spark does so at the end of
-    a SQL statement, not for a plan whose rows were asked for directly."""
+    """Publish the counts of all observations in the plan of a `QueryExecution`. Spark does this at the end of a SQL
+    statement, but not for a plan whose rows were requested directly."""
     execution.sparkSession().observationManager().tryComplete(execution)
 
 
 def read_count(execution: Any, name: str = _NAME) -> int:
-    """What the counter in a `QueryExecution` has counted. 0 when it did not have to compute the rows, such as those
+    """Return the count of the counter in a `QueryExecution`; 0 if Spark did not have to compute the rows, such as those
     above ``WHERE false``."""
     found = execution.observedMetrics().get(name)
     return int(found.get().getLong(0)) if found.isDefined() else 0

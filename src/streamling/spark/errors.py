@@ -1,7 +1,7 @@
-"""Failures of Spark in the user's terms: what happened, Spark's own name for it, and what to do.
+"""Translates errors of Spark into the user's terms: what happened, Spark's own name for it, and what to do.
 
 Spark wraps an error several times on its way to Python (``Exception thrown in awaitResult``, ``Job aborted due to stage
-failure``). What counts is the innermost error that says something.
+failure``). The innermost error with a message counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streamling.output.redaction import redact
 _MEMORY = "raise spark.driver.memory (on a cluster spark.executor.memory), or lower batch_size of the source"
 _JARS = "add its jar to spark.jars in spark.conf; streamling doctor --fix fetches the connectors"
 
-#: what the text of any error in the chain matches → the sentence, and what to do
+#: pattern in the text of any error in the chain → the message and the remedy
 _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     (re.compile(pattern), sentence, remedy)
     for pattern, sentence, remedy in (
@@ -26,26 +26,26 @@ _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
          "lower batch_size of the source, or raise spark.driver.maxResultSize in spark.conf"),
         (r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|MemoryError", "Spark ran out of memory", _MEMORY),
         (r"Executor\s?Lost|Lost executor|executor \S+ exited|Command exited with code|Remote RPC client disassociated",
-         "an executor was lost", "its log says why; most often it is memory: raise spark.executor.memory"),
+         "an executor was lost", "check its log; the usual cause is memory: raise spark.executor.memory"),
         (r"Python worker (?:exited unexpectedly|failed|process)", "a Python worker of Spark ended unexpectedly",
-         "it crashed or was killed, most often for lack of memory; run again with --debug to see what Spark logs"),
+         "it crashed or was killed, usually for lack of memory; run again with --debug to see Spark's log"),
         (r"(?:ClassNotFoundException|NoClassDefFoundError)\b", "a Java class is missing", _JARS),
         (r"NoSuchMethodError|AbstractMethodError|IncompatibleClassChangeError|UnsupportedClassVersionError",
-         "a jar does not fit this version of Spark", "check spark.jars: they have to be built for Spark 4"),
-        (r"NotSerializableException", "something cannot be sent to the executors", "keep connections out of the fields"
+         "a jar does not match this version of Spark", "check spark.jars: they must be built for Spark 4"),
+        (r"NotSerializableException", "an object cannot be sent to the executors", "keep connections out of the fields"
          " of a plugin until it is opened"),
         (r"task killed|TaskKilled|[Cc]ancelled|JOB_CANCELLED", "Spark's job was cancelled",
-         "somebody stopped it, in Spark's own console perhaps; start the pipeline again"),
+         "it may have been stopped in Spark's own console; restart the pipeline"),
         (r"FetchFailed|MetadataFetchFailed", "rows between two stages were lost with an executor",
-         "start the pipeline again; when it happens often, raise spark.executor.memory"),
-        (r"stopped SparkContext|SparkContext was shut down", "Spark was stopped", "start the pipeline again"),
+         "restart the pipeline; if it happens often, raise spark.executor.memory"),
+        (r"stopped SparkContext|SparkContext was shut down", "Spark was stopped", "restart the pipeline"),
         (r"Failed to connect to|Connection refused|Connection reset|Py4JNetworkError",
          "a connection inside Spark was lost",
-         "look for a firewall or a process that was killed, then start the pipeline again"),
+         "check for a firewall or a process that was killed, then restart the pipeline"),
     )
 )  # fmt: skip
 
-#: errors that only say that another one happened
+#: errors that only report that another one happened
 _WRAPPERS = re.compile(r"Exception thrown in awaitResult|^Job aborted\b(?! due)|^An error occurred while calling")
 _STAGE = re.compile(r"^Job aborted due to stage failure: (?:Task .*?most recent failure: .*?: )?(.*)", re.DOTALL)
 _CONDITION = re.compile(r"^\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*(.*)", re.DOTALL)
@@ -67,11 +67,11 @@ class SparkFailure:
 
 
 def spark_failure(error: BaseException) -> SparkFailure:
-    """The failure behind ``error``, which came out of a call of Spark."""
+    """Return the failure behind ``error``, which a call of Spark raised."""
     links = list(_links(error))
     meaningful = [link for link in links if link[1]] or links
     name, message = meaningful[-1]
-    # a condition of Spark's says more than the Java exception below it
+    # an error condition of Spark says more than the Java exception below it
     for outer, text in reversed(meaningful):
         if outer.isupper():
             detail = f": {_first_line(message)}" if (outer, text) != (name, message) and message else ""
@@ -81,11 +81,11 @@ def spark_failure(error: BaseException) -> SparkFailure:
     for pattern, sentence, remedy in _KNOWN:
         if pattern.search(everything):
             return SparkFailure(f"{sentence}: {_first_line(message)}" if message else sentence, name, remedy)
-    return SparkFailure(_first_line(message) or "it gave no reason", name)
+    return SparkFailure(_first_line(message) or "no reason given", name)
 
 
 def is_from_spark(error: BaseException) -> bool:
-    """Whether ``error`` came out of Spark, and not out of Python code that Spark called on this side."""
+    """Return whether ``error`` came from Spark, and not from Python code that Spark called on this side."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -93,16 +93,16 @@ def is_from_spark(error: BaseException) -> bool:
 
 
 def spark_error(error: BaseException, what: str) -> StreamlingError:
-    """``error`` as one of ours: ``what`` could not be done, why, and what to do."""
+    """Convert ``error`` to a `StreamlingError`: ``what`` failed, why, and what to do."""
     failure = spark_failure(error)
-    remedy = failure.remedy or "run again with --debug to see all that Spark says"
-    made = StreamlingError(f"{what}: {failure}", remedy=remedy)
-    made.__suppress_context__ = True  # Spark's own text adds nothing but a trace
-    return made
+    remedy = failure.remedy or "run again with --debug to see the full output of Spark"
+    translated = StreamlingError(f"{what}: {failure}", remedy=remedy)
+    translated.__suppress_context__ = True  # Spark's own text only adds a stack trace
+    return translated
 
 
 def _links(error: BaseException) -> Iterator[tuple[str, str]]:
-    """Name and message of each error in the chain, outermost first."""
+    """Yield name and message of each error in the chain, outermost first."""
     java = list(_java_links(error))
     if java:
         yield from java
@@ -124,7 +124,7 @@ def _java_links(error: BaseException) -> Iterator[tuple[str, str]]:
             if not _WRAPPERS.search(message):
                 yield _link(str(throwable.getClass().getName()), message)
             throwable = throwable.getCause()
-    except Exception:  # the JVM may be gone by now
+    except Exception:  # the JVM may have ended
         return
 
 
@@ -137,12 +137,12 @@ def _link(kind: str, message: str) -> tuple[str, str]:
     if condition := _CONDITION.match(message):
         kind, message = condition[1], condition[2]
     if kind == "PYTHON_EXCEPTION" or "Traceback (most recent call last)" in message:
-        message = _last_of_trace(message)
+        message = _last_trace_line(message)
     return kind, message.partition(" SQLSTATE")[0].strip()
 
 
-def _last_of_trace(message: str) -> str:
-    """``ValueError: no such`` out of a Python trace."""
+def _last_trace_line(message: str) -> str:
+    """Extract ``ValueError: no such`` from a Python stack trace."""
     lines = [line for line in message.partition(" SQLSTATE")[0].splitlines() if line.strip()]
     own = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b", line)]
     return f"a Python function failed: {(own or lines or [''])[-1].strip()}"
@@ -156,5 +156,5 @@ def _first_line(message: str) -> str:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # an exception of PySpark cannot speak any more once its JVM is gone
+    except Exception:  # a PySpark exception has no text once its JVM has ended
         return ""

@@ -1,4 +1,4 @@
-"""What a Spark master's address says about where things run."""
+"""What the address of a Spark master says about where things run."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 
 
 def is_local(master: str) -> bool:
-    """Driver and executor are one process."""
+    """Return whether driver and executor are one process."""
     return bool(re.fullmatch(r"local(\[.*\])?", master))
 
 
 def on_this_machine(master: str) -> bool:
-    """Nothing outside this machine needs to reach the driver."""
+    """Return whether the driver need not be reachable from outside this machine."""
     return master.startswith("local")
 
 
 def local_cores(master: str, available: int) -> int:
-    """How many tasks a local master runs at a time."""
+    """Return how many tasks a local master runs at a time."""
     written = re.fullmatch(r"local\[(\d+|\*)(?:,\d+)?\]", master)
     if not written:
         return 1

@@ -1,15 +1,15 @@
-"""Classes on their way to Spark's Python workers."""
+"""Sends classes to Spark's Python workers."""
 
 from __future__ import annotations
 
 import sys
 
-#: how the names of modules from plugin files begin; nobody else can import them
+#: prefix of module names of plugin files, which cannot be imported elsewhere
 FILE_MODULE = "streamling_plugin_"
 
 
 def send_by_value(kind: type) -> None:
-    """Workers cannot import the modules of plugin files: let pickles carry what comes from there."""
+    """Pickle classes of plugin files by value, because workers cannot import their modules."""
     from pyspark import cloudpickle
 
     for base in kind.__mro__:

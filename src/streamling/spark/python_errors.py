@@ -1,4 +1,4 @@
-"""Failures on their way back from Spark's Python workers: all that comes is text."""
+"""Passes errors from Spark's Python workers back to the driver, which only receives text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from streamling.errors import NodeLabel, StreamlingError
 
 
 class ExecutorError(Exception):
-    """A failure as one line of JSON."""
+    """An error as one line of JSON."""
 
 
 def to_executor_error(
     error: BaseException, name: str, what: str = "", *, node: NodeLabel | None = None
 ) -> ExecutorError:
-    """``error`` of ``name``, about ``what``, to be raised on a worker."""
+    """Convert ``error`` of ``name``, about ``what``, to be raised on a worker."""
     wrapped = StreamlingError.wrap(error, what)
-    told = {
+    fields = {
         "name": name,
         "node": None if node is None else astuple(node),
         "message": str(wrapped),
@@ -28,24 +28,24 @@ def to_executor_error(
         "retriable": wrapped.retriable,
         "location": None if wrapped.option_location is None else astuple(wrapped.option_location),
     }
-    return ExecutorError(json.dumps(told))
+    return ExecutorError(json.dumps(fields))
 
 
 def from_executor_error(error: Exception, name: str) -> StreamlingError | None:
-    """What ``name`` raised on a worker, out of the text that Spark made of it."""
+    """Return the error that ``name`` raised on a worker, extracted from Spark's text."""
     line = re.search(rf"{ExecutorError.__name__}: (\{{.*\}})", str(error))
-    told = json.loads(line[1]) if line else {}
-    if told.get("name") != name:
+    fields = json.loads(line[1]) if line else {}
+    if fields.get("name") != name:
         return None
     failure = StreamlingError(
-        told["message"], internal=told["internal"], retriable=told["retriable"], remedy=told["remedy"]
+        fields["message"], internal=fields["internal"], retriable=fields["retriable"], remedy=fields["remedy"]
     )
-    if told["node"] is not None:
-        failure.of_node(NodeLabel(*told["node"]))
-    if told["location"] is not None:
-        failure.about(*told["location"])
+    if fields["node"] is not None:
+        failure.of_node(NodeLabel(*fields["node"]))
+    if fields["location"] is not None:
+        failure.about(*fields["location"])
     cause: StreamlingError | None = None
-    for sentence in reversed(told["causes"]):
+    for sentence in reversed(fields["causes"]):
         cause = StreamlingError(sentence, cause=cause)
-    failure.__cause__ = cause  # also None: the text that Spark made of it is no cause
+    failure.__cause__ = cause  # also None: Spark's text is not a cause
     return failure

@@ -1,4 +1,4 @@
-"""A folder for what one Spark run leaves behind, removed at its end and, after a crash, by the next start."""
+"""A folder for temporary files of one Spark run, removed at its end or, after a crash, by the next start."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _LOCK = "in-use"
 class Scratch:
     """A private folder under the system's temporary one.
 
-    A lock file says that it is in use. The lock goes with the processes that hold it, however they end, and unlike a
-    process id it means the same to every container that shares the temporary folder. The JVM is given it too: when we
-    are killed while it starts and the folder went under it, it could not write down where it listens, and would
-    listen for ever.
+    A lock file marks it as in use. The lock ends with the processes that hold it, however they end, and unlike a
+    process id it is valid in every container that shares the temporary folder. The JVM inherits it too: if we were
+    killed while it starts and the folder was removed, it could not write its port, and would listen forever.
     """
 
     def __init__(self, parent: Path | None = None) -> None:
@@ -27,10 +26,10 @@ class Scratch:
         unlocked = self.path / "lock"
         self.lock = os.open(unlocked, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self.lock, fcntl.LOCK_EX)
-        unlocked.rename(self.path / _LOCK)  # seen by `sweep` only once it is locked
+        unlocked.rename(self.path / _LOCK)  # visible to `sweep` only once it is locked
 
     def remove(self) -> None:
-        """Delete the folder and everything in it; calling it again does nothing."""
+        """Delete the folder and everything in it; idempotent."""
         if self.lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self.lock)
@@ -38,12 +37,12 @@ class Scratch:
 
 
 def sweep(parent: Path | None = None) -> list[Path]:
-    """Remove the folders of runs that were killed. Returns what was removed."""
+    """Remove the folders of runs that were killed; return the removed ones."""
     swept = []
     for folder in (parent or Path(tempfile.gettempdir())).glob(f"{_PREFIX}*"):
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:  # not ours, of another user, or just being made
+        except OSError:  # not ours, another user's, or being created
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Names, texts and types as Spark SQL: the only way that data or user input becomes part of a SQL text."""
+"""Names, texts and types as Spark SQL: the only way for data or user input to become part of a SQL text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
 
 
 def quoted(name: str) -> str:
-    """A name that Spark reads back unchanged."""
+    """Quote a name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """A text that Spark reads back unchanged."""
+    """Quote a text for Spark SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def type_sql(type_: DataType) -> str:
-    """A type with the names of its fields in quotes; Spark's ``simpleString`` leaves them bare, and cuts long ones."""
+    """Return a type with quoted field names; Spark's ``simpleString`` does not quote them, and truncates long ones."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(type_, ArrayType):

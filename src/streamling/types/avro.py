@@ -1,8 +1,8 @@
-"""Avro schemas as Arrow columns, and how Spark's decoder is brought to give exactly those.
+"""Maps Avro schemas to Arrow columns, and makes Spark's decoder produce exactly those.
 
-Spark's decoder has types of its own: it makes instants of timestamps and leaves some logical types aside. Changing the
-logical types of the reader schema, which Avro's resolution does not look at, makes it decode what we want at no cost;
-what is left is an expression over the decoded value.
+Spark's decoder has its own types: it converts timestamps to instants and ignores some logical types. Changing the
+logical types of the reader schema, which Avro's resolution ignores, makes it decode what we need at no cost; the rest
+is an expression over the decoded value.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from streamling.types.spark import LOGICAL
 from streamling.types.wide.layout import I256, MAX_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
 from streamling.types.wide.spark_sql import exceeds_precision, from_twos_complement
 
-#: stands in the SQL of a value for what happens where a number is none of its type
-ON_OVERFLOW = "{misfit}"
-#: digits of whole numbers that are unsigned ones of 256 bits, unless the schema says otherwise
+#: placeholder in the SQL of a value for what to do if a number overflows its type
+ON_OVERFLOW = "{on_overflow}"
+#: precision of unsigned 256-bit integers, unless the schema says otherwise
 _U256_DIGITS = (77, 78)
-#: the fewest digits that Spark does not read into eight bytes
+#: the smallest precision that Spark does not read into eight bytes
 _EXACT_DIGITS = 19
 _LONG_BYTES = 8
 _DECIMAL_KEYS = ("logicalType", "precision", "scale", LOGICAL)
@@ -34,23 +34,23 @@ _WIDE_NAMES = {str(type_): type_ for type_ in (U256, I256)}
 
 @dataclass(frozen=True)
 class TypeMapping:
-    """An Avro type here: its Arrow type, the logical type that Spark's decoder is given in place of the schema's, and
-    Spark SQL that makes the column's value of the decoded one (``{}``)."""
+    """The mapping of an Avro type: its Arrow type, the logical type that replaces the schema's for Spark's decoder, and
+    Spark SQL that converts the decoded value (``{}``) to the column's."""
 
     arrow: pa.DataType
     logical: str | None = None
     value: str | None = None
-    #: SQL for whether the decoded value is one that the column cannot hold; only asked of what is not null
-    bad: str | None = None
+    #: SQL for whether the column cannot hold the decoded value; only evaluated for values that are not null
+    invalid_when: str | None = None
 
 
-#: of texts that are no UTF-8; also of arrays and maps of texts, which Spark writes as one text
-_BAD_TEXT = "NOT is_valid_utf8(CAST({0} AS STRING))"
-_BAD_DATE = "{0} NOT BETWEEN DATE'0001-01-01' AND DATE'9999-12-31'"
-_BAD_TIME = "{0} NOT BETWEEN TIME'00:00:00' AND TIME'23:59:59.999999'"
-_BAD_MILLIS = "{0} NOT BETWEEN 0 AND 86399999"
-_BAD_MOMENT = "{0} NOT BETWEEN TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
-_BAD_UUID = "{0} IS NOT NULL AND coalesce(length(unhex(replace({0}, '-', ''))), 0) <> 16"
+#: for text that is not UTF-8; also for arrays and maps of text, which Spark casts to one text
+_INVALID_TEXT = "NOT is_valid_utf8(CAST({0} AS STRING))"
+_INVALID_DATE = "{0} NOT BETWEEN DATE'0001-01-01' AND DATE'9999-12-31'"
+_INVALID_TIME = "{0} NOT BETWEEN TIME'00:00:00' AND TIME'23:59:59.999999'"
+_INVALID_MILLIS = "{0} NOT BETWEEN 0 AND 86399999"
+_INVALID_TIMESTAMP = "{0} NOT BETWEEN TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+_INVALID_UUID = "{0} IS NOT NULL AND coalesce(length(unhex(replace({0}, '-', ''))), 0) <> 16"
 
 _PRIMITIVES = {
     "null": TypeMapping(pa.null()),
@@ -60,24 +60,32 @@ _PRIMITIVES = {
     "float": TypeMapping(pa.float32()),
     "double": TypeMapping(pa.float64()),
     "bytes": TypeMapping(pa.binary()),
-    "string": TypeMapping(pa.string(), bad=_BAD_TEXT),
+    "string": TypeMapping(pa.string(), invalid_when=_INVALID_TEXT),
     "enum": TypeMapping(pa.string()),
 }
-# division that rounds down, also before 1970
+# floor division, also before 1970
 _NANOS = "CAST(timestamp_micros({0} div 1000 - IF({0} % 1000 < 0, 1, 0)) AS TIMESTAMP_NTZ)"
 _LOGICAL = {
-    ("int", "date"): TypeMapping(pa.date32(), "date", bad=_BAD_DATE),
+    ("int", "date"): TypeMapping(pa.date32(), "date", invalid_when=_INVALID_DATE),
     ("int", "time-millis"): TypeMapping(
-        pa.time32("ms"), None, f"IF({_BAD_MILLIS}, NULL, time_from_millis({{0}}))", _BAD_MILLIS
+        pa.time32("ms"), None, f"IF({_INVALID_MILLIS}, NULL, time_from_millis({{0}}))", _INVALID_MILLIS
     ),
-    ("long", "time-micros"): TypeMapping(pa.time64("us"), "time-micros", bad=_BAD_TIME),
-    ("long", "timestamp-millis"): TypeMapping(pa.timestamp("ms"), "local-timestamp-millis", bad=_BAD_MOMENT),
-    ("long", "timestamp-micros"): TypeMapping(pa.timestamp("us"), "local-timestamp-micros", bad=_BAD_MOMENT),
+    ("long", "time-micros"): TypeMapping(pa.time64("us"), "time-micros", invalid_when=_INVALID_TIME),
+    ("long", "timestamp-millis"): TypeMapping(
+        pa.timestamp("ms"), "local-timestamp-millis", invalid_when=_INVALID_TIMESTAMP
+    ),
+    ("long", "timestamp-micros"): TypeMapping(
+        pa.timestamp("us"), "local-timestamp-micros", invalid_when=_INVALID_TIMESTAMP
+    ),
     ("long", "timestamp-nanos"): TypeMapping(pa.timestamp("ns"), None, _NANOS),
-    ("long", "local-timestamp-millis"): TypeMapping(pa.timestamp("ms"), "local-timestamp-millis", bad=_BAD_MOMENT),
-    ("long", "local-timestamp-micros"): TypeMapping(pa.timestamp("us"), "local-timestamp-micros", bad=_BAD_MOMENT),
+    ("long", "local-timestamp-millis"): TypeMapping(
+        pa.timestamp("ms"), "local-timestamp-millis", invalid_when=_INVALID_TIMESTAMP
+    ),
+    ("long", "local-timestamp-micros"): TypeMapping(
+        pa.timestamp("us"), "local-timestamp-micros", invalid_when=_INVALID_TIMESTAMP
+    ),
     ("long", "local-timestamp-nanos"): TypeMapping(pa.timestamp("ns"), None, _NANOS),
-    ("string", "uuid"): TypeMapping(pa.binary(16), None, "unhex(replace({0}, '-', ''))", _BAD_UUID),
+    ("string", "uuid"): TypeMapping(pa.binary(16), None, "unhex(replace({0}, '-', ''))", _INVALID_UUID),
 }
 #: unions that Spark reads as one type; any other union of several types becomes a struct with a member for each
 _WIDENED = {
@@ -87,19 +95,19 @@ _WIDENED = {
 
 
 def record_of(schema: Any) -> dict[str, Any]:
-    """The record that messages of ``schema`` hold: itself, or the first record of a union."""
+    """Return the record in messages of ``schema``: itself, or the first record of a union."""
     branches = schema if isinstance(schema, list) else [schema]
     for branch in branches:
         if isinstance(branch, dict) and branch.get("type") == "record":
             return branch
-    raise StreamlingError.user("the Avro schema is no record, and only records have columns")
+    raise StreamlingError.user("the Avro schema is not a record, and only records have columns")
 
 
 def primary_key_of(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The key columns named in the record's documentation: ``{"primaryKeys": [...]}``."""
-    for place in ("doc", "connect.doc"):
+    """Return the key columns named in the record's documentation: ``{"primaryKeys": [...]}``."""
+    for attribute in ("doc", "connect.doc"):
         try:
-            keys = json.loads(record[place])["primaryKeys"]
+            keys = json.loads(record[attribute])["primaryKeys"]
         except (KeyError, TypeError, ValueError):
             continue
         if isinstance(keys, list) and all(isinstance(key, str) for key in keys):
@@ -109,18 +117,18 @@ def primary_key_of(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AvroColumn:
-    """A field of a record: its column, and Spark SQL for its value where the decoded one (``{0}``) is not it; there may
-    be `ON_OVERFLOW` in it."""
+    """A field of a record: its column, and Spark SQL for its value if it differs from the decoded one (``{0}``); it may
+    contain `ON_OVERFLOW`."""
 
     field: pa.Field
     value: str | None
-    #: SQL for whether the decoded value, which is not null, is one that the column cannot hold
-    bad: str | None = None
+    #: SQL for whether the column cannot hold the decoded value, which is not null
+    invalid_when: str | None = None
 
 
 @dataclass(frozen=True)
 class AvroRecord:
-    """A record schema, understood."""
+    """A record schema, mapped to columns."""
 
     #: the schema for Spark's decoder
     reader: dict[str, Any]
@@ -132,41 +140,41 @@ class AvroRecord:
 
     @classmethod
     def of(cls, schema: Any) -> AvroRecord:
-        """Raises a user's error that names the field when there is no way to hold a type."""
-        record, understood = record_of(schema), _SchemaMapper()
+        """Map a schema; raises a user error that names the field if a type is not supported."""
+        record, mapper = record_of(schema), _SchemaMapper()
         columns, fields = [], []
-        with_names = understood.entered(record)
+        with_names = mapper.enter(record)
         for field in with_names["fields"]:
             try:
-                type_ = understood.type(field["type"], _namespace(record, ""))
+                type_ = mapper.type(field["type"], _namespace(record, ""))
             except StreamlingError as error:
                 raise error.context(f"field '{field['name']}'") from None
             arrow = pa.field(checked_name(field), type_.arrow, type_.nullable)
-            columns.append(AvroColumn(arrow, type_.value, type_.bad))
+            columns.append(AvroColumn(arrow, type_.value, type_.invalid_when))
             fields.append({**field, "type": type_.schema})
         return cls({**record, "fields": fields}, tuple(columns))
 
 
 @dataclass(frozen=True)
 class _Type:
-    """An understood type: the schema for the decoder, the Arrow type, the expression for the value."""
+    """A mapped type: the schema for the decoder, the Arrow type, the expression for the value."""
 
     schema: Any
     arrow: pa.DataType
     value: str | None = None
     nullable: bool = False
-    bad: str | None = None
+    invalid_when: str | None = None
 
 
 class _SchemaMapper:
-    """One walk through a schema. Named types may be used again further down."""
+    """Maps one schema. Named types may be referenced further down."""
 
     def __init__(self) -> None:
         self._named: dict[str, _Type | None] = {}
         self._depth = 0
 
-    def entered(self, record: dict[str, Any]) -> dict[str, Any]:
-        self._named[_full_name(record, "")] = None  # known, not complete: a use of it is recursive
+    def enter(self, record: dict[str, Any]) -> dict[str, Any]:
+        self._named[_full_name(record, "")] = None  # known but incomplete: a reference to it is recursive
         return record
 
     def type(self, schema: Any, namespace: str) -> _Type:
@@ -194,11 +202,13 @@ class _SchemaMapper:
         if mapped is None:
             return self._named_type(kind, namespace)
         decoded = {"type": kind, "logicalType": mapped.logical} if mapped.logical else kind
-        return _Type(decoded, mapped.arrow, mapped.value, bad=mapped.bad)
+        return _Type(decoded, mapped.arrow, mapped.value, invalid_when=mapped.invalid_when)
 
     def _named_type(self, name: str, namespace: str) -> _Type:
         if name in _PRIMITIVES and name != "enum":
-            return _Type(name, _PRIMITIVES[name].arrow, nullable=name == "null", bad=_PRIMITIVES[name].bad)
+            return _Type(
+                name, _PRIMITIVES[name].arrow, nullable=name == "null", invalid_when=_PRIMITIVES[name].invalid_when
+            )
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         full = full if full in self._named else name
         if full not in self._named:
@@ -206,9 +216,9 @@ class _SchemaMapper:
         known = self._named[full]
         if known is None:
             raise StreamlingError.user(
-                f"the Avro type '{name}' contains itself, which no column can", remedy="flatten the type"
+                f"the Avro type '{name}' contains itself, which a column cannot", remedy="flatten the type"
             )
-        return _Type(full, known.arrow, known.value, bad=known.bad)
+        return _Type(full, known.arrow, known.value, invalid_when=known.invalid_when)
 
     def _union(self, schema: list[Any], namespace: str) -> _Type:
         types = [self.type(branch, namespace) for branch in schema]
@@ -217,13 +227,13 @@ class _SchemaMapper:
         nullable = len(kinds) < len(types)
         if len(kinds) < 2:
             only = kinds[0] if kinds else types[0]
-            return _Type(schemas, only.arrow, only.value, nullable or not kinds, only.bad)
+            return _Type(schemas, only.arrow, only.value, nullable or not kinds, only.invalid_when)
         widened = _WIDENED.get(frozenset(one.arrow for one in kinds))
         if widened is not None:
             return _Type(schemas, widened, None, nullable)
         members = [(f"member{number}", one, True) for number, one in enumerate(kinds)]
         arrow, value = _struct(members)
-        return _Type(schemas, arrow, value, nullable, _bad_member(members))
+        return _Type(schemas, arrow, value, nullable, _invalid_member(members))
 
     def _record(self, schema: dict[str, Any], namespace: str) -> _Type:
         name, inner = _full_name(schema, namespace), _namespace(schema, namespace)
@@ -232,7 +242,9 @@ class _SchemaMapper:
         nullable = [(field, type_, type_.nullable) for field, type_ in members]
         arrow, value = _struct(nullable)
         fields = [{**field, "type": type_.schema} for field, (_, type_) in zip(schema["fields"], members, strict=True)]
-        self._named[name] = result = _Type({**schema, "fields": fields}, arrow, value, bad=_bad_member(nullable))
+        self._named[name] = result = _Type(
+            {**schema, "fields": fields}, arrow, value, invalid_when=_invalid_member(nullable)
+        )
         return result
 
     def _enum(self, schema: dict[str, Any], namespace: str) -> _Type:
@@ -251,7 +263,7 @@ class _SchemaMapper:
         if item.value:
             name = self._variable()
             value = f"transform({{0}}, {name} -> {item.value.replace('{0}', name)})"
-        return _Type({**schema, "items": item.schema}, arrow, value, bad=self._bad_item(item, "{0}"))
+        return _Type({**schema, "items": item.schema}, arrow, value, invalid_when=self._invalid_item(item, "{0}"))
 
     def _map(self, schema: dict[str, Any], namespace: str) -> _Type:
         item = self.type(schema["values"], namespace)
@@ -259,17 +271,21 @@ class _SchemaMapper:
         if item.value:
             name = self._variable()
             value = f"transform_values({{0}}, (_key, {name}) -> {item.value.replace('{0}', name)})"
-        bad = self._bad_item(item, "map_values({0})")
-        if bad != _BAD_TEXT:  # where values are texts too, both are looked at together; bytes among them are no text
-            keys = _BAD_TEXT.replace("{0}", "map_keys({0})")
-            bad = keys if bad is None else f"{keys} OR {bad}"
-        return _Type({**schema, "values": item.schema}, pa.map_(pa.string(), item.arrow), value, bad=bad)
+        invalid_when = self._invalid_item(item, "map_values({0})")
+        # if the values are text too, keys and values are checked together; bytes are not text
+        if invalid_when != _INVALID_TEXT:
+            keys = _INVALID_TEXT.replace("{0}", "map_keys({0})")
+            invalid_when = keys if invalid_when is None else f"{keys} OR {invalid_when}"
+        return _Type(
+            {**schema, "values": item.schema}, pa.map_(pa.string(), item.arrow), value, invalid_when=invalid_when
+        )
 
-    def _bad_item(self, item: _Type, items: str) -> str | None:
-        if item.bad is None or item.bad == _BAD_TEXT:  # no lambda where none is needed: it ends generated code
-            return item.bad
+    def _invalid_item(self, item: _Type, items: str) -> str | None:
+        # no lambda unless it is needed: it interrupts generated code
+        if item.invalid_when is None or item.invalid_when == _INVALID_TEXT:
+            return item.invalid_when
         name = self._variable()
-        return f"exists({items}, {name} -> coalesce({item.bad.replace('{0}', name)}, false))"
+        return f"exists({items}, {name} -> coalesce({item.invalid_when.replace('{0}', name)}, false))"
 
     def _variable(self) -> str:
         self._depth += 1
@@ -281,7 +297,7 @@ class _SchemaMapper:
 
 
 def _struct(members: list[tuple[str, _Type, bool]]) -> tuple[pa.DataType, str | None]:
-    """A struct of these members, and the expression for it when one of them needs one."""
+    """Return a struct of these members, and its expression if one of them needs one."""
     arrow = pa.struct([pa.field(name, type_.arrow, nullable) for name, type_, nullable in members])
     if not any(type_.value for _, type_, _ in members):
         return arrow, None
@@ -289,19 +305,23 @@ def _struct(members: list[tuple[str, _Type, bool]]) -> tuple[pa.DataType, str | 
     return arrow, f"IF({{0}} IS NULL, NULL, named_struct({parts}))"
 
 
-def _bad_member(members: list[tuple[str, _Type, bool]]) -> str | None:
-    places = {name: "{0}." + quoted(name) for name, _, _ in members}
-    bad = [f"coalesce({type_.bad.replace('{0}', places[name])}, false)" for name, type_, _ in members if type_.bad]
-    return " OR ".join(bad) or None
+def _invalid_member(members: list[tuple[str, _Type, bool]]) -> str | None:
+    paths = {name: "{0}." + quoted(name) for name, _, _ in members}
+    invalid_when = [
+        f"coalesce({type_.invalid_when.replace('{0}', paths[name])}, false)"
+        for name, type_, _ in members
+        if type_.invalid_when
+    ]
+    return " OR ".join(invalid_when) or None
 
 
 def _member(name: str, type_: _Type) -> str:
-    place = "{0}." + quoted(name)
-    return f"{literal(name)}, {(type_.value or '{0}').replace('{0}', place)}"
+    path = "{0}." + quoted(name)
+    return f"{literal(name)}, {(type_.value or '{0}').replace('{0}', path)}"
 
 
 def checked_name(field: Mapping[str, Any]) -> str:
-    """Avro's own rule for names. They become part of Spark SQL, and a registry may answer anything."""
+    """Return the field's name if Avro allows it. Names become part of Spark SQL, and a registry may return anything."""
     name = str(field["name"])
     if re.fullmatch(r"[^\W\d]\w*", name):
         return name
@@ -313,11 +333,11 @@ def is_decimal(schema: Mapping[str, Any]) -> bool:
 
 
 def decimal_of(schema: Mapping[str, Any]) -> pa.DataType:
-    """The Arrow type of a decimal; raises a user's error when it has too many digits."""
+    """Return the Arrow type of a decimal; raises a user error if it has too many digits."""
     precision, scale = schema["precision"], schema.get("scale", 0)
     if precision > MAX_DIGITS:
         raise StreamlingError.user(
-            f"is a decimal of {precision} digits, and at most {MAX_DIGITS} can be read",
+            f"is a decimal of {precision} digits, but at most {MAX_DIGITS} are supported",
             remedy="write it as a string, or with fewer digits",
         )
     named = _WIDE_NAMES.get(schema.get(LOGICAL, "")) if precision > SPARK_DIGITS else None
@@ -327,21 +347,21 @@ def decimal_of(schema: Mapping[str, Any]) -> pa.DataType:
 
 
 def bytes_of_decimal(schema: Mapping[str, Any]) -> Any:
-    """The schema of a decimal without what makes it one."""
+    """Return the schema of a decimal as plain bytes."""
     plain = {key: value for key, value in schema.items() if key not in _DECIMAL_KEYS}
     return plain if schema["type"] == "fixed" else "bytes"
 
 
 def with_all_digits(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a decimal with so many digits that Spark reads all of its bytes. Up to 18 digits it takes the last
-    eight bytes for the number, whatever stands before them."""
+    """Return the schema of a decimal with enough digits for Spark to read all of its bytes. Up to 18 digits it reads
+    the last eight bytes as the number and ignores the others."""
     if schema["precision"] >= _EXACT_DIGITS or schema.get("size", _LONG_BYTES + 1) <= _LONG_BYTES:
         return schema
     return {**schema, "precision": _EXACT_DIGITS}
 
 
 def _narrow(schema: dict[str, Any], arrow: pa.DataType) -> tuple[Any, pa.DataType, str | None]:
-    """A decimal that Spark has: schema, type and value."""
+    """Return schema, type and value of a decimal that Spark supports."""
     wider = with_all_digits(schema)
     if wider is schema:
         return schema, arrow, None
@@ -350,7 +370,7 @@ def _narrow(schema: dict[str, Any], arrow: pa.DataType) -> tuple[Any, pa.DataTyp
 
 
 def _decimal(schema: dict[str, Any]) -> _Type:
-    """Those that Spark does not have are decoded as bytes."""
+    """Map a decimal; those that Spark does not support are decoded as bytes."""
     arrow = decimal_of(schema)
     layout = layout_of(arrow)
     if layout is None:

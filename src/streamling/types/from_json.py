@@ -1,16 +1,16 @@
-"""JSON values as Arrow columns, the way back of `types.json`: every digit arrives or the value is refused.
+"""Converts JSON values to Arrow columns, the reverse of `types.json`: a value is converted exactly or rejected.
 
 | Arrow | JSON |
 |---|---|
 | integers | whole number, also as text; must fit |
-| decimals | number, also as text; digits that the scale cannot hold are refused |
+| decimals | number, also as text; must fit the scale |
 | integers of 256 bits, decimals of more than 76 digits | the same; integers also as text with 0x |
 | floats | number, also as text |
 | boolean | true, false |
 | strings | string; anything else as its JSON text |
 | binary | string of hex digits, with or without 0x |
 | date, time | ISO 8601 string |
-| timestamp | ISO 8601 string, UTC when it names no zone; or a whole number in the unit of the column |
+| timestamp | ISO 8601 string, UTC if it has no zone; or a whole number in the unit of the column |
 | duration | whole number of microseconds |
 | list, struct, map | array, object, object |
 """
@@ -34,19 +34,19 @@ from streamling.types.wide.layout import Layout, layout_of
 
 _Converter = Callable[[Any], Any]
 
-#: how much of a value an error shows
+#: maximum length of a value in an error
 _SHOWN: Final = 100
 _EPOCH: Final = datetime(1970, 1, 1)
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d{1,4})?", re.ASCII)
-#: integers of 256 bits have 78 digits
-_MOST_DIGITS: Final = 100
-_EXACT: Final = Context(prec=2 * _MOST_DIGITS, traps=[Inexact, InvalidOperation])
-#: how many of a unit are a second
+#: 256-bit integers have 78 digits
+_MAX_DIGITS: Final = 100
+_EXACT: Final = Context(prec=2 * _MAX_DIGITS, traps=[Inexact, InvalidOperation])
+#: units per second
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-#: what Arrow raises for a value that a column cannot hold; text with half of a surrogate pair cannot be encoded
-_REFUSED: Final = (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError)
+#: errors of Arrow for a value that a column cannot hold; text with a lone surrogate cannot be encoded
+_ARROW_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError)
 
 
 class InvalidJsonValue(ValueError):
@@ -56,11 +56,11 @@ class InvalidJsonValue(ValueError):
         self.index = index
         text = _shown_text(value)
         self.shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-        super().__init__(f"{self.shown} is no {kind}")
+        super().__init__(f"{self.shown} is not a valid {kind}")
 
 
 def parse_json(text: bytes | str) -> Any:
-    """The value of a JSON text; fractions as `Decimal`, so that no digit is lost. Raises ValueError."""
+    """Parse a JSON text; fractions become `Decimal`, so that no digit is lost. Raises ValueError."""
     text = text if isinstance(text, str) else text.decode()
     if is_too_deep(text):
         raise ValueError("it is nested too deeply")
@@ -73,12 +73,12 @@ def parse_json(text: bytes | str) -> Any:
 
 
 def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Parsed JSON ``values`` as a column of type ``kind``; raises `InvalidJsonValue`."""
+    """Convert parsed JSON ``values`` to a column of type ``kind``; raises `InvalidJsonValue`."""
     if pa.types.is_dictionary(kind):
         return arrow_column(values, kind.value_type).cast(kind)
     if layout := _own_layout(kind):
         return pa.ExtensionArray.from_storage(kind, _wide_column(values, kind, layout))
-    if (column := _at_once(values, kind)) is not None:
+    if (column := _convert_fast(values, kind)) is not None:
         return column
     convert = _or_null(_converter(kind))
     converted = []
@@ -89,13 +89,14 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
             raise InvalidJsonValue(index, value, kind) from None
     try:
         return pa.array(converted, kind)
-    except _REFUSED:
-        _blame(values, converted, kind)
+    except _ARROW_ERRORS:
+        _raise_invalid(values, converted, kind)
 
 
-def _at_once(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
-    """The column without a look at each value, which is several times as fast: whole numbers, texts, true and false in
-    columns of their own kind, numbers in columns of floats. None when that does not work: the slow way says why."""
+def _convert_fast(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    """Convert the column without inspecting each value, which is several times as fast: whole numbers, texts and
+    booleans in columns of their own type, numbers in float columns. None if that fails: the slow path finds the
+    reason."""
     types = set(map(type, values)) - {type(None)}
     try:
         if pa.types.is_float32(kind) or pa.types.is_float64(kind):
@@ -103,8 +104,8 @@ def _at_once(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
         for type_, holds in _PLAIN:
             if holds(kind):
                 return pa.array(values, kind) if types <= {type_} else None
-    except _REFUSED:
-        pass  # too large for the type, or half of a surrogate pair
+    except _ARROW_ERRORS:
+        pass  # too large for the type, or a lone surrogate
     return None
 
 
@@ -114,7 +115,7 @@ def _floats(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
 
 
 def _own_layout(kind: pa.DataType) -> Layout | None:
-    """Of numbers that Arrow does not have."""
+    """Return the layout of numbers that Arrow does not support."""
     return layout_of(kind) if isinstance(kind, pa.ExtensionType) else None
 
 
@@ -134,18 +135,18 @@ def _number_text(value: Any) -> str:
     return str(value)
 
 
-def _blame(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -> NoReturn:
-    """Say which of the values it is that Arrow does not take."""
+def _raise_invalid(values: Sequence[Any], converted: Sequence[Any], kind: pa.DataType) -> NoReturn:
+    """Raise for the value that Arrow rejects."""
     for index, value in enumerate(converted):
         try:
             pa.array([value], kind)
-        except _REFUSED:
+        except _ARROW_ERRORS:
             raise InvalidJsonValue(index, values[index], kind) from None
-    raise InvalidJsonValue(0, values[0], kind)  # what fits alone fits together; this line keeps the promise anyway
+    raise InvalidJsonValue(0, values[0], kind)  # unreachable: values that fit one by one fit together
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise InvalidJson(f"JSON knows no {name}")
+def _reject_constant(name: str) -> NoReturn:
+    raise InvalidJson(f"JSON has no {name}")
 
 
 _PLAIN: Final[tuple[tuple[type, Callable[[pa.DataType], bool]], ...]] = (
@@ -154,26 +155,26 @@ _PLAIN: Final[tuple[tuple[type, Callable[[pa.DataType], bool]], ...]] = (
     (bool, pa.types.is_boolean),
 )
 
-#: made once: a decoder with settings of its own costs more than a short text
-_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=unique_keys)
+#: created once: a decoder with its own settings costs more than parsing a short text
+_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_reject_constant, object_pairs_hook=unique_keys)
 
 
-# ── one converter per type: a JSON value that is not null → what Arrow takes ────────────────────────────────
+# ── one converter per type: a JSON value that is not null → a value for Arrow ───────────────────────────────
 
 
 def _converter(kind: pa.DataType) -> _Converter:
     for holds, make in _CONVERTERS:
         if holds(kind):
             return make(kind)
-    return _refused
+    return _reject
 
 
 def _or_null(convert: _Converter) -> _Converter:
     return lambda value: None if value is None else convert(value)
 
 
-def _refused(value: Any) -> NoReturn:
-    raise ValueError("there is no JSON for it")
+def _reject(value: Any) -> NoReturn:
+    raise ValueError("there is no JSON representation")
 
 
 def _integer(value: Any) -> int:
@@ -191,7 +192,7 @@ def _decimal(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
         raise ValueError("not a number")
     number = Decimal(value)
-    if number and abs(number.adjusted()) > _MOST_DIGITS:
+    if number and abs(number.adjusted()) > _MAX_DIGITS:
         raise ValueError("beyond every type")  # and 1e999999999 would not even fit into memory
     return number
 
@@ -240,7 +241,7 @@ def _text(value: Any) -> str:
 
 
 def _json_text(value: Any) -> str:
-    """A parsed value as JSON again, numbers with the digits they came with."""
+    """Return a parsed value as JSON, with all digits of its numbers."""
     match value:
         case Decimal():
             return str(value)
@@ -294,7 +295,7 @@ def _duration(kind: pa.DataType) -> _Converter:
 
 
 def _in_unit(span: timedelta, unit: str) -> int:
-    """``span`` as a whole number of ``unit``; a finer one is cut, as everywhere in Arrow and Spark."""
+    """Return ``span`` as a whole number of ``unit``, truncated as everywhere in Arrow and Spark."""
     microseconds = span // timedelta(microseconds=1)
     return microseconds * _PER_SECOND[unit] // _PER_SECOND["us"]
 

@@ -1,9 +1,9 @@
-"""Arrow rows as JSON text, column by column, without losing a digit.
+"""Encodes Arrow rows as JSON text, column by column, without losing a digit.
 
 | Arrow | JSON |
 |---|---|
 | integers (also of 256 bits), decimals (of any precision) | number with all its digits |
-| floats | number; NaN and infinities are null, JSON has no word for them |
+| floats | number; NaN and infinities become null, because JSON does not support them |
 | strings | string |
 | binary | string of hex digits |
 | date, time, timestamp | ISO 8601 string; a timestamp with a zone ends in Z; years outside of 0 to 9999 have a sign |
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from streamling.types.spark import sql_type
 from streamling.types.wide.layout import Layout, layout_of
 
-#: JSON text of one value that is not null
+#: returns the JSON text of a value that is not null
 _Encoder = Callable[[Any], str]
 _Encoders = Callable[[pa.DataType], _Encoder]
 
@@ -40,7 +40,7 @@ _EPOCH_DAYS: Final = 719_162
 
 
 def json_rows(batch: pa.RecordBatch) -> Iterator[str]:
-    """One JSON object per row, keys in column order."""
+    """Yield one JSON object per row, keys in column order."""
     if batch.num_columns == 0:
         yield from ("{}" for _ in range(batch.num_rows))
         return
@@ -54,8 +54,8 @@ def json_rows(batch: pa.RecordBatch) -> Iterator[str]:
 
 
 def json_texts(column: pa.Array, field: pa.Field | None = None) -> list[str | None]:
-    """JSON text of each value of ``column``; None where it is null. ``field`` says what the column stands for, where
-    its type says too little."""
+    """Return the JSON text of each value of ``column``; None for null. ``field`` holds the logical type of the
+    column."""
     kind = column.type if field is None else sql_type(field)
     try:
         values, encode = _python_values(column), _encoder(kind)
@@ -75,7 +75,7 @@ def _python_values(column: pa.Array) -> list[Any]:
 
 
 def _texts(column: pa.Array) -> list[str | None]:
-    """Text that is not UTF-8 has replacement characters."""
+    """Return texts; bytes that are not UTF-8 become replacement characters."""
     try:
         texts: list[str | None] = column.to_pylist()
     except ValueError:
@@ -85,7 +85,7 @@ def _texts(column: pa.Array) -> list[str | None]:
 
 
 def _as_numbers(kind: pa.DataType) -> pa.DataType:
-    """Dates, times and durations as numbers, wherever they are: Python has only those of the years 1 to 9999."""
+    """Replace dates, times and durations with numbers, at any depth: Python only supports the years 1 to 9999."""
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return pa.int32()
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
@@ -100,7 +100,7 @@ def _as_numbers(kind: pa.DataType) -> pa.DataType:
 
 
 def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """Nanoseconds have no Python value: microseconds are what Spark knows anyway."""
+    """Replace nanoseconds, which Python does not support, with microseconds, which Spark uses anyway."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_time64(kind):
@@ -125,7 +125,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _encoder(kind: pa.DataType, *, of_numbers: bool = False) -> _Encoder:
-    """``of_numbers``: dates, times and durations come as in `_as_numbers`."""
+    """``of_numbers``: dates, times and durations are numbers as in `_as_numbers`."""
     layout = layout_of(kind)
     if layout is not None:
         return _wide_encoder(layout)
@@ -150,7 +150,7 @@ def _encoder(kind: pa.DataType, *, of_numbers: bool = False) -> _Encoder:
 
 
 def _wide_encoder(layout: Layout) -> _Encoder:
-    """Of bytes as Spark holds them; whoever makes Arrow decimals has decimals."""
+    """Encode bytes as Spark holds them, or Arrow decimals."""
     return lambda value: layout.text(layout.decode(value)) if isinstance(value, bytes) else f"{value:f}"
 
 
@@ -165,7 +165,7 @@ def _struct_encoder(kind: pa.DataType, encoder: _Encoders) -> _Encoder:
 
 
 def _map_encoder(kind: pa.DataType, encoder: _Encoders) -> _Encoder:
-    """A key that is no text becomes the text of its JSON; of equal keys the last one counts."""
+    """A key that is not text becomes the text of its JSON; of equal keys the last one counts."""
     key, item = encoder(kind.key_type), _or_null(encoder(kind.item_type))
 
     def encode(entries: list[tuple[Any, Any]]) -> str:
@@ -203,7 +203,7 @@ def _scalar(value: Any) -> str:
 
 
 def _number_encoder(kind: pa.DataType) -> _Encoder:
-    """Of a date, time or duration that comes as a number."""
+    """Return the encoder of a date, time or duration that is a number."""
     if pa.types.is_date(kind):
         per_day = 1 if pa.types.is_date32(kind) else 1000 * _DAY_SECONDS
         return lambda value: f'"{_date_text(value // per_day)}"'
@@ -222,7 +222,7 @@ def _number_encoder(kind: pa.DataType) -> _Encoder:
 
 
 def _date_text(days: int) -> str:
-    """Of a day since 1970 of any year."""
+    """Return the date of a day since 1970, in any year."""
     cycles, rest = divmod(days + _EPOCH_DAYS, _CYCLE_DAYS)
     day = date.fromordinal(rest + 1)
     year = day.year + 400 * cycles
@@ -230,7 +230,7 @@ def _date_text(days: int) -> str:
 
 
 def _time_text(units: int, per_second: int) -> str:
-    """To the microsecond, as `time.isoformat` writes it."""
+    """Return the time to the microsecond, as `time.isoformat` formats it."""
     seconds, part = divmod(units, per_second)
     microseconds = part * _PER_SECOND["us"] // per_second
     fraction = f".{microseconds:06}" if microseconds else ""

@@ -1,6 +1,7 @@
-"""How deep JSON from outside may be nested.
+"""Limits the nesting depth of external JSON.
 
-Python's parser stops at its recursion limit, which others may have raised; it would then use up the thread's stack.
+Python's parser stops at its recursion limit, which other code may have raised; it would then overflow the thread's
+stack.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from itertools import accumulate
 from typing import Final
 
-#: arrays and objects inside each other
+#: nested arrays and objects
 MAX_DEPTH: Final = 200
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _BRACKET: Final = re.compile(r"[\[\]{}]")
@@ -17,7 +18,7 @@ _STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 def is_too_deep(text: str) -> bool:
-    """Whether a JSON text has more than `MAX_DEPTH` levels. Counting brackets is enough for nearly all texts."""
+    """Return whether a JSON text has more than `MAX_DEPTH` levels. Counting brackets is enough for nearly all texts."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
     brackets = _BRACKET.findall(_STRING.sub("", text))

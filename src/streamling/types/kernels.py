@@ -1,8 +1,8 @@
-"""A few of Arrow's functions for what runs at every start.
+"""A few of Arrow's functions for code that runs at every start.
 
-`pyarrow.compute` writes the documentation of 286 functions when it is imported, which takes 30 ms: a twelfth of the
-time in which a wrong file is told to be wrong. What lies under it does not. Methods of arrays that compute something
-(`cast`, `drop_null`, `filter`) import it too.
+`pyarrow.compute` generates the documentation of 286 functions when it is imported, which takes 30 ms: a twelfth of the
+time to report an error in a pipeline file. The layer below it does not. Array methods that compute something (`cast`,
+`drop_null`, `filter`) import it too.
 """
 
 from __future__ import annotations
@@ -25,53 +25,53 @@ if TYPE_CHECKING:
     Values: TypeAlias = pa.Array | pa.ChunkedArray
 
 
-def trimmed(values: Values) -> Values:
-    """Texts without the white space around them."""
+def trim(values: Values) -> Values:
+    """Strip whitespace from texts."""
     return call_function("utf8_trim_whitespace", [values])
 
 
-def differ(values: Values, others: Values | str) -> Values:
-    """Where the values are not the others."""
+def not_equal(values: Values, others: Values | str) -> Values:
+    """Return where the values differ."""
     return call_function("not_equal", [values, others])
 
 
 def any_true(values: Values) -> bool:
-    """Whether one of the values is true; nulls are not."""
+    """Return whether a value is true; nulls are not."""
     return bool(call_function("any", [values], ScalarAggregateOptions(min_count=0)).as_py())
 
 
 def all_true(values: Values) -> bool:
-    """Whether no value is false; nulls are not."""
+    """Return whether no value is false; nulls are not."""
     return bool(call_function("all", [values], ScalarAggregateOptions(min_count=0)).as_py())
 
 
-def matching(values: Values, pattern: str) -> Values:
-    """Where the texts contain the regular expression."""
+def match_regex(values: Values, pattern: str) -> Values:
+    """Return which texts match the regular expression."""
     return call_function("match_substring_regex", [values], MatchSubstringOptions(pattern))
 
 
-def without(values: Values, pattern: str) -> Values:
-    """The texts without what the regular expression finds in them."""
+def remove_regex(values: Values, pattern: str) -> Values:
+    """Remove matches of the regular expression from texts."""
     return call_function("replace_substring_regex", [values], ReplaceSubstringOptions(pattern, ""))
 
 
-def present(values: Values) -> Values:
-    """The values that are not null."""
+def drop_null(values: Values) -> Values:
+    """Return the values that are not null."""
     return call_function("drop_null", [values])
 
 
-def chosen(values: Values, wanted: Values) -> Values:
-    """The values where ``wanted`` is true."""
-    return call_function("filter", [values, wanted])
+def filter_values(values: Values, mask: Values) -> Values:
+    """Return the values where ``mask`` is true."""
+    return call_function("filter", [values, mask])
 
 
 def cast(values: Values, kind: pa.DataType) -> Values:
-    """The values as ``kind``; raises `pa.ArrowInvalid` for one that does not fit."""
+    """Cast the values to ``kind``; raises `pa.ArrowInvalid` for a value that does not fit."""
     return call_function("cast", [values], CastOptions.safe(kind))
 
 
 def unsafe_cast(values: Values, kind: pa.DataType) -> Values:
-    """The values as ``kind``, cut where they do not fit."""
+    """Cast the values to ``kind``, truncating those that do not fit."""
     return call_function("cast", [values], CastOptions.unsafe(kind))
 
 
@@ -83,7 +83,7 @@ def less(values: Values, others: Values) -> Values:
     return call_function("less", [values, others])
 
 
-def either(values: Values, others: Values) -> Values:
+def or_values(values: Values, others: Values) -> Values:
     return call_function("or_kleene", [values, others])
 
 
@@ -95,41 +95,41 @@ def lower(values: Values) -> Values:
     return call_function("utf8_lower", [values])
 
 
-def null_where(values: Values, unwanted: Values) -> Values:
-    """The values with null where ``unwanted`` is true."""
-    return call_function("if_else", [unwanted, pa.scalar(None, values.type), values])
+def null_where(values: Values, mask: Values) -> Values:
+    """Replace the values with null where ``mask`` is true."""
+    return call_function("if_else", [mask, pa.scalar(None, values.type), values])
 
 
-def replaced(values: Values, pattern: str, replacement: str) -> Values:
-    """The texts with what the regular expression finds replaced."""
+def replace_regex(values: Values, pattern: str, replacement: str) -> Values:
+    """Replace matches of the regular expression in texts."""
     return call_function("replace_substring_regex", [values], ReplaceSubstringOptions(pattern, replacement))
 
 
-def index_of(values: Values, wanted: object) -> int | None:
-    """Index of the first of the values that is ``wanted``."""
-    index: int = call_function("index", [values], IndexOptions(pa.scalar(wanted, values.type))).as_py()
+def index_of(values: Values, value: object) -> int | None:
+    """Return the index of the first value that equals ``value``."""
+    index: int = call_function("index", [values], IndexOptions(pa.scalar(value, values.type))).as_py()
     return None if index < 0 else index
 
 
-def extremes(values: Values) -> tuple[object, object]:
-    """The smallest and the largest value; None when all are null."""
+def min_max(values: Values) -> tuple[object, object]:
+    """Return the smallest and the largest value; None if all are null."""
     found = call_function("min_max", [values], ScalarAggregateOptions(min_count=1))
     return found["min"].as_py(), found["max"].as_py()
 
 
 def whole_microseconds(values: Values) -> Values:
-    """Timestamps in nanoseconds without what is smaller than a microsecond."""
+    """Floor timestamps in nanoseconds to microseconds."""
     return call_function("floor_temporal", [values], RoundTemporalOptions(1, "microsecond"))
 
 
-def flattened(values: Values) -> list[Values]:
-    """The fields of structs."""
+def flatten(values: Values) -> list[Values]:
+    """Return the fields of structs."""
     fields: list[Values] = values.flatten()
     return fields
 
 
-def elements(values: Values) -> Values:
-    """The elements of all lists."""
+def list_flatten(values: Values) -> Values:
+    """Return the elements of all lists."""
     return call_function("list_flatten", [values])
 
 

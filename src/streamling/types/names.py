@@ -1,7 +1,7 @@
-"""Types as text and back: for metadata, which can only hold text.
+"""Converts types to text and back: for metadata, which can only hold text.
 
-Plain types are called what pyarrow prints. Of a nested type only the wide numbers inside are named, in JSON, each at
-its place in the type that Spark holds.
+Plain types have pyarrow's names. For a nested type only the wide numbers inside are named, in JSON, each with its path
+in the type that Spark holds.
 """
 
 from __future__ import annotations
@@ -40,15 +40,14 @@ _DECIMAL: Final = re.compile(r"decimal(?:256)?\((\d+), (\d+)\)")
 def arrow_type_name(type_: pa.DataType) -> str:
     """``uint8``, ``timestamp[ns, tz=UTC]``, ``fixed_size_binary[20]``, ``u256``, ``{"item": "u256"}``."""
     if contains_wide(type_) and not is_wide(type_):
-        return json.dumps(_inside(type_))
+        return json.dumps(_wide_names(type_))
     return str(type_)
 
 
 def arrow_type(name: str, physical: pa.DataType | None = None) -> pa.DataType | None:
-    """The type a name of `arrow_type_name` stands for in place of ``physical``; None when it is none of those that need
-    one."""
+    """Return the type with this `arrow_type_name`, in path of ``physical``; None if the type needs no name."""
     if name.startswith("{"):
-        return None if physical is None else _overlaid(physical, json.loads(name))
+        return None if physical is None else _with_wide_types(physical, json.loads(name))
     if match := _DECIMAL.fullmatch(name):
         return decimal_type(int(match[1]), int(match[2]))
     head, _, rest = name.rstrip("]").partition("[")
@@ -61,7 +60,8 @@ def arrow_type(name: str, physical: pa.DataType | None = None) -> pa.DataType | 
 
 
 def readable(type_: pa.DataType) -> str:
-    """For messages: ``u256``, ``list<u256>``, ``struct<a: decimal256(76, 6)>``; pyarrow's own word where it is one."""
+    """Return a name for messages: ``u256``, ``list<u256>``, ``struct<a: decimal256(76, 6)>``; pyarrow's own name if the
+    type has no wide numbers."""
     if is_wide(type_) or not contains_wide(type_):
         return str(type_)
     if _is_list(type_):
@@ -75,32 +75,33 @@ def _is_list(type_: pa.DataType) -> bool:
     return any(test(type_) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
-def _inside(type_: pa.DataType) -> Any:
-    """The names of the wide numbers in a type, by place; None when there are none."""
+def _wide_names(type_: pa.DataType) -> Any:
+    """Return the names of the wide numbers in a type, by path; None if there are none."""
     if is_wide(type_):
         return str(type_)
     if _is_list(type_):
-        parts = {"item": _inside(type_.value_type)}
+        parts = {"item": _wide_names(type_.value_type)}
     elif pa.types.is_map(type_):
-        parts = {"key": _inside(type_.key_type), "value": _inside(type_.item_type)}
+        parts = {"key": _wide_names(type_.key_type), "value": _wide_names(type_.item_type)}
     elif pa.types.is_struct(type_):
-        parts = {field.name: _inside(field.type) for field in type_}
+        parts = {field.name: _wide_names(field.type) for field in type_}
     else:
         return None
-    return {place: part for place, part in parts.items() if part is not None} or None
+    return {path: part for path, part in parts.items() if part is not None} or None
 
 
-def _overlaid(physical: pa.DataType, inside: Any) -> pa.DataType:
-    if inside is None:
+def _with_wide_types(physical: pa.DataType, names: Any) -> pa.DataType:
+    if names is None:
         return physical
-    if isinstance(inside, str):
-        return arrow_type(inside) or physical
+    if isinstance(names, str):
+        return arrow_type(names) or physical
     if _is_list(physical):
-        return pa.list_(physical.value_field.with_type(_overlaid(physical.value_type, inside.get("item"))))
+        return pa.list_(physical.value_field.with_type(_with_wide_types(physical.value_type, names.get("item"))))
     if pa.types.is_map(physical):
         return pa.map_(
-            _overlaid(physical.key_type, inside.get("key")), _overlaid(physical.item_type, inside.get("value"))
+            _with_wide_types(physical.key_type, names.get("key")),
+            _with_wide_types(physical.item_type, names.get("value")),
         )
     if pa.types.is_struct(physical):
-        return pa.struct([field.with_type(_overlaid(field.type, inside.get(field.name))) for field in physical])
+        return pa.struct([field.with_type(_with_wide_types(field.type, names.get(field.name))) for field in physical])
     return physical

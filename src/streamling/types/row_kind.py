@@ -1,4 +1,4 @@
-"""The column that says what happened to a row."""
+"""The column with the kind of each row."""
 
 from __future__ import annotations
 

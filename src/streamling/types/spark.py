@@ -1,8 +1,8 @@
-"""Arrow types in Spark and back.
+"""Maps Arrow types to Spark and back.
 
-Spark has fewer types than Arrow. What is missing travels in the next wider type, its carrier, and the metadata of the
-column names the Arrow type it stands for, so that a sink at the end of the plan knows what the source had. Metadata
-follows a column through projections and renames; an expression over it has the carrier's type and no more.
+Spark has fewer types than Arrow. Values of a missing type are held in the next wider one, their physical type, and the
+metadata of the column names the Arrow type, so that a sink at the end of the plan knows the type of the source.
+Metadata follows a column through projections and renames; an expression over it has only the physical type.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from streamling.types.wide.layout import (
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
-#: key in a column's metadata, in Spark and in Arrow: the name of the Arrow type the column stands for
+#: key in a column's metadata, in Spark and in Arrow: the name of the column's logical Arrow type
 LOGICAL = "streamling.type"
-#: where Spark puts a column's metadata, as JSON, in the Arrow schemas it makes
+#: where Spark stores a column's metadata, as JSON, in Arrow schemas
 _SPARK_METADATA = b"SPARK::metadata::json"
 
-#: Arrow type → the Arrow type of its carrier, for types without parameters that Spark does not have
+#: Arrow type → its physical type, for types without parameters that Spark does not have
 _PHYSICAL_TYPES: dict[pa.DataType, pa.DataType] = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -48,11 +48,11 @@ _PHYSICAL_TYPES: dict[pa.DataType, pa.DataType] = {
     pa.date64(): pa.date32(),
     pa.time32("s"): pa.time64("us"),
     pa.time32("ms"): pa.time64("us"),
-    pa.time64("ns"): pa.int64(),  # Spark's TIME ends at microseconds: nanoseconds travel as a number
+    pa.time64("ns"): pa.int64(),  # Spark's TIME has microseconds: nanoseconds are held as a number
     **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
 }
 
-#: the carriers themselves and the classes of `pyspark.sql.types` for them
+#: the physical types and their classes in `pyspark.sql.types`
 _SPARK: dict[pa.DataType, str] = {
     pa.null(): "NullType",
     pa.bool_(): "BooleanType",
@@ -69,7 +69,7 @@ _SPARK: dict[pa.DataType, str] = {
     pa.timestamp("us"): "TimestampNTZType",
     pa.timestamp("us", "UTC"): "TimestampType",
 }
-#: Spark's alone: text of a fixed or bounded length, and the difference of two times
+#: types that only Spark has: text of a fixed or bounded length, and the difference of two times
 _ARROW = {
     **{name: type_ for type_, name in _SPARK.items()},
     "CharType": pa.string(),
@@ -82,7 +82,7 @@ _ARROW = {
 
 
 def physical_type(type_: pa.DataType) -> pa.DataType:
-    """The Arrow type whose values Spark holds for values of ``type_``; nested types part by part."""
+    """Return the Arrow type in which Spark holds values of ``type_``; nested types part by part."""
     if type_ in _PHYSICAL_TYPES:
         return _PHYSICAL_TYPES[type_]
     if pa.types.is_timestamp(type_):
@@ -103,12 +103,12 @@ def physical_type(type_: pa.DataType) -> pa.DataType:
         return pa.struct([_physical_field(field) for field in type_])
     if type_ in _SPARK:
         return type_
-    raise StreamlingError.user(f"there is no way to hold values of type {type_} in Spark")
+    raise StreamlingError.user(f"Spark cannot hold values of type {type_}")
 
 
 def _physical_decimal(type_: pa.DataType) -> pa.DataType:
     if type_.scale < 0:
-        raise StreamlingError.user(f"{type_} has no place in Spark, whose decimals have no negative scale")
+        raise StreamlingError.user(f"Spark cannot hold {type_}: its decimals have no negative scale")
     return pa.decimal128(type_.precision, type_.scale)
 
 
@@ -121,7 +121,7 @@ def _is_list(type_: pa.DataType) -> bool:
 
 
 def to_spark_type(type_: pa.DataType) -> DataType:
-    """Spark's type for values of ``type_``."""
+    """Return Spark's type for values of ``type_``."""
     from pyspark.sql import types as spark
 
     held = physical_type(type_)
@@ -138,7 +138,8 @@ def to_spark_type(type_: pa.DataType) -> DataType:
 
 
 def to_arrow_type(type_: DataType) -> pa.DataType | None:
-    """The Arrow type of the values ``toArrow`` gives for a Spark type; None for types that never leave Spark."""
+    """Return the Arrow type of the values that ``toArrow`` returns for a Spark type; None for types that never leave
+    Spark."""
     from pyspark.sql import types as spark
 
     if isinstance(type_, spark.DecimalType):
@@ -159,7 +160,7 @@ def to_arrow_type(type_: DataType) -> pa.DataType | None:
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
-    """Columns for Spark; where a carrier stands in, the metadata says for what."""
+    """Return columns for Spark; the metadata names the logical type if it differs."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType(
@@ -169,20 +170,20 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
 
 def _metadata(field: pa.Field) -> dict[str, Any]:
     known = _known_metadata(field)
-    if _differs(field.type):
+    if _loses_information(field.type):
         known[LOGICAL] = arrow_type_name(field.type)
     return known
 
 
 def _known_metadata(field: pa.Field) -> dict[str, Any]:
-    """What is known about a column, also when Spark made the field."""
+    """Return the metadata of a column, also if Spark created the field."""
     found = dict(field.metadata or {})
-    of_spark = json.loads(found.pop(_SPARK_METADATA, b"{}"))
-    return {**of_spark, **{key.decode(): value.decode() for key, value in found.items()}}
+    from_spark = json.loads(found.pop(_SPARK_METADATA, b"{}"))
+    return {**from_spark, **{key.decode(): value.decode() for key, value in found.items()}}
 
 
-def _differs(type_: pa.DataType) -> bool:
-    """True when the carrier loses what the type was, other than how Arrow lays it out in memory."""
+def _loses_information(type_: pa.DataType) -> bool:
+    """Return whether the physical type loses information, apart from Arrow's memory layout."""
     return (
         type_ in _PHYSICAL_TYPES
         or pa.types.is_fixed_size_binary(type_)
@@ -192,14 +193,14 @@ def _differs(type_: pa.DataType) -> bool:
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
-    """Columns as ``toArrow`` gives them: carriers, with the metadata of Spark's columns."""
+    """Return columns as ``toArrow`` returns them: physical types, with the metadata of Spark's columns."""
     fields = []
     for field in schema.fields:
         type_ = to_arrow_type(field.dataType)
         if type_ is None:
             kind = field.dataType.simpleString()
             raise StreamlingError.user(
-                f"column '{field.name}' has the type {kind}, which no sink can take",
+                f"column '{field.name}' has type {kind}, which no sink supports",
                 remedy="cast it, for example to TEXT",
             )
         metadata = {
@@ -210,7 +211,7 @@ def to_arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def logical_type(field: pa.Field) -> pa.DataType:
-    """The Arrow type a column stands for: that of its metadata, else its own."""
+    """Return the logical Arrow type of a column: that of its metadata, else its own."""
     if not field.metadata:
         return field.type
     name = _known_metadata(field).get(LOGICAL)
@@ -218,14 +219,14 @@ def logical_type(field: pa.Field) -> pa.DataType:
 
 
 def column_type(field: StructField) -> pa.DataType | None:
-    """`sql_type` of a column of Spark's; None for types that never leave Spark."""
+    """Return the `sql_type` of a Spark column; None for types that never leave Spark."""
     held = to_arrow_type(field.dataType)
     name = field.metadata.get(LOGICAL)
     return held if held is None or name is None else sql_type(pa.field(field.name, held, metadata={LOGICAL: name}))
 
 
 def sql_type(field: pa.Field) -> pa.DataType:
-    """The type of a column in a SQL text: what Spark holds, but for wide numbers, which the compiler knows about."""
+    """Return the type of a column in SQL: the physical type, except for wide numbers, which the compiler supports."""
     logical = logical_type(field)
     return logical if contains_wide(logical) else field.type
 
@@ -234,20 +235,20 @@ def sql_type(field: pa.Field) -> pa.DataType:
 
 
 def to_physical(table: pa.Table) -> pa.Table:
-    """The rows with every column in its carrier, ready for ``createDataFrame``; untouched when nothing differs."""
+    """Convert every column to its physical type, ready for ``createDataFrame``; unchanged if nothing differs."""
     schema = pa.schema([pa.field(f.name, physical_type(f.type), f.nullable) for f in table.schema])
     if schema.types == table.schema.types:
         return table
-    return _converted(table, schema, _to_physical_column)
+    return _convert_columns(table, schema, _to_physical_column)
 
 
 def from_physical(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows of ``toArrow`` with each column in the type that it stands for by ``schema`` (of `to_arrow_schema`)."""
-    wanted = pa.schema([pa.field(f.name, logical_type(f), f.nullable) for f in schema])
-    return _converted(table, wanted, _from_physical_column)
+    """Convert the rows of ``toArrow`` to the logical types in ``schema`` (of `to_arrow_schema`)."""
+    logical = pa.schema([pa.field(f.name, logical_type(f), f.nullable) for f in schema])
+    return _convert_columns(table, logical, _from_physical_column)
 
 
-def _converted(
+def _convert_columns(
     table: pa.Table, schema: pa.Schema, convert: Callable[[pa.ChunkedArray, pa.DataType], pa.ChunkedArray]
 ) -> pa.Table:
     columns = [convert(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
@@ -260,7 +261,7 @@ def _to_physical_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Chunk
     if pa.types.is_duration(column.type) or column.type == pa.time64("ns"):
         return column.cast(pa.int64()).cast(type_)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        return column.cast(type_, safe=False)  # Spark ends at microseconds
+        return column.cast(type_, safe=False)  # Spark has microseconds
     return column.cast(type_)
 
 
@@ -276,7 +277,8 @@ def _physical_number(number: Any, layout: Layout) -> Any:
 
 
 def physical_value(value: Any, type_: pa.DataType, held: Callable[[Any, Layout], Any] = _physical_number) -> Any:
-    """A value with the wide numbers in it as Spark holds them; raises `OverflowError` for one that has no place."""
+    """Convert the wide numbers in a value to the form that Spark holds; raises `OverflowError` for one that does not
+    fit."""
     if value is None or not contains_wide(type_):
         return value
     layout = layout_of(type_)

@@ -1,7 +1,7 @@
-"""JSON taken strictly: one object, as written, or what is wrong with it.
+"""Strict JSON: returns one object as written, or an error.
 
-Python's parser accepts what is not JSON (``NaN``), what is ambiguous (a key twice) and what is no text (half of a
-surrogate pair), and turns numbers into floats. Here the former are errors, and numbers keep their digits.
+Python's parser accepts invalid JSON (``NaN``), ambiguous JSON (duplicate keys) and invalid text (a lone surrogate), and
+converts numbers to floats. Here these are errors, and numbers keep their digits.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from streamling.types.json_depth import is_too_deep
 
 
 class Number(str):
-    """A number as it is written."""
+    """A number as written."""
 
 
 def to_json_text(value: Any) -> str:
-    """A value as JSON, numbers as they were written."""
+    """Return a value as JSON, numbers as written."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, list):
@@ -28,11 +28,11 @@ def to_json_text(value: Any) -> str:
 
 
 class InvalidJson(ValueError):
-    """What Python's parser takes, and we do not."""
+    """JSON that Python's parser accepts, but we do not."""
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of a key that is there twice nobody knows which value is meant."""
+    """Return an object; a duplicate key is an error, because it is ambiguous."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -50,7 +50,7 @@ _DECODER = json.JSONDecoder(
 
 
 def parse_object(line: bytes) -> dict[str, Any] | str:
-    """The object in a line, or what is wrong with it."""
+    """Return the object in a line, or what is wrong with it."""
     try:
         text = line.decode()
         if is_too_deep(text):
@@ -61,14 +61,14 @@ def parse_object(line: bytes) -> dict[str, Any] | str:
     except UnicodeDecodeError:
         return "is not encoded in UTF-8"
     except UnicodeEncodeError:
-        return "has half of a surrogate pair, which is not a character"
-    except InvalidJson as refused:
-        return str(refused)
+        return "has a lone surrogate, which is not a character"
+    except InvalidJson as error:
+        return str(error)
     except ValueError as error:
-        return f"is no JSON: {error}"
-    return row if isinstance(row, dict) else f"holds {_word(row)} where an object is expected"
+        return f"is not valid JSON: {error}"
+    return row if isinstance(row, dict) else f"is {_kind_name(row)}, expected an object"
 
 
-def _word(value: Any) -> str:
+def _kind_name(value: Any) -> str:
     kinds = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")

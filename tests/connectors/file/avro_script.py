@@ -1,4 +1,4 @@
-"""Reads an Avro folder in a process of its own: the connector must be there when Spark starts.
+"""Reads an Avro folder in its own process: the connector must be present when Spark starts.
 
 Arguments: the folder and the cache folder. Prints the schema and the rows of each batch as JSON.
 """
@@ -33,7 +33,7 @@ def main(folder: str, cache_dir: str) -> None:
 
 
 if __name__ == "__main__":
-    # a file of a few hundred bytes is large here
+    # treat files of a few hundred bytes as large
     _file_reader.SPLIT_BYTES = 400
     split_file = _file_staging.split_file
     _file_staging.split_file = lambda *arguments: split_file(*arguments, size=400)

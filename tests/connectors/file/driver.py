@@ -1,4 +1,4 @@
-"""Plays the engine for a file source: reads, keeps positions, stops and starts again."""
+"""Drives a file source like the engine: reads, stores positions, stops and restarts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "orders"
 
 
 class StoredState:
-    """What a state backend keeps: JSON text by key."""
+    """A state backend: JSON text by key."""
 
     def __init__(self, entries: Mapping[str, Any] | None = None) -> None:
         self.texts = {key: json.dumps(value) for key, value in (entries or {}).items()}
@@ -61,7 +61,7 @@ def make_source(
 
 
 class Run:
-    """One life of a source, from ``open`` until the test lets it go."""
+    """A source from ``open`` until the test closes it."""
 
     def __init__(self, spark: Any, source: FileSource) -> None:
         self.spark = spark
@@ -70,7 +70,7 @@ class Run:
         self.position = source.restore()
 
     def step(self) -> pa.Table | None:
-        """The next batch's rows; None when there is nothing to read now."""
+        """Return the next batch's rows, or None if there is nothing to read now."""
         batch = self.source.read(self.position)
         if not isinstance(batch, SourceBatch):
             return None
@@ -81,7 +81,7 @@ class Run:
         return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows there are now."""
+        """Return all rows that are available now."""
         found: list[dict[str, Any]] = []
         while (table := self.step()) is not None:
             found += table.to_pylist()
@@ -89,7 +89,7 @@ class Run:
 
 
 def read_all(spark: Any, path: Path | str, state: StoredState | None = None, **fields: Any) -> list[dict[str, Any]]:
-    """Everything a source reads until there is no more; its position is stored in ``state``."""
+    """Return everything a source reads until there is no more; its position is stored in ``state``."""
     state = state or StoredState()
     run = Run(spark, make_source(path, state, **fields))
     rows = run.rows()

@@ -1,4 +1,4 @@
-"""Files that arrive, change and vanish while a continuous source runs."""
+"""Files that arrive, change and disappear while a continuous source runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def avro_type(value: Any, path: str) -> Any:
 
 
 def save(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Rows with the same columns in the format of the name's ending."""
+    """Write rows with the same columns in the format of the extension."""
     if path.suffix == ".csv":
         lines = [rows[0].keys(), *(row.values() for row in rows)]
         path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
@@ -45,7 +45,7 @@ def save(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_new_column_is_taken_up_and_reported_once(
+def test_a_new_column_is_added_and_reported_once(
     spark: Any, tmp_path: Path, format: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     save(tmp_path / f"a.{format}", [{"id": 1}])
@@ -62,13 +62,13 @@ def test_a_new_column_is_taken_up_and_reported_once(
     assert f"b.{format}'" in reports[0]
     assert "'new'" in reports[0]
     save(tmp_path / f"e.{format}", [{"NEW": "y", "id": 4}])
-    with pytest.raises(StreamlingError, match="cannot be told apart"):
+    with pytest.raises(StreamlingError, match="names are not case-sensitive"):
         run.rows()
     run.source.close()
 
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
-def test_a_new_field_of_a_struct_is_taken_up(
+def test_a_new_field_of_a_struct_is_added(
     spark: Any, tmp_path: Path, format: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     save(tmp_path / f"a.{format}", [{"o": {"k": 1}, "l": [{"k": 1}]}])
@@ -82,9 +82,7 @@ def test_a_new_field_of_a_struct_is_taken_up(
     run.source.close()
 
 
-def test_keys_that_the_sample_did_not_show_are_read(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_missing_from_the_sample_are_read(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("streamling.connectors.file.schema", fromlist=["x"]).SAMPLE_BYTES, "json", 100)
     rows = [{"id": number} for number in range(1000)]
     lines = [json.dumps(row) for row in rows] + [json.dumps({"id": 1000, "late": 1.5})]
@@ -92,7 +90,7 @@ def test_keys_that_the_sample_did_not_show_are_read(
     assert Run(spark, make_source(tmp_path, format="json")).rows()[-1] == {"id": 1000, "late": 1.5}
 
 
-def test_an_operation_column_that_comes_later_stops_the_source(spark: Any, tmp_path: Path) -> None:
+def test_an_operation_column_that_appears_later_stops_the_source(spark: Any, tmp_path: Path) -> None:
     for format in FORMATS:
         folder = tmp_path / format
         folder.mkdir()
@@ -107,7 +105,7 @@ def test_an_operation_column_that_comes_later_stops_the_source(spark: Any, tmp_p
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_file_that_vanishes_is_left_out_and_read_when_it_returns(
+def test_a_file_that_disappears_is_skipped_and_read_when_it_reappears(
     spark: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -139,7 +137,7 @@ def test_a_file_that_vanishes_is_left_out_and_read_when_it_returns(
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])
-def test_a_file_that_vanishes_while_spark_reads_is_read_when_it_returns(
+def test_a_file_that_disappears_while_spark_reads_is_read_when_it_reappears(
     spark: Any, tmp_path: Path, format: str
 ) -> None:
     folder = tmp_path / "in"

@@ -84,7 +84,7 @@ def test_columns_come_from_the_header() -> None:
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate"])
-def test_blocks_are_files_of_their_own_and_together_hold_all_rows(codec: str) -> None:
+def test_each_block_is_a_complete_file_and_together_they_hold_all_rows(codec: str) -> None:
     content = avro([order(number) for number in range(200)], codec=codec, sync_interval=200)
     parts = list(blocks(io.BytesIO(content), "a.avro", 0, 1000))
     assert len(parts) > 3
@@ -99,27 +99,27 @@ def test_blocks_are_files_of_their_own_and_together_hold_all_rows(codec: str) ->
 
 
 @pytest.mark.parametrize("content", [b"PAR1", b"Obj\x01", b"Obj\x01\x02\x16avro.schema\x04{}", b"Obj\x01\xff\xff"])
-def test_what_is_no_avro_file_is_named(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_avro_file_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.avro").write_bytes(content)
-    with pytest.raises(StreamlingError, match=r"a\.avro' is no Avro file"):
+    with pytest.raises(StreamlingError, match=r"a\.avro' is not a valid Avro file"):
         make_source(tmp_path, format="avro").schema()
 
 
-def test_types_that_contain_themselves_are_refused(tmp_path: Path) -> None:
+def test_recursive_types_are_rejected(tmp_path: Path) -> None:
     tree = {"type": "record", "name": "Tree", "fields": [{"name": "left", "type": ["null", "Tree"]}]}
     (tmp_path / "a.avro").write_bytes(avro([], tree))
     with pytest.raises(StreamlingError, match="'Tree' contains itself"):
         make_source(tmp_path, format="avro").schema()
 
 
-def test_the_connector_is_asked_for(tmp_path: Path) -> None:
+def test_the_avro_connector_is_requested(tmp_path: Path) -> None:
     sources = {format: make_source(tmp_path, format=format) for format in ("avro", "csv")}
     needs = {format: source.connectors(source.options) for format, source in sources.items()}
     assert needs == {"avro": {"avro"}, "csv": frozenset()}
 
 
 @pytest.mark.spark
-def test_spark_reads_avro_files_whole_and_in_pieces(tmp_path: Path, cache_dir: Path) -> None:
+def test_spark_reads_avro_files_whole_and_in_splits(tmp_path: Path, cache_dir: Path) -> None:
     newer = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "extra", "type": "string"}]}
     folder = tmp_path / "in"
     folder.mkdir()

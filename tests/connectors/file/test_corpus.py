@@ -29,7 +29,7 @@ def content_of(case: dict[str, Any]) -> bytes:
 
 
 def outcome(spark: Any, folder: Path, format: str, case: dict[str, Any]) -> list[dict[str, Any]] | StreamlingError:
-    """The rows of the hostile file, or the error about it."""
+    """Return the rows of the hostile file, or its error."""
     hostile, first = folder / f"hostile.{format}", folder / f"first.{format}"
     source = make_source(folder, format=format, bounded=False)
     try:

@@ -22,6 +22,6 @@ def files(*sizes: int) -> list[File]:
         ((5, 5, 5), 3, [[0], [1], [2]]),
     ],
 )
-def test_every_task_gets_about_as_much_and_files_keep_their_order(sizes, shares, expected):
+def test_tasks_get_similar_shares_and_files_keep_their_order(sizes, shares, expected):
     found = partition_files(files(*sizes), shares)
     assert [[int(file.key) for file in share] for share in found] == expected

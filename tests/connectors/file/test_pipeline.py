@@ -31,7 +31,7 @@ def arrive(folder: Path, name: str, row: dict[str, Any]) -> None:
     hidden.rename(folder / name)
 
 
-def test_a_new_column_reaches_the_sinks_and_a_bad_file_ends_the_run_with_its_name(tmp_path: Path) -> None:
+def test_a_new_column_reaches_the_sinks_and_a_bad_file_fails_the_run_by_name(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (tmp_path / "pipeline.yaml").write_text(PIPELINE)
@@ -57,6 +57,6 @@ def test_a_new_column_reaches_the_sinks_and_a_bad_file_ends_the_run_with_its_nam
         finally:
             process.kill()
     assert (process.returncode, out) == (1, "")
-    assert "b.json': 'new'; rows have them from here on" in err
+    assert "b.json': 'new'; rows have them from now on" in err
     assert "file source 's': " in err
     assert "c.json': line 1, column 'id': \"x\" is not a whole number" in err

@@ -1,4 +1,4 @@
-"""Positions of the file source: what is done, what is left, what is stored."""
+"""Positions of the file source: what is done, what is pending, what is stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def paths(files: list[File]) -> list[str]:
     return [file.path for file in files]
 
 
-def test_ranges_join_when_nothing_listed_lies_between() -> None:
+def test_ranges_join_if_no_listed_path_is_between_them() -> None:
     listing = [file(f"/d/{name}") for name in "abcdef"]
     ranges = ProcessedRanges(REF, {})
     ranges.pending(listing)
@@ -62,7 +62,7 @@ def test_the_ledger_finds_new_older_changed_and_grown_files() -> None:
     assert paths(ledger.pending(listing)) == ["/c", "/b", "/d"]
 
 
-def test_the_watermark_of_the_original_is_kept_up() -> None:
+def test_the_watermark_of_the_rust_implementation_is_maintained() -> None:
     ledger = ProcessedFiles(REF, {})
     ledger.add([file("/a", 100), file("/b", 100), file("/c", 50)])
     assert ledger.position[WATERMARK] == {
@@ -74,7 +74,7 @@ def test_the_watermark_of_the_original_is_kept_up() -> None:
     assert ledger.add([file("/e", 100)])[WATERMARK]["boundary_paths"] == ["a", "b", "e"]
 
 
-def test_what_the_original_had_read_counts_as_done_at_the_first_start() -> None:
+def test_files_read_by_the_rust_implementation_count_as_done_at_the_first_start() -> None:
     stored = {
         WATERMARK: {"last_modified_ms": 100, "boundary_paths": ["d/at"], "committed_ahead": ["d/ahead"]},
     }
@@ -87,18 +87,18 @@ def test_what_the_original_had_read_counts_as_done_at_the_first_start() -> None:
     ]
     position = ProcessedFiles(REF, stored).import_watermark(listing)
     assert paths(ProcessedFiles(REF, position).pending(listing)) == ["/d/late", "/d/new"]
-    # From here on an older time stamp hides nothing.
+    # From here on an older timestamp hides nothing.
     assert ProcessedFiles(REF, position).import_watermark([*listing, file("/d/older", 1)]) == position
     assert paths(ProcessedFiles(REF, position).pending([file("/d/older", 1)])) == ["/d/older"]
 
 
-def test_many_files_of_the_original_are_all_taken_over() -> None:
+def test_many_files_of_the_rust_implementation_are_all_imported() -> None:
     listing = [file(f"/{i:05}", i) for i in range(5 * PAGE_FILES)]
     stored = {WATERMARK: {"last_modified_ms": 10**6, "boundary_paths": [], "committed_ahead": []}}
     assert ProcessedFiles(REF, ProcessedFiles(REF, stored).import_watermark(listing)).pending(listing) == []
 
 
-def test_an_empty_folder_at_the_first_start_ends_the_watermark_too() -> None:
+def test_an_empty_folder_at_the_first_start_also_imports_the_watermark() -> None:
     position = ProcessedFiles(
         REF, {WATERMARK: {"last_modified_ms": 100, "boundary_paths": [], "committed_ahead": []}}
     ).import_watermark([])
@@ -108,7 +108,7 @@ def test_an_empty_folder_at_the_first_start_ends_the_watermark_too() -> None:
     ) == ["/old"]
 
 
-def test_a_step_changes_one_page_and_leaves_earlier_positions_alone() -> None:
+def test_a_step_changes_one_page_and_no_earlier_position() -> None:
     ledger = ProcessedFiles(REF, {})
     listing = [file(f"/{i:05}", i) for i in range(3 * PAGE_FILES)]
     ledger.pending(listing)
@@ -121,7 +121,7 @@ def test_a_step_changes_one_page_and_leaves_earlier_positions_alone() -> None:
     assert json.dumps(before) == copy
 
 
-def test_what_is_stored_for_one_step_stays_small_when_all_files_are_of_one_instant() -> None:
+def test_the_state_of_one_step_stays_small_if_all_files_have_the_same_time() -> None:
     ledger = ProcessedFiles(REF, {})
     listing = [file(f"/{i:05}", 1) for i in range(5 * PAGE_FILES)]
     ledger.pending(listing)
@@ -131,7 +131,7 @@ def test_what_is_stored_for_one_step_stays_small_when_all_files_are_of_one_insta
     assert len(json.dumps(changed)) < 100 * PAGE_FILES
 
 
-def test_pages_of_files_that_are_gone_are_given_up() -> None:
+def test_pages_of_deleted_files_are_dropped() -> None:
     ledger, stored = ProcessedFiles(REF, {}), {}
     for day in range(20):
         today = [file(f"/{day}/{i:03}", day) for i in range(PAGE_FILES)]
@@ -142,13 +142,13 @@ def test_pages_of_files_that_are_gone_are_given_up() -> None:
 
 
 def apply(stored: Position, position: Position) -> dict[str, object]:
-    """What a backend holds after storing a position."""
+    """Return what a backend holds after storing a position."""
     merged = {**stored, **json.loads(json.dumps(position))}
     return {key: value for key, value in merged.items() if value is not None}
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_whatever_arrives_and_whenever_it_restarts_no_file_is_skipped_and_none_read_for_nothing(
+def test_with_random_arrivals_and_restarts_no_file_is_skipped_or_read_twice(
     seed: int,
 ) -> None:
     rng = random.Random(seed)
@@ -162,7 +162,7 @@ def test_whatever_arrives_and_whenever_it_restarts_no_file_is_skipped_and_none_r
     for _ in range(60):
         clock += rng.randint(0, 2)
         action = rng.random()
-        if action < 0.45:  # new, rewritten or back-dated
+        if action < 0.45:  # new, rewritten or backdated
             for _ in range(rng.choice([1, 1, 3, 40])):
                 path = f"/d/{rng.randint(0, 300)}"
                 folder[path] = file(path, rng.choice([clock, rng.randint(0, clock)]), rng.randint(0, 3))

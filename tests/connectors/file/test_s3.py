@@ -1,4 +1,4 @@
-"""Files in an S3 bucket, on a real S3 server of this machine."""
+"""Files in an S3 bucket, on a local S3 server."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_files_of_a_bucket_with_odd_names_and_partitions(spark: Any, bucket: fs.
 
 
 def on_cluster() -> AppConfig:
-    """Makes the source believe that executors are elsewhere; here they are Python workers of this machine."""
+    """Makes the source treat executors as remote; here they are Python workers of this machine."""
     return AppConfig.model_validate({"spark": {"master": "spark://127.0.0.1:7077"}})
 
 
@@ -123,11 +123,11 @@ def test_executors_read_buckets_as_the_driver_does(
     ("format", "bad", "expected"),
     [
         ("csv", b"id\n2\nx\n", "line 3, column 'id': 'x' is not a whole number"),
-        ("csv", b"id\n2,3\n", "line 2 has 2 fields where the header has 1"),
+        ("csv", b"id\n2,3\n", "line 2 has 2 fields, but the header has 1"),
         ("json", b'{"id": 2}\n{"id": "x"}\n', "line 2, column 'id': \"x\" is not a whole number"),
     ],
 )
-def test_bad_rows_found_by_executors_are_placed(
+def test_bad_rows_found_by_executors_have_their_location(
     spark: Any, bucket: fs.S3FileSystem, format: str, bad: bytes, expected: str
 ) -> None:
     put(bucket, f"in/a.{format}", b"id\n1\n" if format == "csv" else b'{"id": 1}')
@@ -141,7 +141,7 @@ def test_bad_rows_found_by_executors_are_placed(
     assert f"lake/in/b.{format}" in explained
 
 
-def test_bounded_progress_is_kept(spark: Any, bucket: fs.S3FileSystem) -> None:
+def test_bounded_progress_is_stored(spark: Any, bucket: fs.S3FileSystem) -> None:
     put(bucket, "in/b.json", b'{"id": 1}\n')
     state = StoredState()
     assert ids(read_all(spark, "s3://lake/in/", state, format="json")) == [1]
@@ -150,7 +150,7 @@ def test_bounded_progress_is_kept(spark: Any, bucket: fs.S3FileSystem) -> None:
     assert ids(read_all(spark, "s3://lake/in/", state, format="json")) == [2]
 
 
-def test_continuous_mode_takes_new_and_changed_objects(spark: Any, bucket: fs.S3FileSystem) -> None:
+def test_continuous_mode_reads_new_and_changed_objects(spark: Any, bucket: fs.S3FileSystem) -> None:
     put(bucket, "in/a.csv", b"id\n1\n")
     run = Run(spark, make_source("s3://lake/in", bounded=False))
     assert ids(run.rows()) == [1]
@@ -170,7 +170,7 @@ def test_patterns_and_single_objects(spark: Any, bucket: fs.S3FileSystem, tmp_pa
     assert ids(read_all(spark, "s3://lake/**/*.parquet", format="parquet")) == [1, 2]
 
 
-def test_a_bad_row_is_placed_in_the_object(spark: Any, bucket: fs.S3FileSystem) -> None:
+def test_a_bad_row_has_its_location_in_the_object(spark: Any, bucket: fs.S3FileSystem) -> None:
     put(bucket, "in/a.csv", b"id\n1\n")
     run = Run(spark, make_source("s3://lake/in", bounded=False))
     run.rows()
@@ -180,7 +180,7 @@ def test_a_bad_row_is_placed_in_the_object(spark: Any, bucket: fs.S3FileSystem) 
     run.source.close()
 
 
-def test_a_missing_bucket_and_refused_credentials_are_the_users_business(bucket: fs.S3FileSystem) -> None:
+def test_a_missing_bucket_and_rejected_credentials_are_user_errors(bucket: fs.S3FileSystem) -> None:
     for path in ("s3://missing/in", "s3://lake/nothing"):
         with pytest.raises(StreamlingError) as caught:
             make_source(path).schema()
@@ -188,7 +188,7 @@ def test_a_missing_bucket_and_refused_credentials_are_the_users_business(bucket:
         assert caught.value.remedy
 
 
-def test_a_server_that_is_not_there_may_come_back(bucket: fs.S3FileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_a_retriable_error(bucket: fs.S3FileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(StreamlingError) as caught:
         make_source("s3://lake/in").schema()
@@ -196,7 +196,7 @@ def test_a_server_that_is_not_there_may_come_back(bucket: fs.S3FileSystem, monke
     assert "AWS_ENDPOINT_URL" in (caught.value.remedy or "")
 
 
-def test_a_running_pipeline_waits_for_a_server_that_is_gone(spark: Any, bucket: fs.S3FileSystem) -> None:
+def test_a_running_pipeline_waits_for_an_unavailable_server(spark: Any, bucket: fs.S3FileSystem) -> None:
     put(bucket, "in/a.csv", b"id\n1\n")
     run = Run(spark, make_source("s3://lake/in", bounded=False))
     assert ids(run.rows()) == [1]

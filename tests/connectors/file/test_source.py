@@ -1,4 +1,4 @@
-"""The file source as the engine drives it."""
+"""The file source as driven by the engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
     return sorted(row["id"] for row in rows)
 
 
-def test_csv_values_come_out_in_the_types_of_the_schema(spark: Any, tmp_path: Path) -> None:
+def test_csv_values_have_the_types_of_the_schema(spark: Any, tmp_path: Path) -> None:
     write(
         tmp_path / "a.csv",
         "id,price,paid,day,at,seen,name\n"
@@ -88,7 +88,7 @@ def test_parquet_with_differing_columns(spark: Any, tmp_path: Path) -> None:
     assert rows == [{"id": 1, "at": at, "n": None}, {"id": 2, "at": None, "n": "x"}]
 
 
-def test_parquet_columns_of_nothing_but_nulls(spark: Any, tmp_path: Path) -> None:
+def test_parquet_columns_with_only_nulls(spark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "t": pa.nulls(1), "n": pa.nulls(1)}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": [2], "t": ["x"], "n": pa.nulls(1)}), tmp_path / "b.parquet")
     run = Run(spark, make_source(tmp_path, format="parquet", parallelism=1))
@@ -111,12 +111,12 @@ def test_rerunning_a_finished_bounded_job_reads_nothing_until_its_state_is_clear
     assert state.get(key) == {"completed": [{"first": first, "last": last}]}
     write(tmp_path / "c.csv", "id\n3\n")  # inside the completed range
     assert read_all(spark, tmp_path, state) == []
-    write(tmp_path / "e.csv", "id\n4\n")  # behind it
+    write(tmp_path / "e.csv", "id\n4\n")  # after it
     assert ids(read_all(spark, tmp_path, state)) == [4]
     assert ids(read_all(spark, tmp_path, StoredState())) == [1, 2, 3, 4]
 
 
-def test_continuous_mode_takes_new_older_and_changed_files(spark: Any, tmp_path: Path) -> None:
+def test_continuous_mode_reads_new_older_and_changed_files(spark: Any, tmp_path: Path) -> None:
     state = StoredState()
     write(tmp_path / "a.csv", "id\n1\n2\n3\n", mtime=2_000_000_000)
     run = Run(spark, make_source(tmp_path, state, bounded=False))
@@ -172,7 +172,7 @@ def test_hive_folders_add_columns(spark: Any, tmp_path: Path) -> None:
     ]
 
 
-def test_csv_columns_are_taken_by_name_not_by_place(spark: Any, tmp_path: Path) -> None:
+def test_csv_columns_are_matched_by_name_not_by_position(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "id,name\n1,x\n")
     write(tmp_path / "b.csv", "\ufeffname,extra,id\ny,true,2\n")
     write(tmp_path / "c.csv", "id\n")
@@ -181,7 +181,7 @@ def test_csv_columns_are_taken_by_name_not_by_place(spark: Any, tmp_path: Path) 
     assert rows == [{"id": 1, "name": "x", "extra": None}, {"id": 2, "name": "y", "extra": True}]
 
 
-def test_blanks_and_quoted_nothing_in_number_columns(spark: Any, tmp_path: Path) -> None:
+def test_blanks_and_empty_quotes_in_number_columns(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", 'id,price,name\n" 1 ","",""\n2, 2.5, x\n')
     assert read_all(spark, tmp_path) == [
         {"id": 1, "price": None, "name": ""},
@@ -204,15 +204,15 @@ def test_compressed_files(spark: Any, tmp_path: Path) -> None:
     assert ids(read_all(spark, tmp_path, format="json")) == [3]
 
 
-def test_files_come_in_order_of_age_in_continuous_mode(spark: Any, tmp_path: Path) -> None:
-    for number in range(20):  # larger files would come first in Spark
+def test_files_are_read_in_order_of_age_in_continuous_mode(spark: Any, tmp_path: Path) -> None:
+    for number in range(20):  # Spark would put larger files first
         write(tmp_path / f"{number:02}.csv", "id,_gs_op\n" + f"{number},u\n" * (number % 5 + 1), mtime=5000 - number)
     rows = read_all(spark, tmp_path, bounded=False)
     expected = [number for number in reversed(range(20)) for _ in range(number % 5 + 1)]
     assert [row["id"] for row in rows] == expected
 
 
-def test_files_come_in_order_of_their_paths_in_bounded_mode_with_one_reader(spark: Any, tmp_path: Path) -> None:
+def test_files_are_read_in_order_of_their_paths_in_bounded_mode_with_one_reader(spark: Any, tmp_path: Path) -> None:
     for number in range(9):
         write(tmp_path / f"{number}.csv", "id\n" + f"{number}\n" * (number % 3 + 1), mtime=5000 - number)
     rows = read_all(spark, tmp_path, parallelism=1)
@@ -220,7 +220,7 @@ def test_files_come_in_order_of_their_paths_in_bounded_mode_with_one_reader(spar
 
 
 def test_files_of_changes_are_read_one_after_the_other(spark: Any, tmp_path: Path) -> None:
-    for number, rows in enumerate((3, 400, 50)):  # Spark alone would begin with the largest
+    for number, rows in enumerate((3, 400, 50)):  # Spark alone would start with the largest
         lines = [f"{number * 1000 + row},i" for row in range(rows)]
         (tmp_path / f"{number}.csv").write_text("id,_gs_op\n" + "\n".join(lines))
     ids = [row["id"] for row in read_all(spark, tmp_path)]
@@ -228,7 +228,7 @@ def test_files_of_changes_are_read_one_after_the_other(spark: Any, tmp_path: Pat
     assert len(ids) == 453
 
 
-def test_parallelism_limits_the_files_read_side_by_side(spark: Any, tmp_path: Path) -> None:
+def test_parallelism_limits_the_files_read_concurrently(spark: Any, tmp_path: Path) -> None:
     for number in range(100):
         write(tmp_path / f"{number}.csv", f"id\n{number}\n")
     for parallelism in (1, 3):
@@ -249,7 +249,7 @@ def failure(action: Any) -> StreamlingError:
 
 
 def run_failure(spark: Any, source: FileSource) -> StreamlingError:
-    """What the source says about Spark's failure."""
+    """Return the source's translation of Spark's failure."""
     with pytest.raises(Exception) as caught:
         Run(spark, source).rows()
     if isinstance(caught.value, StreamlingError):
@@ -274,19 +274,19 @@ def test_unsupported_scheme() -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("id,n\n1,2\n3\n", "line 3 has 1 fields where the header has 2"),
-        ("id,n\n1,2\n3,4,5\n", "line 3 has 3 fields where the header has 2"),
+        ("id,n\n1,2\n3\n", "line 3 has 1 fields, but the header has 2"),
+        ("id,n\n1,2\n3,4,5\n", "line 3 has 3 fields, but the header has 2"),
         ("id,ID\n1,2\n", "two columns named 'ID'"),
     ],
 )
-def test_a_csv_file_that_is_wrong_from_the_start(tmp_path: Path, content: str, expected: str) -> None:
+def test_a_csv_file_that_is_invalid_at_the_start(tmp_path: Path, content: str, expected: str) -> None:
     write(tmp_path / "a.csv", content)
     error = failure(make_source(tmp_path).schema)
     assert expected in str(error)
     assert "a.csv" in str(error)
 
 
-def test_a_json_file_that_is_wrong_from_the_start(tmp_path: Path) -> None:
+def test_a_json_file_that_is_invalid_at_the_start(tmp_path: Path) -> None:
     write(tmp_path / "a.json", '[\n  {"id": 1}\n]\n')
     assert "line 1" in str(failure(make_source(tmp_path, format="json").schema))
     write(tmp_path / "a.json", '{"id": 1}\n[1]\n')
@@ -298,12 +298,12 @@ def test_a_json_file_that_is_wrong_from_the_start(tmp_path: Path) -> None:
     [
         ("csv", "id,n\n1,2\n", 'id,n\n5,6\n7,"a\nb"\n8,x\n', "line 3, column 'n': 'a\\nb' is not a whole number"),
         ("csv", "id,n\n1,2\n", "id,n\n5,6\n\n7,1.5\n", "line 4, column 'n': '1.5' is not a whole number"),
-        ("csv", "id,n\n1,2\n", "id,n\n5\n", "line 2 has 1 fields where the header has 2"),
+        ("csv", "id,n\n1,2\n", "id,n\n5\n", "line 2 has 1 fields, but the header has 2"),
         ("csv", "id,d\n1,2024-01-01\n", "id,d\n5,2024-02-31\n", "line 2, column 'd': '2024-02-31' is not a date"),
         ("csv", "id,n\n1, 2\n", "id,n\n5,x\n", "line 2, column 'n': 'x' is not a whole number"),
         ("json", '{"id": 1}', '{"id": 2}\n{"id": "x"}', "line 2, column 'id': \"x\" is not a whole number"),
-        ("json", '{"id": 1}', '{"id": 2}\n{"id": 3', "line 2 is no JSON"),
-        ("json", '{"id": 1}', "[1]", "line 1 holds an array where an object is expected"),
+        ("json", '{"id": 1}', '{"id": 2}\n{"id": 3', "line 2 is not valid JSON"),
+        ("json", '{"id": 1}', "[1]", "line 1 is an array, expected an object"),
     ],
 )
 def test_a_later_file_that_does_not_fit_is_named_with_line_and_column(
@@ -318,7 +318,7 @@ def test_a_later_file_that_does_not_fit_is_named_with_line_and_column(
     assert f"b.{format}" in str(error)
 
 
-def test_a_row_with_too_few_fields_fails_whatever_columns_a_query_takes(spark: Any, tmp_path: Path) -> None:
+def test_a_row_with_too_few_fields_fails_whatever_columns_are_selected(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "id,a,b\n1,2,3\n")
     source = make_source(tmp_path)
     source.schema()
@@ -331,7 +331,7 @@ def test_a_parquet_file_of_another_type_names_column_and_types(spark: Any, tmp_p
     source = make_source(tmp_path, format="parquet")
     source.schema()
     pq.write_table(pa.table({"id": ["x"]}), tmp_path / "b.parquet")
-    assert "b.parquet': column 'id' is string where int64 is expected" in str(run_failure(spark, source))
+    assert "b.parquet': column 'id' has type string, expected int64" in str(run_failure(spark, source))
     (tmp_path / "b.parquet").write_bytes(b"PAR1 but not really")
     assert "b.parquet' is not a valid Parquet file" in str(run_failure(spark, make_fresh(source)))
 
@@ -341,7 +341,7 @@ def make_fresh(source: FileSource) -> FileSource:
     return source
 
 
-def test_a_failure_that_is_not_about_the_files_is_left_to_others(spark: Any, tmp_path: Path) -> None:
+def test_a_failure_that_is_not_about_the_files_is_not_translated(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "id\n0\n")
     source = make_source(tmp_path)
     batch = source.read({})
@@ -374,9 +374,9 @@ def test_a_file_deleted_while_spark_reads_for_a_bounded_source(spark: Any, tmp_p
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [("id,_gs_op\n1,7\n", "is int64 where text is expected"), ("id,_gs_op\n1,i\n2,\n", "has no value in some rows")],
+    [("id,_gs_op\n1,7\n", "has type int64, expected text"), ("id,_gs_op\n1,i\n2,\n", "has no value in some rows")],
 )
-def test_operations_that_are_no_text_or_missing(tmp_path: Path, content: str, expected: str) -> None:
+def test_operations_that_are_not_text_or_missing(tmp_path: Path, content: str, expected: str) -> None:
     write(tmp_path / "a.csv", content)
     assert expected in str(failure(make_source(tmp_path).schema))
 
@@ -389,13 +389,13 @@ def test_an_operation_missing_in_a_later_file(spark: Any, tmp_path: Path) -> Non
     assert "'_gs_op' has no value" in str(run_failure(spark, source))
 
 
-def test_mixed_partition_folders_are_refused(tmp_path: Path) -> None:
+def test_mixed_partition_folders_are_rejected(tmp_path: Path) -> None:
     write(tmp_path / "dt=1" / "a.csv", "id\n1\n")
     write(tmp_path / "b.csv", "id\n1\n")
     assert "key=value folders" in str(failure(make_source(tmp_path).schema))
 
 
-@pytest.mark.parametrize(("folder", "expected"), [("n=x", "no whole number"), ("m=1", "other key=value folders")])
+@pytest.mark.parametrize(("folder", "expected"), [("n=x", "is not a whole number"), ("m=1", "other key=value folders")])
 def test_a_later_file_in_a_folder_that_does_not_fit(spark: Any, tmp_path: Path, folder: str, expected: str) -> None:
     write(tmp_path / "n=1" / "a.csv", "id\n1\n")
     run = Run(spark, make_source(tmp_path, bounded=False))
@@ -412,7 +412,7 @@ def test_random_arrivals_and_restarts_lose_no_row(spark: Any, tmp_path: Path, se
     state, expected, found, next_id = StoredState(), set(), set(), 0
     run = None
     for _ in range(12):
-        for _ in range(rng.randint(0, 3)):  # new files and rewritten ones, with any time stamp
+        for _ in range(rng.randint(0, 3)):  # new and rewritten files, with any timestamp
             content = "".join(f"{next_id + i}\n" for i in range(3))
             next_id += 3
             write(tmp_path / f"{rng.randint(0, 30)}.csv", "id\n" + content, mtime=rng.randint(1, 10**6))
@@ -433,7 +433,7 @@ def test_random_arrivals_and_restarts_lose_no_row(spark: Any, tmp_path: Path, se
         run.source.close()
 
 
-def test_scratch_files_are_gone_after_close(spark: Any, tmp_path: Path) -> None:
+def test_scratch_files_are_removed_on_close(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "in" / "a:b.csv", "id\n1\n")
     run = Run(spark, make_source(tmp_path / "in"))
     assert ids(run.rows()) == [1]

@@ -1,4 +1,4 @@
-"""Large files are cut into pieces between rows, and reading goes on in the middle of a file after a restart."""
+"""Large files are split between rows, and reading resumes in the middle of a file after a restart."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def csv_bytes(rng: random.Random, rows: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_csv_pieces_hold_whole_rows_and_together_all_of_them(seed: int) -> None:
+def test_csv_splits_hold_whole_rows_and_together_all_of_them(seed: int) -> None:
     rng = random.Random(seed)
     content = csv_bytes(rng, rng.randint(0, 60))
     everything = list(csv.reader(io.StringIO(content.decode(), newline="")))
@@ -55,7 +55,7 @@ def test_csv_pieces_hold_whole_rows_and_together_all_of_them(seed: int) -> None:
         assert again == [row for part in rows[index + 1 :] for row in part[1:]]
 
 
-def test_json_pieces_end_at_lines_also_in_compressed_files() -> None:
+def test_json_splits_end_at_lines_also_in_compressed_files() -> None:
     content = b"".join(b'{"id": %d}\n' % number for number in range(100))
     packed = gzip.compress(content)
     found = pieces(packed, "json", 64, path="a.json.gz")
@@ -66,7 +66,7 @@ def test_json_pieces_end_at_lines_also_in_compressed_files() -> None:
     assert b"".join(piece for piece, _ in pieces(packed, "json", 64, end, "a.json.gz")) == content[end:]
 
 
-def test_parquet_pieces_are_row_groups() -> None:
+def test_parquet_splits_are_row_groups() -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": range(1000)}), sink, row_group_size=100)
     found = pieces(sink.getvalue().to_pybytes(), "parquet", 2000)
@@ -76,7 +76,7 @@ def test_parquet_pieces_are_row_groups() -> None:
 
 
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a few kilobytes is large now."""
+    """Treat files of a few kilobytes as large."""
     monkeypatch.setattr(file_reader, "SPLIT_BYTES", 1000)
     monkeypatch.setattr(file_reader, "BATCH_BYTES", dict.fromkeys(("csv", "json", "parquet", "avro"), 3000))
     original = file_staging.split_file
@@ -86,7 +86,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("format", ["csv", "csv.gz", "json", "parquet"])
 @pytest.mark.parametrize("bounded", [True, False])
-def test_a_large_file_is_read_piece_by_piece_and_resumed_in_the_middle(
+def test_a_large_file_is_read_in_splits_and_resumed_in_the_middle(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, bounded: bool
 ) -> None:
     small_pieces(monkeypatch)
@@ -117,7 +117,7 @@ def test_a_large_file_is_read_piece_by_piece_and_resumed_in_the_middle(
 
 
 @pytest.mark.spark
-def test_the_line_of_a_bad_value_in_a_later_piece(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_of_a_bad_value_in_a_later_split(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = [f'{number},"a\nb"' for number in range(700)]
     path = tmp_path / "big.csv"
     path.write_text("id,text\n" + "\n".join(good) + "\n")

@@ -1,4 +1,4 @@
-"""Which files a path stands for."""
+"""Which files a path selects."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def touch(*paths: Path) -> None:
         ("acsv", "csv", False),
     ],
 )
-def test_a_format_has_its_endings(name: str, format: str, wanted: bool) -> None:
+def test_a_format_has_its_extensions(name: str, format: str, wanted: bool) -> None:
     assert is_data_file(name, format) is wanted
 
 
 @pytest.mark.parametrize("name", [".x.csv", "_SUCCESS", "a.csv.tmp", "a.csv.crc", "_temporary", "a.csv~"])
-def test_hidden_and_temporary_files_are_left_out(name: str) -> None:
+def test_hidden_and_temporary_files_are_skipped(name: str) -> None:
     assert is_hidden(name)
     assert not is_hidden("a.csv")
     assert not is_hidden("_dt=2024-01-01")
@@ -61,7 +61,7 @@ def test_folders_are_listed_recursively_in_path_order(tmp_path: Path) -> None:
     assert names(tmp_path) == ["z.csv", "b.csv"]
 
 
-def test_a_named_file_is_taken_whatever_its_ending(tmp_path: Path) -> None:
+def test_a_named_file_is_read_whatever_its_extension(tmp_path: Path) -> None:
     touch(tmp_path / "export.txt", tmp_path / "a.csv")
     assert names(tmp_path / "export.txt") == ["export.txt"]
 
@@ -78,7 +78,7 @@ def test_a_pattern_selects_files_and_folders(tmp_path: Path) -> None:
     assert names(tmp_path / "**" / "*.csv") == ["a.csv", "b.csv"]
 
 
-def test_a_path_that_exists_is_no_pattern(tmp_path: Path) -> None:
+def test_a_path_that_exists_is_not_a_pattern(tmp_path: Path) -> None:
     touch(tmp_path / "[1]" / "a.csv", tmp_path / "1" / "b.csv")
     assert names(tmp_path / "[1]") == ["a.csv"]
 
@@ -90,7 +90,7 @@ def test_key_value_folders_below_the_root_are_partitions(tmp_path: Path) -> None
         assert file.partitions == (("dt", "2024-01-01"), ("city", "New York"))
 
 
-def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
+def test_links_are_followed_and_cycles_end(tmp_path: Path) -> None:
     touch(tmp_path / "real" / "a.csv")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "folder").symlink_to(tmp_path / "real")
@@ -109,7 +109,7 @@ def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
     with pytest.raises(StreamlingError, match=r"x\.csv' cannot be listed") as raised:
         names(tmp_path)
     assert "Too many levels" in str(raised.value.__cause__)
-    assert "take it out of the folder" in (raised.value.remedy or "")
+    assert "remove it from the folder" in (raised.value.remedy or "")
 
 
 # ── files and folders of another user ────────────────────────────────────────────────────────────────────────
@@ -117,7 +117,7 @@ def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture
 def forbidden() -> Iterator[Path]:
-    """A folder with `secret.csv` and the folder `secrets`, which the effective user may not read."""
+    """Create a folder with `secret.csv` and the folder `secrets`, which the effective user may not read."""
     with TemporaryDirectory() as folder:
         root = Path(folder)
         root.chmod(0o755)

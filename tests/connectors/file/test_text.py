@@ -44,7 +44,7 @@ def test_one_late_value_widens_the_column() -> None:
     assert text.type_of_texts(pa.array(["1"] * 1000 + ["x"])) == text.STRING
 
 
-def test_columns_of_several_files_are_put_together() -> None:
+def test_columns_of_several_files_are_merged() -> None:
     one = [pa.field("a", text.INT), pa.field("b", text.DATE), pa.field("c", text.NULL)]
     other = [pa.field("d", text.STRING), pa.field("b", text.TIMESTAMP), pa.field("a", text.DOUBLE)]
     assert text.common_fields([one, other]) == [

@@ -1,4 +1,4 @@
-"""Every type of Parquet files, plain and nested, alone and beside a file of another unit or width.
+"""Every type of Parquet files, plain and nested, alone and together with a file of another unit or width.
 
 Values are those that pyarrow reads, or there is an error with file, column and type.
 """
@@ -61,9 +61,9 @@ TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "d38": (pa.decimal128(38, 10), [Decimal("1234567890123456789012345678.0123456789"), Decimal(0)]),
     "nothing": (pa.null(), [None, None]),
 }
-#: those that Arrow reads for Spark
+#: types that Arrow reads for Spark
 CONVERTED = ("f16", "time_s", "time_ms", "time_ns", "span_s", "span_ms", "span_ns", "uuid", "nothing")
-#: how a type is put into a column, and its values with it
+#: how a type is nested in a column, with its values
 SHAPES: dict[str, tuple[Any, Any]] = {
     "plain": (lambda t: t, lambda v: v),
     "list": (pa.list_, lambda v: [v, None]),
@@ -78,13 +78,15 @@ SHAPES: dict[str, tuple[Any, Any]] = {
 
 def column(kind: pa.DataType, values: list[Any], shape: str) -> pa.Array:
     make_type, make_value = SHAPES[shape]
-    stored = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind  # pyarrow builds no others in lists
+    stored = (
+        kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    )  # pyarrow cannot build others in lists
     made = pa.array([make_value(values[0]), None, make_value(values[1])], make_type(stored))
     return made if stored == kind else made.cast(make_type(kind))
 
 
 def plain(value: Any) -> Any:
-    """A value without the class that stands for its unit or width."""
+    """Return a value without the class of its unit or width."""
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, tuple):
@@ -94,7 +96,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):  # pandas' timestamps are datetimes
         moment = value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
         return moment.astimezone(UTC) if moment.tzinfo else moment
-    if isinstance(value, timedelta):  # in Spark a number
+    if isinstance(value, timedelta):  # a number in Spark
         return value // timedelta(microseconds=1)
     if isinstance(value, UUID):
         return value.bytes
@@ -109,12 +111,12 @@ def read(spark: Any, path: Path, **fields: Any) -> list[dict[str, Any]]:
 
 
 def stored(*paths: Path) -> list[dict[str, Any]]:
-    """What pyarrow reads."""
+    """Return what pyarrow reads."""
     return [plain(row) for path in paths for row in pq.read_table(path).to_pylist()]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_type_comes_out_as_pyarrow_reads_it(spark: Any, tmp_path: Path, shape: str) -> None:
+def test_every_type_is_read_as_pyarrow_reads_it(spark: Any, tmp_path: Path, shape: str) -> None:
     table = pa.table({name: column(kind, values, shape) for name, (kind, values) in TYPES.items()})
     path = tmp_path / "a.parquet"
     pq.write_table(table, path)
@@ -124,7 +126,7 @@ def test_every_type_comes_out_as_pyarrow_reads_it(spark: Any, tmp_path: Path, sh
     assert read(spark, tmp_path) == stored(path)
 
 
-#: types that may stand in one column, file by file
+#: types that may be in one column, file by file
 TOGETHER = [
     ["at_s", "at_ms", "at_us", "at_ns"],
     ["zoned_ms", "zoned_us", "zoned_ns"],
@@ -141,7 +143,7 @@ TOGETHER = [
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_files_of_different_units_and_widths(spark: Any, tmp_path: Path, shape: str) -> None:
-    """File i has the i-th type of each group, and the last one the first again."""
+    """File i has the i-th type of each group, and the last file the first type again."""
     paths = []
     for number in range(5):
         names = {group[0]: group[number % len(group)] for group in TOGETHER}
@@ -170,7 +172,7 @@ def test_impalas_timestamps_beside_others(spark: Any, tmp_path: Path, zone: str 
     ]
 
 
-def test_nanoseconds_are_cut_downwards_in_every_place(spark: Any, tmp_path: Path) -> None:
+def test_nanoseconds_are_floored_everywhere(spark: Any, tmp_path: Path) -> None:
     numbers = [-1, 0, 1999, -1000, -1001]
     at = pa.array(numbers, pa.int64()).cast(pa.timestamp("ns"))
     nested = pa.ListArray.from_arrays(pa.array(range(6), pa.int32()), at)
@@ -182,7 +184,9 @@ def test_nanoseconds_are_cut_downwards_in_every_place(spark: Any, tmp_path: Path
     assert [row["in"][0] for row in rows[5:]] == expected
 
 
-def test_large_files_are_cut_with_the_same_values(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_split_with_the_same_values(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("streamling.connectors.file.reader.SPLIT_BYTES", 100)
     for name, int96 in (("a", False), ("b", True)):
         shaped = {
@@ -210,7 +214,7 @@ def test_large_files_are_cut_with_the_same_values(spark: Any, tmp_path: Path, mo
         (pa.array([[b"\xff"]], pa.list_(pa.binary())).cast(pa.list_(pa.binary())), None),
     ],
 )  # fmt: skip
-def test_values_that_nothing_can_hold_are_named(spark: Any, tmp_path: Path, values: pa.Array, expected: str) -> None:
+def test_values_out_of_range_are_named(spark: Any, tmp_path: Path, values: pa.Array, expected: str) -> None:
     pq.write_table(pa.table({"my column": values}), tmp_path / "a.parquet")
     source = make_source(tmp_path, format="parquet")
     if expected is None:
@@ -224,17 +228,21 @@ def test_values_that_nothing_can_hold_are_named(spark: Any, tmp_path: Path, valu
     assert expected in str(error)
 
 
-def test_types_that_do_not_go_together_are_named(tmp_path: Path) -> None:
+def test_incompatible_types_are_named(tmp_path: Path) -> None:
     for kind, other in [("at_us", "zoned_us"), ("i64", "u64"), ("i64", "f64"), ("text", "bytes"), ("d9", "d38")]:
         for shape in SHAPES:
             for number, name in enumerate((kind, other)):
                 pq.write_table(pa.table({"c": column(*TYPES[name], shape)}), tmp_path / f"{number}.parquet")
-            with pytest.raises(StreamlingError, match=r"column 'c' is .* in '.*1.parquet' and .* in another file"):
+            with pytest.raises(
+                StreamlingError, match=r"column 'c' has type .* in '.*1.parquet' and .* in another file"
+            ):
                 make_source(tmp_path, format="parquet").schema()
 
 
 def test_a_number_beside_a_duration_is_named(tmp_path: Path) -> None:
     for number, name in enumerate(("i64", "span_us")):
         pq.write_table(pa.table({"c": column(*TYPES[name], "plain")}), tmp_path / f"{number}.parquet")
-    with pytest.raises(StreamlingError, match=r"column 'c' is duration.* in '.*1.parquet' and .* in another file"):
+    with pytest.raises(
+        StreamlingError, match=r"column 'c' has type duration.* in '.*1.parquet' and .* in another file"
+    ):
         make_source(tmp_path, format="parquet").schema()

@@ -30,19 +30,19 @@ CLUSTER = AppConfig.model_validate({"spark": {"master": "spark://127.0.0.1:7077"
 
 
 def decimal(number: int, type_: pa.DataType) -> Decimal:
-    """A number of the type with the point where it belongs, however many digits it has."""
+    """Return a number of the type with its point, with any number of digits."""
     return Decimal(held(type_).text(number))
 
 
 def decimals(type_: pa.DataType, chance: random.Random) -> list[Decimal | None]:
-    """As many as there are rows, the edges and nothing at all among them."""
+    """Return as many values as there are rows, including the limits and null."""
     known: list[int | None] = [*edges(type_), *some(type_, ROWS, chance), None]
     picked = [*known, *chance.choices(known, k=ROWS)][: 2 * ROWS]
     return [None if number is None else decimal(number, type_) for number in picked]
 
 
 def meant(value: Any, type_: pa.DataType) -> Any:
-    """A value that Spark holds, with decimals for the wide numbers in it."""
+    """Return a value that Spark holds, with decimals for its wide numbers."""
     if value is None:
         return None
     if pa.types.is_struct(type_):
@@ -55,7 +55,7 @@ def meant(value: Any, type_: pa.DataType) -> Any:
 
 
 def read(spark: Any, path: Path, **fields: Any) -> list[dict[str, Any]]:
-    """All rows, in the order of their ids."""
+    """Return all rows, in the order of their ids."""
     run = Run(spark, make_source(path, **fields))
     types = {field.name: field.type for field in run.source.schema()}
     rows = run.rows()
@@ -139,14 +139,23 @@ def test_files_of_one_scale_and_different_digits_are_read_together(spark: Any, t
 @pytest.mark.parametrize(
     ("later", "told"),
     [
-        (pa.array([Decimal(1)], pa.decimal256(50, 3)), "column 'd' is decimal256(50, 3) where decimal256(50, 2)"),
-        (pa.array([Decimal(1)], pa.decimal256(51, 2)), "column 'd' is decimal256(51, 2) where decimal256(50, 2)"),
-        (pa.array([b"12345"]), "column 'd' is binary where decimal256(50, 2)"),
-        (pa.array([Decimal(1)], pa.decimal128(20, 2)), "column 'd' is decimal128(20, 2) where decimal256(50, 2)"),
+        (
+            pa.array([Decimal(1)], pa.decimal256(50, 3)),
+            "column 'd' has type decimal256(50, 3), expected decimal256(50, 2)",
+        ),
+        (
+            pa.array([Decimal(1)], pa.decimal256(51, 2)),
+            "column 'd' has type decimal256(51, 2), expected decimal256(50, 2)",
+        ),
+        (pa.array([b"12345"]), "column 'd' has type binary, expected decimal256(50, 2)"),
+        (
+            pa.array([Decimal(1)], pa.decimal128(20, 2)),
+            "column 'd' has type decimal128(20, 2), expected decimal256(50, 2)",
+        ),
     ],
     ids=["scale", "digits", "bytes", "narrow"],
 )
-def test_a_later_file_with_other_bytes_in_the_column_is_refused(
+def test_a_later_file_with_another_type_in_the_column_is_rejected(
     spark: Any, tmp_path: Path, later: pa.Array, told: str
 ) -> None:
     pq.write_table(pa.table({"d": pa.array([Decimal(1)], pa.decimal256(50, 2))}), tmp_path / "a.parquet")
@@ -155,27 +164,30 @@ def test_a_later_file_with_other_bytes_in_the_column_is_refused(
     pq.write_table(pa.table({"d": later}), tmp_path / "b.parquet")
     with pytest.raises(StreamlingError) as caught:
         Run(spark, source).rows()
-    assert f"b.parquet': {told} is expected" in str(caught.value)
+    assert f"b.parquet': {told}" in str(caught.value)
 
 
-def test_files_that_disagree_inside_a_list_are_named_before_the_start(tmp_path: Path) -> None:
+def test_files_with_different_list_types_are_named_before_the_start(tmp_path: Path) -> None:
     for name, scale in (("a", 2), ("b", 3)):
         column = pa.array([[Decimal(1)]], pa.list_(pa.decimal256(50, scale)))
         pq.write_table(pa.table({"d": column}), tmp_path / f"{name}.parquet")
-    told = r"column 'd' is list<decimal256\(50, 3\)> in '.*b\.parquet' and list<decimal256\(50, 2\)> in another file"
+    told = (
+        r"column 'd' has type list<decimal256\(50, 3\)> in '.*b\.parquet' and list<decimal256\(50, 2\)> in another file"
+    )
     with pytest.raises(StreamlingError, match=told):
         make_source(tmp_path, format="parquet").schema()
 
 
-def test_a_parquet_decimal_of_more_digits_than_arrow_has_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_parquet_decimal_with_more_digits_than_arrow_supports_is_reported_with_its_file(tmp_path: Path) -> None:
     out = io.BytesIO()
     pq.write_table(pa.table({"d": pa.array([Decimal(1)], pa.decimal256(76, 0))}), out, store_schema=False)
-    # pyarrow does not write such a file: 33 bytes and 78 digits in the footer in place of 32 and 76, as Thrift has them
+    # pyarrow cannot write such a file: replace 32 bytes and 76 digits in the footer with 33 and 78, in Thrift's
+    # encoding
     content = out.getvalue()
     start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     footer = content[start:].replace(b"\x15\x40", b"\x15\x42", 1).replace(b"\x98\x01", b"\x9c\x01")
     (tmp_path / "a.parquet").write_bytes(content[:start] + footer)
-    with pytest.raises(StreamlingError, match=r"a\.parquet' has a decimal of 78 digits, and .* at most 76"):
+    with pytest.raises(StreamlingError, match=r"a\.parquet' has a decimal of 78 digits, but .* at most 76"):
         make_source(tmp_path, format="parquet").schema()
 
 
@@ -229,7 +241,7 @@ def avro_rows(chance: random.Random) -> list[dict[str, Any]]:
 def write_avro(path: Path, schema: dict[str, Any], rows: list[dict[str, Any]], **options: Any) -> None:
     out = io.BytesIO()
     fastavro.writer(out, schema, rows, **options)
-    # every number of 256 bits is one of 77 digits; fastavro would not write it so
+    # every 256-bit number has 77 digits; fastavro would not write it that way
     path.write_bytes(out.getvalue().replace(b'"precision": 78', b'"precision": 77'))
 
 
@@ -260,7 +272,7 @@ def test_avro_decimals_keep_all_their_digits(
 @pytest.mark.spark
 @pytest.mark.parametrize("odd", ["", ":"], ids=["local", "by executors"])
 @pytest.mark.parametrize("inside", [False, True], ids=["column", "list"])
-def test_a_number_that_is_none_of_its_type_names_file_and_column(
+def test_a_number_that_overflows_its_type_names_file_and_column(
     spark: Any, tmp_path: Path, odd: str, inside: bool
 ) -> None:
     kind = {"type": "array", "items": avro_decimal(78)} if inside else ["null", avro_decimal(78)]
@@ -275,7 +287,7 @@ def test_a_number_that_is_none_of_its_type_names_file_and_column(
     source.close()
 
 
-def test_an_avro_decimal_of_too_many_digits_is_told_with_file_and_column(tmp_path: Path) -> None:
+def test_an_avro_decimal_of_too_many_digits_is_reported_with_file_and_column(tmp_path: Path) -> None:
     write_avro(tmp_path / "a.avro", record(("d", ["null", avro_decimal(1001)])), [])
-    with pytest.raises(StreamlingError, match=r"column 'd' of '.*a\.avro'.* decimal of 1001 digits, and at most 1000"):
+    with pytest.raises(StreamlingError, match=r"column 'd' of '.*a\.avro'.* decimal of 1001 digits, but at most 1000"):
         make_source(tmp_path, format="avro").schema()

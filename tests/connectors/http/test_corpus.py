@@ -1,4 +1,4 @@
-"""Answers that servers should not send, kept as data: each has a body or an error, and none costs memory."""
+"""Responses that servers should not send, kept as data: each gives a body or an error, and none costs memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.http.raw import MOST_BYTES, raw_server
 from tests.paths import TESTS
 
 CASES: list[dict[str, Any]] = yaml.safe_load((TESTS / "corpus/http/answers.yaml").read_text(encoding="utf-8"))
-#: what the buffers of two sockets hold, and much more than a client without a limit would take
+#: what the buffers of two sockets hold, and much more than a client without a limit would read
 _BUFFERED = MOST_BYTES // 3
 
 
@@ -30,7 +30,7 @@ def _name(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=_name)
-def test_answer(client, case):
+def test_response(client, case):
     with raw_server(case["sends"], closes=case.get("closes", False)) as server:
         target = Target(server.url, headers={}, seconds=case.get("seconds", 20), max_bytes=1000)
         call = client.run(client.post(target, b"[]"))
@@ -61,4 +61,4 @@ def test_a_body_in_a_million_chunks_costs_no_more_memory_than_in_one(client):
         finally:
             tracemalloc.stop()
     assert len(answer.body) == size
-    assert peak < 20 * size  # 42 bytes for each byte before, and what the server itself sends
+    assert peak < 20 * size  # 42 bytes for each byte before, plus what the server itself sends

@@ -29,7 +29,7 @@ from tests.harness.pipelines import Bench as PipelineBench
 
 
 def updated(request: Request) -> Reply:
-    """Every name gets a prefix; works for all payload forms."""
+    """Adds a prefix to every name; works for all payload formats."""
 
     def change(row: dict[str, Any]) -> dict[str, Any]:
         data = row.get("data", row)
@@ -76,7 +76,7 @@ class TestContract(TransformContract):
 
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize(("one_row", "requests"), [(True, 10), (False, 1)])
-def test_rows_go_out_and_answers_come_in_for_each_payload_form(version, one_row, requests):
+def test_rows_are_sent_and_responses_read_in_each_payload_format(version, one_row, requests):
     with endpoint(updated) as server:
         made = bench(server, payload_version=version, one_row_per_request=one_row)
         made.finish(batches(10))
@@ -87,7 +87,7 @@ def test_rows_go_out_and_answers_come_in_for_each_payload_form(version, one_row,
     assert first == (row if version == 0 else {"metadata": {"op": "i"}, "data": row})
 
 
-def test_twenty_rows_with_a_batch_size_of_five_are_four_requests():
+def test_twenty_rows_with_a_batch_size_of_five_become_four_requests():
     with endpoint(updated) as server:
         made = bench(server, batch_size=5, batch_flush_interval="10s")
         made.finish(batches(20))
@@ -107,7 +107,7 @@ def test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret(mo
     assert request.text == b'[{"id":0,"name":"n0","_gs_op":"i"}]\n'
 
 
-def test_a_content_type_of_the_node_replaces_ours():
+def test_a_content_type_of_the_node_replaces_the_default():
     with endpoint(echo) as server:
         bench(server, headers={"content-type": "application/vnd.rows+json"}).finish(batches(1))
     assert [value for name, value in server.requests[0].headers.items() if name.lower() == "content-type"] == [
@@ -137,7 +137,7 @@ def test_a_row_beyond_the_limit_of_a_request_is_an_error():
         made = bench(server)
         made.config = {"external_http_handler": {"max_request_bytes": 20}}
         error = made.failure(batches(1))
-    assert "a row is 33 bytes as JSON, and a request may have 20" in str(error)
+    assert "a row takes 33 bytes as JSON, but a request is limited to 20" in str(error)
     assert not error.retriable
 
 
@@ -145,7 +145,7 @@ def test_a_row_beyond_the_limit_of_a_request_is_an_error():
 
 
 def answering(value: Any, **options: Any) -> Bench:
-    """A bench that has run one row against an endpoint which answers ``value``."""
+    """Return a bench that has run one row against an endpoint that returns ``value``."""
     with endpoint(lambda request: Reply(text=value if isinstance(value, bytes) else json.dumps(value).encode())) as at:
         made = bench(at, **options)
         made.finish(batches(2))
@@ -153,11 +153,11 @@ def answering(value: Any, **options: Any) -> Bench:
 
 
 @pytest.mark.parametrize("nothing", [b"", b"[]", b"null", b"[null]", b" \n"])
-def test_an_answer_without_rows_drops_them(nothing):
+def test_a_response_without_rows_drops_them(nothing):
     assert answering(nothing).book == []
 
 
-def test_an_answer_may_have_more_rows_than_the_request():
+def test_a_response_may_have_more_rows_than_the_request():
     rows = [{"id": n, "name": "x"} for n in range(5)]
     assert [row["id"] for row in answering(rows).book] == [0, 1, 2, 3, 4]
 
@@ -181,11 +181,11 @@ def test_one_row_may_become_several():
         (1, [{"metadata": {"op": "i"}, "data": {"id": n, "_gs_op": op}} for n, op in enumerate("du")]),
     ],
 )
-def test_the_answer_decides_the_row_kind(version, answer):
+def test_the_response_decides_the_row_kind(version, answer):
     assert [row["_gs_op"] for row in answering(answer, payload_version=version).book] == ["d", "u"]
 
 
-def test_without_a_word_about_it_the_row_kind_stays():
+def test_the_row_kind_is_kept_if_the_response_has_none():
     given = pa.record_batch({"id": pa.array([1, 2, 3]), "_gs_op": ["i", "u", "d"]})
     with endpoint(lambda request: Reply.of([{"id": row["id"]} for row in request.json])) as server:
         made = bench(server)
@@ -207,9 +207,9 @@ def failing(answer: Any, given: pa.RecordBatch | None = None, **options: Any) ->
 @pytest.mark.parametrize(
     ("answer", "version", "expected"),
     [
-        (b"<html>", 0, "is no JSON"),
-        (b'[{"id": NaN}]', 0, "is no JSON"),
-        (b"[" * 100_000, 0, "is no JSON"),
+        (b"<html>", 0, "is not valid JSON"),
+        (b'[{"id": NaN}]', 0, "is not valid JSON"),
+        (b"[" * 100_000, 0, "is not valid JSON"),
         ([1], 0, "has a number where row 1 should be an object"),
         ([[]], 0, "has an array where row 1 should be an object"),
         ([{"id": 1}], 1, "has no object 'data' in row 1"),
@@ -217,38 +217,38 @@ def failing(answer: Any, given: pa.RecordBatch | None = None, **options: Any) ->
         ([{"id": 1, "_gs_op": "x"}], 0, "has the row kind 'x' in row 1"),
     ],
 )
-def test_an_answer_in_another_form_is_an_error(answer, version, expected):
+def test_a_response_in_another_format_is_an_error(answer, version, expected):
     assert expected in str(failing(answer, payload_version=version))
 
 
-def test_a_row_kind_that_nobody_knows_is_an_error():
+def test_an_unknown_row_kind_is_an_error():
     given = pa.record_batch({"id": pa.array([1, 2, 3]), "_gs_op": ["i", "u", "d"]})
     assert "row 1 has no '_gs_op'" in str(failing([{"id": 1}], given))
 
 
 def test_a_value_of_another_type_names_column_value_and_type():
     error = failing([{"id": 1, "name": "a"}, {"id": 1.5, "name": "b"}])
-    assert "answered 1.5 for column 'id' of row 2, expected int64" in str(error)
+    assert "returned 1.5 for column 'id' of row 2, expected int64" in str(error)
 
 
-def test_an_answer_beyond_the_limit_is_an_error():
+def test_a_response_over_the_size_limit_is_an_error():
     with endpoint(lambda request: Reply(text=b"[" + b" " * 5000 + b"]")) as server:
         made = bench(server)
         made.config = {"external_http_handler": {"max_response_bytes": 1000}}
         error = made.failure(batches(1))
-    assert "answered with more than 1000 bytes" in str(error)
+    assert "returned more than 1000 bytes" in str(error)
 
 
-def test_an_answer_of_more_values_than_allowed_is_an_error():
+def test_a_response_with_too_many_values_is_an_error():
     with endpoint(lambda request: Reply(text=b'[{"id":1}' + b',{"id":1}' * 300 + b"]")) as server:
         made = bench(server)
         made.config = {"external_http_handler": {"max_response_values": 900}}
         error = made.failure(batches(1))
-    assert "answer has more than 900 values" in str(error)
+    assert "response has more than 900 values" in str(error)
     assert "max_response_values" in (error.remedy or "")
 
 
-def test_answers_of_many_rows_are_put_together_in_order():
+def test_responses_with_many_rows_are_combined_in_order():
     def many(request: Request) -> Reply:
         return Reply.of([{"id": row["id"] * 9000 + n, "name": "x"} for row in request.rows for n in range(9000)])
 
@@ -258,8 +258,8 @@ def test_answers_of_many_rows_are_put_together_in_order():
     assert [row["id"] for row in made.book] == list(range(45_000))
 
 
-def test_columns_come_go_and_change_with_schema_override(caplog):
-    """What else the endpoint answers is reported once, unless `schema_override` removes it."""
+def test_schema_override_adds_removes_and_changes_columns(caplog):
+    """Other columns in the response are reported once, unless `schema_override` removes them."""
 
     def answer(request: Request) -> Reply:
         rows = [{"id": str(row["id"]), "score": "12.50", "scroe": 1, "name": "x"} for row in request.json]
@@ -268,9 +268,7 @@ def test_columns_come_go_and_change_with_schema_override(caplog):
     with endpoint(answer) as server:
         made = bench(server, schema_override={"name": None, "id": "Utf8", "score": "decimal(10,2)"}, parallelism=2)
         made.finish(batches(2, 2))
-    said = (
-        "the endpoint answers with columns that are not part of the output (declare them in 'schema_override'): 'scroe'"
-    )
+    said = "the endpoint returns columns that are not part of the output (declare them in 'schema_override'): 'scroe'"
     assert caplog.messages.count(said) == 1
     assert "'name'" not in caplog.text
     assert made.schemas[0].names == ["id", "score", "_gs_op"]
@@ -280,15 +278,15 @@ def test_columns_come_go_and_change_with_schema_override(caplog):
 
 @pytest.mark.parametrize(
     ("override", "expected"),
-    [({"nmae": None}, "removes 'nmae', which is no column of 'given'"), ({"_gs_op": "int8"}, "names '_gs_op'")],
+    [({"nmae": None}, "removes 'nmae', but 'given' has no such column"), ({"_gs_op": "int8"}, "names '_gs_op'")],
 )
-def test_an_impossible_override_is_refused_before_anything_runs(override, expected):
+def test_an_invalid_override_is_rejected_before_anything_runs(override, expected):
     with endpoint(echo) as server, pytest.raises(InvalidPipeline, match=expected):
         bench(server, schema_override=override).prepare(batches(1))
     assert not server.requests
 
 
-def test_values_survive_the_way_there_and_back_to_the_last_digit():
+def test_values_survive_a_round_trip_to_the_last_digit():
     given = pa.record_batch(
         {
             "id": pa.array([2**63 - 1, -(2**63)], pa.int64()),
@@ -313,7 +311,7 @@ def test_values_survive_the_way_there_and_back_to_the_last_digit():
 
 
 def test_wide_integers_are_numbers_with_all_their_digits():
-    """As a type of ours, and as the bytes that come out of Spark, of which only the declared schema knows."""
+    """As our own type, and as the bytes from Spark, whose type only the declared schema knows."""
     numbers, layout = [2**256 - 1, 0, None], layout_of(WideInteger("u256"))
     held = from_integers(numbers, layout)
     schema = pa.schema(
@@ -340,7 +338,7 @@ def test_wide_integers_are_numbers_with_all_their_digits():
     assert made.schemas[0].types[:3] == schema.types
 
 
-def test_requests_and_answers_of_several_megabytes():
+def test_requests_and_responses_of_several_megabytes():
     given = pa.record_batch({"id": pa.array([1, 2]), "text": ["ä" * 1_500_000, "b" * 200_000]})
     with endpoint(echo) as server:
         made = bench(server)
@@ -353,7 +351,7 @@ def test_requests_and_answers_of_several_megabytes():
 
 
 @pytest.mark.parametrize("options", [{"one_row_per_request": True}, {"batch_size": 2}])
-def test_many_requests_are_under_way_and_the_order_is_kept(options):
+def test_many_requests_are_in_flight_and_the_order_is_kept(options):
     chance = random.Random(5)
 
     def slowly(request: Request) -> Reply:
@@ -382,7 +380,7 @@ def test_requests_of_several_batches_overlap():
 
 @pytest.mark.parametrize("most", [1, 3])
 @pytest.mark.parametrize("counts", [(30,), (1,) * 20])
-def test_no_more_requests_are_under_way_than_configured(most, counts):
+def test_no_more_requests_are_in_flight_than_configured(most, counts):
     with endpoint(lambda request: Reply(text=request.text, seconds=0.01)) as server:
         made = bench(server, one_row_per_request=True)
         made.config = {"external_http_handler": {"buffer_size": most}}
@@ -391,7 +389,7 @@ def test_no_more_requests_are_under_way_than_configured(most, counts):
     assert [row["id"] for row in made.book] == list(range(sum(counts)))
 
 
-def test_a_result_goes_on_as_soon_as_it_is_there_although_nothing_follows():
+def test_a_result_is_emitted_immediately_even_if_no_batch_follows():
     with endpoint(lambda request: Reply(text=request.text, seconds=0.05)) as server:
         made = bench(server)
         made.asked = lambda number: eventually(lambda: len(made.arrived) == number, "the batch before arrives")
@@ -399,7 +397,7 @@ def test_a_result_goes_on_as_soon_as_it_is_there_although_nothing_follows():
     assert len(made.book) == 3
 
 
-def test_a_position_is_stored_only_after_the_answers():
+def test_a_position_is_stored_only_after_the_responses():
     hold = threading.Event()
 
     def late(request: Request) -> Reply:
@@ -412,7 +410,7 @@ def test_a_position_is_stored_only_after_the_answers():
         stored: list[tuple[int, bool]] = []
         made.state.before_store = lambda entries: stored.append((entries["given"], hold.is_set()))
         run = made.start(batches(1, 1, 1, 1, 1, 1), interval=0.01)
-        # a marker may hold back the requests behind the late one
+        # a marker may hold back the requests after the late one
         eventually(lambda: len(server.accepted) >= 3 and len(server.requests) > 3, "one is late")
         hold.set()
         wait_for_end(run)
@@ -437,7 +435,7 @@ def test_all_nodes_of_a_pipeline_share_one_client():
 
 
 def unsettled(*replies: Reply):
-    """These replies first, then echoes."""
+    """Return these replies first, then echoes."""
     left = list(replies)
     return lambda request: left.pop(0) if left else echo(request)
 
@@ -454,7 +452,7 @@ def unsettled(*replies: Reply):
         Reply(text=b'[{"id": 1}]', cut=True),
     ],
 )
-def test_what_passes_by_itself_is_tried_again(trouble):
+def test_transient_errors_are_retried(trouble):
     with endpoint(unsettled(trouble, trouble)) as server:
         made = bench(server)
         made.finish(batches(3))
@@ -464,18 +462,18 @@ def test_what_passes_by_itself_is_tried_again(trouble):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
-def test_other_client_errors_fail_the_pipeline_at_once(status):
+def test_other_client_errors_fail_the_pipeline_immediately(status):
     with endpoint(lambda request: Reply(status, b"no\n such  thing")) as server:
         made = bench(server)
         error = made.failure(batches(3))
     assert len(server.requests) == 1
-    assert f"POST {server.url} was answered with {status}" in str(error)
+    assert f"POST {server.url} returned {status}" in str(error)
     assert str(error).endswith(": no such thing")
     assert not error.retriable
     assert not made.position
 
 
-def test_an_endpoint_that_is_silent_for_too_long_is_asked_again():
+def test_a_request_that_times_out_is_retried():
     silent = threading.Event()
     waited_for: list[int] = []
 
@@ -493,7 +491,7 @@ def test_an_endpoint_that_is_silent_for_too_long_is_asked_again():
     assert not waited_for
 
 
-def test_an_endpoint_that_is_away_is_waited_for(caplog):
+def test_an_unavailable_endpoint_is_retried(caplog):
     with endpoint() as server:
         port = server.port
     made = bench(server)
@@ -508,7 +506,7 @@ def test_an_endpoint_that_is_away_is_waited_for(caplog):
     assert made.position == {"given": 2}
 
 
-def test_a_stop_does_not_wait_for_an_endpoint_that_is_away():
+def test_a_stop_does_not_wait_for_an_unavailable_endpoint():
     with endpoint() as server:
         pass
     made = bench(server)
@@ -521,7 +519,7 @@ def test_a_stop_does_not_wait_for_an_endpoint_that_is_away():
     assert not made.position
 
 
-def test_a_drain_waits_for_what_is_under_way():
+def test_a_drain_waits_for_requests_in_flight():
     go = threading.Event()
 
     def held(request: Request) -> Reply:
@@ -541,7 +539,7 @@ def test_a_drain_waits_for_what_is_under_way():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_under_random_failures_every_row_comes_out_once_and_in_order(seed):
+def test_under_random_failures_every_row_is_emitted_once_and_in_order(seed):
     chance = random.Random(seed)
     lock = threading.Lock()
 
@@ -563,7 +561,7 @@ def test_under_random_failures_every_row_comes_out_once_and_in_order(seed):
     assert made.position == {"given": len(counts)}
 
 
-def test_secrets_are_in_no_message():
+def test_no_message_contains_a_secret():
     def repeats(request: Request) -> Reply:
         return Reply(401, f"bad key {request.headers['X-Key']} and {request.headers['Authorization']}".encode())
 
@@ -576,7 +574,7 @@ def test_secrets_are_in_no_message():
 
 
 @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=list(ENCODINGS))
-def test_no_part_of_a_secret_is_shown_where_an_answer_is_cut(encode: Callable[[str], str]) -> None:
+def test_no_part_of_a_secret_is_shown_in_a_truncated_response(encode: Callable[[str], str]) -> None:
     secret = "cut/here &never  shown-1234567890"
     add_secrets([secret])
     said = encode(secret)
@@ -600,7 +598,7 @@ def _with_dead_letters(server: Endpoint, limits: Mapping[str, Any] | None = None
 
 
 def picky(request: Request) -> Reply:
-    """Refuses requests with row 7, answers row 9 with a text for its id."""
+    """Rejects requests with row 7, returns a text as the id of row 9."""
     rows = request.json if isinstance(request.json, list) else [request.json]
     if any(row["id"] == 7 for row in rows):
         return Reply(422, b"no sevens")
@@ -608,19 +606,19 @@ def picky(request: Request) -> Reply:
 
 
 @pytest.mark.parametrize("one_row", [True, False])
-def test_rows_that_an_endpoint_refuses_go_to_the_dead_letter_sink(one_row):
+def test_rows_that_an_endpoint_rejects_go_to_the_dead_letter_sink(one_row):
     with endpoint(picky) as server:
         run = _with_dead_letters(server, one_row_per_request=one_row)
     assert collected_rows(run, "out")["id"].to_pylist() == [n for n in range(40) if n not in (7, 9)]
     seven, nine = collected_rows(run, "bad").to_pylist()
     assert (seven["position"], nine["position"]) == ("id=7", "id=9")
-    assert "was answered with 422" in seven["error"]
+    assert "returned 422" in seven["error"]
     assert "no sevens" in seven["error"]
     assert "for column 'id' of row 1, expected int64" in nine["error"]
     assert nine["payload"] == '{"id":9,"name":"n9","_gs_op":"i"}'
 
 
-def test_where_an_answer_has_too_many_values_fewer_rows_are_sent():
+def test_fewer_rows_are_sent_if_a_response_has_too_many_values():
     with endpoint(echo) as server:
         run = _with_dead_letters(server, limits={"max_response_values": 40})
     assert collected_rows(run, "out")["id"].to_pylist() == list(range(40))
@@ -628,6 +626,6 @@ def test_where_an_answer_has_too_many_values_fewer_rows_are_sent():
     assert max(len(request.rows) for request in server.requests) > 5
 
 
-def test_an_endpoint_that_knows_nobody_refuses_no_rows():
+def test_an_authentication_error_does_not_reject_rows():
     with endpoint(lambda request: Reply(401, b"who?")) as server, pytest.raises(StreamlingError, match="401"):
         _with_dead_letters(server)

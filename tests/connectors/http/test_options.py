@@ -43,7 +43,7 @@ def test_secret_is_a_header() -> None:
     assert (header[0], header[1].get_secret_value()) == ("X-Api-Key", "hunter2")
 
 
-def test_without_secret_name_there_is_none() -> None:
+def test_without_secret_name_there_is_no_secret() -> None:
     assert resolve(webhook(), CONFIGURED) is None
 
 
@@ -68,28 +68,28 @@ def test_without_secret_name_there_is_none() -> None:
         ),
     ],
 )
-def test_all_that_is_missing_of_a_secret_is_named_with_its_settings(config: Secrets, message: str, remedy: str) -> None:
+def test_missing_parts_of_a_secret_are_named_with_their_settings(config: Secrets, message: str, remedy: str) -> None:
     with pytest.raises(StreamlingError, match=message) as raised:
         resolve(webhook(secret_name="x-y"), config)
     assert raised.value.remedy == remedy
     assert not raised.value.internal
 
 
-def test_header_given_twice_is_refused_whatever_its_case() -> None:
+def test_a_duplicate_header_is_rejected_whatever_its_case() -> None:
     options = webhook(secret_name="my-api-key", headers={"x-api-key": "other"})
-    with pytest.raises(StreamlingError, match="'X-Api-Key' comes from both 'secret_name' and 'headers'"):
+    with pytest.raises(StreamlingError, match="'X-Api-Key' is set by both 'secret_name' and 'headers'"):
         resolve(options, CONFIGURED)
 
 
 @pytest.mark.parametrize(
     ("header", "value", "expected"),
     [
-        ("X Key", "hunter2", "the header name of the secret 'key' is no header name"),
+        ("X Key", "hunter2", "the header name of the secret 'key' is not a valid header name"),
         ("Content-Length", "5", "the header name of the secret 'key' is set for each request"),
         ("X-Key", "hunter2\n", "the value of the secret 'key' contains a line break"),
     ],
 )
-def test_a_secret_that_no_header_can_hold_is_refused(header: str, value: str, expected: str) -> None:
+def test_a_secret_that_is_not_a_valid_header_is_rejected(header: str, value: str, expected: str) -> None:
     with pytest.raises(StreamlingError, match=expected) as raised:
         resolve(webhook(secret_name="key"), Secrets({"key": header}, {"key": SecretStr(value)}))
     assert raised.value.remedy
@@ -97,7 +97,7 @@ def test_a_secret_that_no_header_can_hold_is_refused(header: str, value: str, ex
 
 
 @pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding"])
-def test_where_a_body_ends_is_not_for_the_user_to_say(name: str) -> None:
+def test_framing_headers_cannot_be_set(name: str) -> None:
     with pytest.raises(ValidationError, match="is set for each request"):
         webhook(headers={name: "5"})
 

@@ -33,7 +33,7 @@ EXAMPLE = ROOT / "examples" / "http"
 
 
 def nodes(*batches: pa.RecordBatch, ends: bool = True) -> Bench:
-    """The given source and the ledger of the contract, for pipelines of one's own."""
+    """The contract's source and ledger, for custom pipelines."""
     made = Bench(HandlerTransform, {})
     made.ends = ends
     made.given = batches
@@ -60,7 +60,7 @@ def handler(url: str, upstream: str = "given", **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("widths", [(1, 3, 1), (3, 1, 3), (1, 2, 4), (4, 2, 1), (3, 3, 3), (1, 4, 2)])
-def test_however_many_instances_there_are_each_row_passes_exactly_once(widths):
+def test_each_row_passes_exactly_once_with_any_number_of_instances(widths):
     """Widen, narrow, widen then narrow, equal widths."""
     first, second, last = widths
     made = nodes(*(sample_rows(start, 20) for start in range(0, 200, 20)))
@@ -84,7 +84,7 @@ def test_however_many_instances_there_are_each_row_passes_exactly_once(widths):
 
 
 @pytest.mark.parametrize("size", [0, 100])
-def test_checkpoints_go_on_while_rows_wait_for_a_full_batch(size):
+def test_checkpoints_continue_while_rows_wait_for_a_full_batch(size):
     made = nodes(*(sample_rows(number, 1) for number in range(30)), ends=False)
     with endpoint(echo) as server:
         stored: list[int] = []
@@ -102,7 +102,7 @@ def test_checkpoints_go_on_while_rows_wait_for_a_full_batch(size):
         wait_for_end(run)
 
 
-def test_an_interval_alone_collects_what_comes_in_that_time():
+def test_an_interval_alone_collects_the_rows_of_that_time():
     made = nodes(*(sample_rows(number, 1) for number in range(10)), ends=False)
     with endpoint(echo) as server:
         run = start(
@@ -134,7 +134,7 @@ def test_a_slow_endpoint_holds_the_source_back():
 
 
 @pytest.mark.services
-def test_postgres_and_webhook_take_the_rows_of_one_handler(postgres):
+def test_postgres_and_webhook_receive_the_rows_of_one_handler(postgres):
     made = nodes(*(sample_rows(start, 10) for start in range(0, 50, 10)))
     settings = psycopg.conninfo.conninfo_to_dict(postgres.dsn)
     config = AppConfig(

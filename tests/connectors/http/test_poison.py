@@ -1,4 +1,4 @@
-"""Rows and answers that no code expects: each is a dead letter, or an error that names node and row."""
+"""Unexpected rows and responses: each is a dead letter, or an error that names node and row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORPUS = TESTS / "corpus/http"
 ANSWERS: list[dict[str, Any]] = yaml.safe_load((CORPUS / "rows.yaml").read_text(encoding="utf-8"))
 _BAD = {"errors": {"to": "bad"}}
 
-#: days since 1970, microseconds since 1970; the middle ones are the ends of the years 1 to 9999
+#: days since 1970, microseconds since 1970; the middle ones are the limits of the years 1 to 9999
 DAYS = [-(2**31), -719_163, -719_162, 0, 2_932_896, 2_932_897, 2**31 - 1]
 MOMENTS = [
     -(2**63),
@@ -54,7 +54,7 @@ class PoisonOptions(SourceOptions):
 
 
 class PoisonSource(Source[PoisonOptions]):
-    """Dates and timestamps, some of them outside of the years 1 to 9999."""
+    """Dates and timestamps, some of them outside the years 1 to 9999."""
 
     Options = PoisonOptions
     bounded = True
@@ -92,7 +92,7 @@ def handler(url: str, **fields: Any) -> dict[str, Any]:
     return {"type": "handler", "from": "rows", "primary_key": "id", "url": url, **fields}
 
 
-def test_dates_outside_of_the_calendar_are_dead_letters_of_scripts_and_handlers():
+def test_dates_out_of_range_are_dead_letters_of_scripts_and_handlers():
     with endpoint(echo) as server:
         made = run({"scripted": script(**_BAD), "asked": handler(server.url, **_BAD)}, {"type": "poison"})
     bad = collected_rows(made, "bad").to_pylist()
@@ -105,7 +105,7 @@ def test_dates_outside_of_the_calendar_are_dead_letters_of_scripts_and_handlers(
 
 
 @pytest.mark.parametrize("column", ["day", "at", "days"])
-def test_without_a_dead_letter_sink_they_are_errors_that_name_node_and_row(column):
+def test_without_a_dead_letter_sink_dates_out_of_range_are_errors_that_name_node_and_row(column):
     row = 8 if column == "at" else 1
     with pytest.raises(
         StreamlingError, match=f"script transform 'scripted': row {row} of the batch: .*'{column}'"
@@ -132,7 +132,7 @@ def answer(request: Request) -> Reply:
 _ADDED = {"schema_override": {"at": "timestamp", "day": "date32"}}
 
 
-def test_every_poisonous_answer_is_a_dead_letter_with_its_position():
+def test_every_poison_response_is_a_dead_letter_with_its_position():
     with endpoint(answer) as server:
         asked = handler(server.url, one_row_per_request=True, **_ADDED, **_BAD)
         made = run({"asked": asked}, {"type": "numbers", "rows": len(ANSWERS), "batch": 50})
@@ -147,7 +147,7 @@ def test_every_poisonous_answer_is_a_dead_letter_with_its_position():
 
 
 @pytest.mark.parametrize("case", [case for case in ANSWERS if "error" in case], ids=lambda case: case["answer"][:60])
-def test_without_a_dead_letter_sink_a_poisonous_answer_is_an_error_that_names_the_node(case):
+def test_without_a_dead_letter_sink_a_poison_response_is_an_error_that_names_the_node(case):
     with (
         endpoint(lambda request: Reply(text=body(case, 0))) as server,
         pytest.raises(StreamlingError, match=case["error"]) as raised,
@@ -164,4 +164,4 @@ def test_a_bigint_of_thousands_of_digits_is_a_dead_letter():
     assert collected_rows(made, "to_scripted")["id"].to_pylist() == [0, 1, 2, 4, 5]
     (letter,) = collected_rows(made, "bad").to_pylist()
     assert letter["position"] == "id=3"
-    assert "column 'id' is int64 and cannot take a bigint: 1000" in letter["error"]
+    assert "column 'id' has type int64, which cannot hold a bigint: 1000" in letter["error"]

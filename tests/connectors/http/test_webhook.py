@@ -73,14 +73,14 @@ def test_every_row_arrives(count):
         ),
     ],
 )
-def test_each_payload_form(options, text):
+def test_each_payload_format(options, text):
     with endpoint() as server:
         bench(server, **options).finish(batches(2))
     assert min(request.text for request in server.requests) == text
     assert len(server.requests) == (2 if "one_row_per_request" in options else 1)
 
 
-def test_many_requests_are_under_way_but_no_more_than_configured():
+def test_many_requests_are_in_flight_but_no_more_than_configured():
     with endpoint(lambda request: Reply(seconds=0.02)) as server:
         made = bench(server, one_row_per_request=True)
         made.config = {"external_http_handler": {"buffer_size": 7}}
@@ -111,7 +111,7 @@ def test_operations_on_one_key_arrive_in_their_order():
     assert server.most_at_once > 1
 
 
-def test_an_acknowledgement_waits_for_all_answers():
+def test_an_acknowledgement_waits_for_all_responses():
     hold = threading.Event()
 
     def late(request: Request) -> Reply:
@@ -133,7 +133,7 @@ def test_an_acknowledgement_waits_for_all_answers():
 
 
 @pytest.mark.parametrize("trouble", [Reply(500), Reply(429), Reply(408), Reply(drop=True)])
-def test_what_passes_by_itself_is_tried_again(trouble):
+def test_transient_errors_are_retried(trouble):
     left = [trouble] * 3
     with endpoint(lambda request: left.pop() if left else Reply()) as server:
         bench(server).finish(batches(3))
@@ -141,17 +141,17 @@ def test_what_passes_by_itself_is_tried_again(trouble):
     assert len(server.requests) == 4
 
 
-def test_another_error_of_the_client_stops_the_pipeline_and_stores_nothing():
+def test_another_client_error_stops_the_pipeline_and_stores_nothing():
     with endpoint(lambda request: Reply(422, b'{"error": "no such event"}')) as server:
         made = bench(server)
         error = made.failure(batches(3, 3))
-    assert "answered with 422" in str(error)
+    assert "returned 422" in str(error)
     assert "no such event" in str(error)
     assert not made.position
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
-def test_with_skip_on_error_rows_that_are_answered_with_an_error_count_as_delivered(status, caplog):
+def test_with_skip_on_error_rows_with_an_error_response_count_as_delivered(status, caplog):
     def picky(request: Request) -> Reply:
         return Reply(status if request.json["id"] % 2 else 200)
 
@@ -163,10 +163,10 @@ def test_with_skip_on_error_rows_that_are_answered_with_an_error_count_as_delive
     assert made.position == {"given": 1}
     (line,) = [record.getMessage() for record in caplog.records if "skipped" in record.getMessage()]
     assert line.startswith("skipped 5 rows")
-    assert f"answered with {status}" in line
+    assert f"returned {status}" in line
 
 
-def test_skip_on_error_does_not_skip_what_was_never_answered():
+def test_skip_on_error_does_not_skip_requests_without_a_response():
     left = [Reply(drop=True)] * 3
     with endpoint(lambda request: left.pop() if left else Reply()) as server:
         bench(server, skip_on_error=True).finish(batches(4))
@@ -200,7 +200,7 @@ def test_under_random_failures_and_stops_no_row_is_lost(seed):
 
 
 def test_two_sinks_fail_together_when_one_does(tmp_path):
-    """One failing sink of several ends the pipeline, and nothing is stored."""
+    """One failing sink of several stops the pipeline, and nothing is stored."""
     from streamling.config import AppConfig
     from streamling.pipeline.parse import parse_pipeline
     from streamling.runtime.run import PipelineRun

@@ -1,4 +1,4 @@
-"""Topics whose schema changed: messages of several generations, and the rows they are with the latest schema."""
+"""Topics whose schema changed: messages of several generations, and their rows with the latest schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TEXT = ["null", "string"]
 
 
 class Story(NamedTuple):
-    """What was written, with which schema, in order; and what is read when all of it is there."""
+    """What was written, with which schema, in order; and the rows that are read from all of it."""
 
     written: list[tuple[Any, dict[str, Any]]]
     read: list[tuple[Any, ...]]

@@ -1,4 +1,4 @@
-"""Pipelines that write given rows to Kafka, and what is in the topic afterwards."""
+"""Pipelines that write given rows to Kafka, and the resulting content of the topic."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KafkaSinkBench(Bench):
         self.schemas = SchemaRegistry(registry.url)
         self.settings: dict[str, Any] = {}
         self.batches: Sequence[pa.RecordBatch] = ()
-        #: called with the number of the batch that is about to be read
+        #: called with the number of the next batch
         self.between: Callable[[int], object] = lambda number: None
         self.runs: list[PipelineRun] = []
 
@@ -72,7 +72,7 @@ class KafkaSinkBench(Bench):
         finish(self.begin(topic, *batches, **options))
 
     def failure(self, topic: str, *batches: pa.RecordBatch, **options: Any) -> StreamlingError:
-        """Run a pipeline that has to fail."""
+        """Run a pipeline that must fail."""
         try:
             self.write(topic, *batches, **options)
         except StreamlingError as error:
@@ -80,7 +80,7 @@ class KafkaSinkBench(Bench):
         raise AssertionError("the pipeline ended well")
 
     def create(self, topic: str, *, schema: Any = None, **how: Any) -> str:
-        """A topic that is there before the pipeline, and a schema for its messages."""
+        """A topic that exists before the pipeline, and a schema for its messages."""
         create_topic(self.kafka.brokers, topic, **how)
         if schema is not None:
             self.schemas.register(f"{topic}-value", schema)
@@ -90,10 +90,10 @@ class KafkaSinkBench(Bench):
         return partition_count(self.kafka.brokers, topic)
 
     def configuration(self, topic: str) -> dict[str, str]:
-        """All settings of a topic."""
+        """Return all settings of a topic."""
         from confluent_kafka.admin import AdminClient, ConfigResource
 
-        admin = AdminClient({"bootstrap.servers": self.kafka.brokers})  # lives until all is answered
+        admin = AdminClient({"bootstrap.servers": self.kafka.brokers})  # lives until all requests are answered
         (answer,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
         return {name: entry.value for name, entry in answer.result(30).items()}
 
@@ -106,7 +106,7 @@ class KafkaSinkBench(Bench):
         return list(consume(self.kafka.brokers, topic))
 
     def rows(self, topic: str) -> list[dict[str, Any]]:
-        """Rows in the topic, Avro or JSON, by a decoder that is not ours."""
+        """Return rows in the topic, Avro or JSON, read by a decoder that is not ours."""
         return [self.row(message) for message in self.messages(topic)]
 
     def row(self, message: Message) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _record_batches(segment: bytes) -> Iterator[RecordBatch]:
 
 
 def record(*fields: Any, **extra: Any) -> dict[str, Any]:
-    """A record schema with these fields: pairs of name and type, or triples with a default."""
+    """Return a record schema with these fields: pairs of name and type, or triples with a default."""
     made = [
         {"name": name, "type": type_, **dict(zip(["default"], more, strict=False))} for name, type_, *more in fields
     ]
@@ -146,7 +146,7 @@ def record(*fields: Any, **extra: Any) -> dict[str, Any]:
 
 
 def people(*rows: tuple[Any, ...]) -> pa.RecordBatch:
-    """Rows of id, name and, where given, operation."""
+    """Return rows of id, name and, if given, operation."""
     full = [(*row, "i")[:3] for row in rows]
     ids, names, operations = zip(*full, strict=True)
     return pa.record_batch(

@@ -29,7 +29,8 @@ ORDERS = {
 
 
 def record(*fields: Any, **extra: Any) -> dict[str, Any]:
-    """A record schema with these fields: names (of longs), or pairs of name and type, or triples with a default."""
+    """Return a record schema with these fields: names (of longs), or pairs of name and type, or triples with a
+    default."""
     made = []
     for field in fields:
         name, type_, *default = (field, "long") if isinstance(field, str) else field
@@ -38,7 +39,7 @@ def record(*fields: Any, **extra: Any) -> dict[str, Any]:
 
 
 class Topic:
-    """A topic of its own with a subject in the registry."""
+    """A separate topic with a subject in the registry."""
 
     def __init__(self, kafka: LocalKafka, registry: LocalRegistry, name: str | None = None, partitions: int = 1):
         self.kafka = kafka
@@ -51,7 +52,7 @@ class Topic:
         return self.registry.register(f"{self.name}-value", schema)
 
     def write(self, schema: Any, *rows: dict[str, Any], op: str | None = None, **message: Any) -> int:
-        """Write rows with ``schema``; returns its id."""
+        """Write rows with ``schema``; return its id."""
         id = self.register(schema)
         headers = () if op is None else (("dbz.op", op.encode()),)
         self.send(*(Message(framed(id, schema, row), headers=headers, **message) for row in rows))
@@ -62,7 +63,7 @@ class Topic:
 
 
 def framed(id: int, schema: Any, row: Any) -> bytes:
-    """A row in the registry's framing."""
+    """Return a row in the registry's wire format."""
     out = io.BytesIO()
     schemaless_writer(out, parse_schema(schema), row)
     return b"\0" + id.to_bytes(4, "big") + out.getvalue()
@@ -99,7 +100,7 @@ class KafkaBench(Bench):
         return self.start(self.text(topic, sql, **options), kafka_source=config, **self.sections)
 
     def read(self, topic: Topic, count: int, sql: str | None = None, **options: Any) -> pa.Table:
-        """Run until ``count`` rows have come out, then drain."""
+        """Run until ``count`` rows have been collected, then drain."""
         run = self.begin(topic, sql, **options)
         return self.drained(run, count)
 
@@ -108,7 +109,8 @@ class KafkaBench(Bench):
         return collected_rows(run, "out")
 
     def collected(self, run: Any, count: int) -> list[dict[str, Any]]:
-        """All rows, when there are ``count`` of them and the run has drained; batches may differ in their columns."""
+        """Return all rows, when there are ``count`` of them and the run has drained; batches may differ in their
+        columns."""
         try:
             eventually(lambda: run._failure is not None or rows_in(run) >= count, 60)
         finally:

@@ -9,7 +9,7 @@ from streamling.errors import StreamlingError
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 
-def test_offsets_by_place_and_time(spark, kafka) -> None:
+def test_offsets_by_position_and_time(spark, kafka) -> None:
     create_topic(kafka.brokers, "admin-offsets", partitions=2)
     produce(kafka.brokers, "admin-offsets", [Message(b"x", partition=1, timestamp=1_000 + n) for n in range(3)])
     admin = KafkaAdmin(spark, {"bootstrap.servers": kafka.brokers})
@@ -21,9 +21,9 @@ def test_offsets_by_place_and_time(spark, kafka) -> None:
     admin.close()
 
 
-def test_a_missing_topic_is_a_users_error(spark, kafka) -> None:
+def test_a_missing_topic_is_a_user_error(spark, kafka) -> None:
     admin = KafkaAdmin(spark, {"bootstrap.servers": kafka.brokers})
-    with pytest.raises(StreamlingError, match="there is no topic 'admin-none'") as caught:
+    with pytest.raises(StreamlingError, match="the topic 'admin-none' does not exist") as caught:
         admin.partitions("admin-none")
     assert not caught.value.internal
     assert not admin.exists("admin-none")

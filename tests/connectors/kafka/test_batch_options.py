@@ -33,11 +33,11 @@ def test_the_user_decides_how_large_they_are():
     assert _pace(collected=False, batch_size=500)["maxOffsetsPerTrigger"] == "500"
 
 
-def test_few_messages_are_not_worth_a_task():
+def test_few_messages_do_not_get_their_own_task():
     assert _pace(cores=64)["maxRecordsPerPartition"] == "20000"
 
 
-def test_rows_that_are_spread_by_key_later_are_read_by_one_task():
+def test_rows_that_are_repartitioned_by_key_later_are_read_by_one_task():
     assert "maxRecordsPerPartition" not in _pace(is_splittable=False)
 
 

@@ -21,7 +21,7 @@ class _Gauges:
         self.seen.append((name, value, dict(tags or {})))
 
 
-def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry, caplog) -> None:
+def test_the_lag_counts_messages_that_are_not_stored_yet(spark, kafka, registry, caplog) -> None:
     caplog.set_level(logging.INFO)
     topic = KafkaBench(spark, kafka, registry).topic(partitions=2)
     topic.write(ORDERS, *({"id": n} for n in range(5)), partition=1)
@@ -35,7 +35,7 @@ def test_the_lag_is_what_is_not_stored_yet(spark, kafka, registry, caplog) -> No
     reporter.track({0: 0, 1: 0})
     eventually(lambda: (METRIC, 5, {"partition": "1"}) in gauges.seen)
     assert reporter.total_lag == 5
-    reporter.stored({1: 3})
+    reporter.record_stored({1: 3})
     assert reporter.total_lag == 2
     eventually(lambda: (METRIC, 2, {"partition": "1"}) in gauges.seen)
     assert (METRIC, 0, {"partition": "0"}) in gauges.seen

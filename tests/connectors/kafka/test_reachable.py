@@ -12,17 +12,17 @@ def test_every_broker_is_named_with_its_reason() -> None:
     with pytest.raises(Unreachable) as raised:
         check_reachable("127.0.0.1:1, no-such-host.invalid:9092", "kafka_source")
     assert str(raised.value) == (
-        "no connection to the Kafka brokers at 127.0.0.1:1: Connection refused; "
-        "no-such-host.invalid:9092: the host cannot be resolved"
+        "cannot connect to the Kafka brokers at 127.0.0.1:1: Connection refused; "
+        "no-such-host.invalid:9092: the host name cannot be resolved"
     )
     assert raised.value.remedy == "start the brokers, or correct kafka_source.brokers"
 
 
-def test_one_broker_that_answers_is_enough() -> None:
+def test_one_broker_that_responds_is_enough() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         check_reachable(f"127.0.0.1:1,127.0.0.1:{listener.getsockname()[1]}", "kafka_source")
 
 
-def test_what_is_not_an_address_is_left_to_the_client() -> None:
+def test_an_invalid_address_is_left_to_the_client() -> None:
     check_reachable("localhost", "kafka_source")
     check_reachable("", "kafka_source")

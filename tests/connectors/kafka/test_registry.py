@@ -22,12 +22,12 @@ _WIDER = {**_SCHEMA, "fields": [*_SCHEMA["fields"], {"name": "n", "type": "int",
 
 
 class _Scripted(ThreadingHTTPServer):
-    """Answers every request the same way and keeps what was asked."""
+    """Gives every request the same response and records the requests."""
 
     def __init__(self) -> None:
         self.status, self.body = 200, b"{}"
         self.asked: list[tuple[str, str | None]] = []
-        #: where the first request is sent on to
+        #: target of the redirect of the first request
         self.location = ""
         super().__init__(("127.0.0.1", 0), _Handler)
 
@@ -88,19 +88,19 @@ def test_schemas_are_registered_and_found(registry: Any) -> None:
 
 
 @pytest.mark.services
-def test_what_the_registry_does_not_know_is_a_users_error(registry: Any) -> None:
+def test_an_unknown_subject_or_schema_is_a_user_error(registry: Any) -> None:
     client = SchemaRegistry(registry.url)
-    with pytest.raises(StreamlingError, match="does not know the subject 'none-value'") as caught:
+    with pytest.raises(StreamlingError, match="has no entry for the subject 'none-value'") as caught:
         client.latest("none-value")
     assert not caught.value.internal
-    with pytest.raises(StreamlingError, match="does not know the schema id 4000000"):
+    with pytest.raises(StreamlingError, match="has no entry for the schema id 4000000"):
         client.by_id(4_000_000)
 
 
-def test_credentials_are_sent_and_never_told(scripted: _Scripted) -> None:
+def test_credentials_are_sent_and_never_shown(scripted: _Scripted) -> None:
     scripted.status = 401
     client = SchemaRegistry(scripted.url, username="alice", password="secret-1")
-    with pytest.raises(StreamlingError, match="refused the credentials") as caught:
+    with pytest.raises(StreamlingError, match="rejected the credentials") as caught:
         client.latest("x")
     assert scripted.asked[0][1] == "Basic " + base64.b64encode(b"alice:secret-1").decode()
     assert "secret-1" not in str(caught.value)
@@ -108,7 +108,7 @@ def test_credentials_are_sent_and_never_told(scripted: _Scripted) -> None:
 
 @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=list(ENCODINGS))
 @pytest.mark.parametrize("as_json", [True, False])
-def test_no_part_of_a_secret_is_shown_where_an_answer_is_cut(
+def test_no_part_of_a_secret_is_shown_in_a_truncated_response(
     scripted: _Scripted, encode: Callable[[str], str], as_json: bool
 ) -> None:
     secret = "cut/here &never  shown-1234567890"
@@ -118,35 +118,35 @@ def test_no_part_of_a_secret_is_shown_where_an_answer_is_cut(
         text = "x" * before + said
         scripted.status = 422
         scripted.body = (json.dumps({"message": text}) if as_json else text).encode()
-        with pytest.raises(StreamlingError, match="answered 422") as caught:
+        with pytest.raises(StreamlingError, match="returned 422") as caught:
             SchemaRegistry(scripted.url).latest("x")
         assert f"x{said[:4]}" not in str(caught.value)
 
 
-def test_credentials_may_stand_in_the_address(scripted: _Scripted) -> None:
+def test_credentials_may_be_part_of_the_url(scripted: _Scripted) -> None:
     scripted.body = json.dumps({"schema": json.dumps(_SCHEMA)}).encode()
     SchemaRegistry(scripted.url.replace("//", "//alice:p%40ss@")).by_id(1)
     assert scripted.asked[0][1] == "Basic " + base64.b64encode(b"alice:p@ss").decode()
 
 
 @pytest.mark.parametrize(("status", "retriable"), [(500, True), (503, True), (429, True), (422, False)])
-def test_answers_that_may_change_are_retriable(scripted: _Scripted, status: int, retriable: bool) -> None:
+def test_transient_statuses_are_retriable(scripted: _Scripted, status: int, retriable: bool) -> None:
     scripted.status, scripted.body = status, json.dumps({"message": "no luck"}).encode()
-    with pytest.raises(StreamlingError, match=f"answered {status} when asked for the schema id 1: no luck") as caught:
+    with pytest.raises(StreamlingError, match=f"returned {status} for the schema id 1: no luck") as caught:
         SchemaRegistry(scripted.url).by_id(1)
     assert caught.value.retriable is retriable
 
 
-def test_a_registry_that_is_away_is_retriable(scripted: _Scripted) -> None:
+def test_an_unavailable_registry_is_retriable(scripted: _Scripted) -> None:
     client = SchemaRegistry("http://u:pw-2@127.0.0.1:1/", timeout=1)
-    with pytest.raises(StreamlingError, match=r"at http://127.0.0.1:1 does not answer") as caught:
+    with pytest.raises(StreamlingError, match=r"at http://127.0.0.1:1 does not respond") as caught:
         client.by_id(1)
     assert caught.value.retriable
     assert "pw-2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.get("name") or str(case["sends"])[:60])
-def test_a_hostile_answer_is_an_error_in_time(case: dict[str, Any]) -> None:
+def test_a_hostile_response_is_an_error_in_time(case: dict[str, Any]) -> None:
     with (
         raw_server(case["sends"], closes=case.get("closes", False)) as server,
         pytest.raises(StreamlingError) as caught,
@@ -154,14 +154,14 @@ def test_a_hostile_answer_is_an_error_in_time(case: dict[str, Any]) -> None:
         SchemaRegistry(server.url, timeout=0.5).by_id(1)
     assert server.url in str(caught.value)
     if "drip" in str(case["sends"]):
-        assert "does not answer: no answer within 0.5 s" in str(caught.value)
+        assert "does not respond: no response within 0.5 s" in str(caught.value)
 
 
-def test_an_endless_answer_is_not_read_to_its_end() -> None:
+def test_an_endless_response_is_not_read_to_its_end() -> None:
     parts = ["HTTP/1.1 200 OK\r\n\r\n", {"endless": '{"schema": "'}]
     with (
         raw_server(parts) as server,
-        pytest.raises(StreamlingError, match="answered with more than 16777216 bytes when asked for") as caught,
+        pytest.raises(StreamlingError, match="returned more than 16777216 bytes for") as caught,
     ):
         SchemaRegistry(server.url).by_id(1)
     assert not caught.value.retriable
@@ -172,28 +172,28 @@ def test_an_endless_answer_is_not_read_to_its_end() -> None:
     "answer",
     [[], "x", 7, {}, {"id": 1}, {"id": "1", "schema": "{}"}, {"id": 1, "schema": {"type": "long"}}],
 )
-def test_an_answer_of_another_form_is_told(scripted: _Scripted, answer: Any) -> None:
+def test_a_response_in_another_format_is_reported(scripted: _Scripted, answer: Any) -> None:
     scripted.body = json.dumps(answer).encode()
     client = SchemaRegistry(scripted.url)
-    with pytest.raises(StreamlingError, match="in an unexpected form when asked for the subject 's'") as caught:
+    with pytest.raises(StreamlingError, match="an unexpected response for the subject 's'") as caught:
         client.latest("s")
     assert not caught.value.internal
 
 
 @pytest.mark.parametrize("answer", ["x", {}, ["latest"], [1, None]])
-def test_versions_of_another_form_are_told(scripted: _Scripted, answer: Any) -> None:
+def test_versions_in_another_format_are_reported(scripted: _Scripted, answer: Any) -> None:
     scripted.body = json.dumps(answer).encode()
-    with pytest.raises(StreamlingError, match="in an unexpected form when asked for the subject 's'"):
+    with pytest.raises(StreamlingError, match="an unexpected response for the subject 's'"):
         SchemaRegistry(scripted.url).versions("s")
 
 
-def test_a_schema_nested_without_end_is_told(scripted: _Scripted) -> None:
+def test_a_schema_nested_too_deeply_is_reported(scripted: _Scripted) -> None:
     deep = '{"type":"array","items":' * 5000 + '"long"' + "}" * 5000
     scripted.body = json.dumps({"schema": deep}).encode()
     with pytest.raises(StreamlingError, match="the schema with id 1 is nested too deeply"):
         SchemaRegistry(scripted.url).by_id(1)
     scripted.body = b"[" * 100_000
-    with pytest.raises(StreamlingError, match="did not answer with JSON"):
+    with pytest.raises(StreamlingError, match="returned invalid JSON"):
         SchemaRegistry(scripted.url).by_id(2)
 
 
@@ -222,25 +222,25 @@ def test_a_redirect_within_the_registry_is_followed(scripted: _Scripted) -> None
 
 def test_the_body_of_a_redirect_is_not_read() -> None:
     parts = ["HTTP/1.1 302 Found\r\nLocation: /again\r\n\r\n", {"endless": "xxxxxxxxxxxxxxxx"}]
-    with raw_server(parts) as server, pytest.raises(StreamlingError, match="answered 302"):
+    with raw_server(parts) as server, pytest.raises(StreamlingError, match="returned 302"):
         SchemaRegistry(server.url).by_id(1)
     assert server.sent < MOST_BYTES
 
 
-def test_what_is_registered_is_never_redirected(scripted: _Scripted) -> None:
+def test_a_registration_is_never_redirected(scripted: _Scripted) -> None:
     scripted.status, scripted.location = 302, "/moved"
-    with pytest.raises(StreamlingError, match="answered 302 when asked for the subject 's'"):
+    with pytest.raises(StreamlingError, match="returned 302 for the subject 's'"):
         SchemaRegistry(scripted.url).register("s", _SCHEMA)
     assert len(scripted.asked) == 1
 
 
-def test_something_else_than_json_is_told(scripted: _Scripted) -> None:
+def test_a_response_that_is_not_json_is_reported(scripted: _Scripted) -> None:
     scripted.body = b"<html>"
-    with pytest.raises(StreamlingError, match="did not answer with JSON"):
+    with pytest.raises(StreamlingError, match="returned invalid JSON"):
         SchemaRegistry(scripted.url).by_id(1)
 
 
-def test_a_schema_is_asked_for_once(scripted: _Scripted) -> None:
+def test_a_schema_is_requested_once(scripted: _Scripted) -> None:
     scripted.body = json.dumps({"schema": json.dumps(_SCHEMA)}).encode()
     client = SchemaRegistry(scripted.url)
     assert client.by_id(1) == client.by_id(1)
@@ -254,13 +254,13 @@ def test_a_schema_is_asked_for_once(scripted: _Scripted) -> None:
         ({"schema": json.dumps(_SCHEMA), "references": [{"name": "x"}]}, "refers to other subjects"),
     ],
 )
-def test_schemas_of_other_kinds_are_refused(scripted: _Scripted, answer: Any, message: str) -> None:
+def test_schemas_of_other_kinds_are_rejected(scripted: _Scripted, answer: Any, message: str) -> None:
     scripted.body = json.dumps(answer).encode()
     with pytest.raises(StreamlingError, match=message):
         SchemaRegistry(scripted.url).by_id(1)
 
 
 @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "localhost:8081"])
-def test_only_web_addresses_are_asked(url: str) -> None:
+def test_only_http_urls_are_accepted(url: str) -> None:
     with pytest.raises(StreamlingError, match=r"kafka_source.schema_registry_url is"):
         SchemaRegistry.of(Kafka(schema_registry_url=url), "kafka_source")

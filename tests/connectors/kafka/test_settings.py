@@ -42,7 +42,7 @@ def test_missing_sasl_settings_are_named() -> None:
     assert "STREAMLING__KAFKA_SOURCE__SASL_USERNAME" in str(caught.value.remedy)
 
 
-def test_certificates_travel_as_text(tmp_path: Path) -> None:
+def test_certificates_are_passed_as_text(tmp_path: Path) -> None:
     authority, client = tmp_path / "ca.pem", tmp_path / "client.pem"
     authority.write_text("the authority")
     key = "-----BEGIN PRIVATE KEY-----\nk\n-----END PRIVATE KEY-----"
@@ -66,15 +66,15 @@ def test_a_private_key_is_masked_in_all_output(tmp_path: Path) -> None:
     assert "-----BEGIN CERTIFICATE-----" in shown
 
 
-def test_a_key_without_a_certificate_is_refused(tmp_path: Path) -> None:
+def test_a_key_without_a_certificate_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(StreamlingError, match="one of ssl_certificate_location and ssl_key_location"):
         _settings(security_protocol="ssl", ssl_key_location=tmp_path / "key.pem")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(StreamlingError, match=r"kafka_source.ssl_ca_location cannot be read.*none.pem"):
         _settings(security_protocol="ssl", ssl_ca_location=tmp_path / "none.pem")
 
 
-def test_spark_takes_the_settings_with_a_prefix() -> None:
+def test_settings_for_spark_have_a_prefix() -> None:
     assert spark_options({"client.id": "x"}) == {"kafka.client.id": "x"}

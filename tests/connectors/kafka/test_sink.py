@@ -71,8 +71,8 @@ def test_rows_wait_for_others_as_long_as_batch_flush_interval_says(bench: KafkaS
 
 
 @pytest.mark.parametrize("options", [{}, {"deduplicate": False}, {"deduplicate": False, "parallelism": 2}])
-def test_rows_that_never_come_into_python_are_counted(bench: KafkaSinkBench, options) -> None:
-    """Those of a batch that are merged by key are counted too, as a database sink does."""
+def test_rows_that_stay_in_spark_are_counted(bench: KafkaSinkBench, options) -> None:
+    """Rows of a batch that are merged by key are counted too, as in a database sink."""
     topic, sql = bench.topic(), "SELECT id % 50 AS id, name FROM given WHERE id % 2 = 0 AND id < 100"
     bench.write(topic, numbered(0, 60), numbered(60, 40), numbered(100, 10), sql=sql, **options)
     run = bench.runs[-1]
@@ -120,7 +120,7 @@ def test_text_in_any_script_is_kept(bench: KafkaSinkBench) -> None:
     assert [message.key.decode() for message in bench.messages(f"{topic}-key")] == names[:4]
 
 
-def test_json_spells_values_as_the_other_sinks_do(bench: KafkaSinkBench) -> None:
+def test_json_values_have_the_same_format_as_in_other_sinks(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     sql = """SELECT id, X'00FF' AS bytes, DATE '2024-02-29' AS day, TIMESTAMP_NTZ '2024-02-29 12:00:00.5' AS local,
         moment, 1.50BD AS price, array(X'01', NULL) AS parts, double('NaN') AS odd,
@@ -160,7 +160,7 @@ def test_changes_of_a_key_keep_their_order(bench: KafkaSinkBench, parallelism: i
         assert [int(row["name"]) for row in found if row["id"] == key] == list(range(key, 300, 7))
 
 
-def test_rows_that_a_shuffle_delivers_in_any_order_are_written_in_theirs(spark) -> None:
+def test_rows_are_written_in_source_order_after_a_shuffle(spark) -> None:
     """In one process a shuffle happens to keep the order; between machines it does not."""
     order = [3, 0, 2, 5, 1, 4]
     shuffled = spark.createDataFrame([(n, f"n{n}") for n in order], f"{ORDER} long, name string").coalesce(1)
@@ -187,7 +187,7 @@ def test_only_the_last_change_of_a_key_in_a_batch_is_written(bench: KafkaSinkBen
 # ── topic and subject ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_missing_topic_is_created_compacted_and_kept_for_ever(bench: KafkaSinkBench) -> None:
+def test_a_missing_topic_is_created_compacted_and_without_retention(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     bench.write(topic, numbered(0, 1))
     assert bench.partitions(topic) == 4
@@ -201,7 +201,7 @@ def test_a_missing_topic_gets_as_many_partitions_as_topic_partitions_says(bench:
     assert bench.partitions(topic) == 7
 
 
-def test_an_existing_topic_stays_as_it_is(bench: KafkaSinkBench) -> None:
+def test_an_existing_topic_is_not_changed(bench: KafkaSinkBench) -> None:
     topic = bench.create(bench.topic(), partitions=2, settings={"retention.ms": "86400000"})
     bench.write(topic, numbered(0, 10), topic_partitions=7)
     bench.write(topic, numbered(10, 10))
@@ -228,7 +228,7 @@ def test_a_subject_without_schema_gets_a_nullable_record_with_its_key(bench: Kaf
     assert message.value[:6] == b"\0" + answer["id"].to_bytes(4, "big") + b"\x02"
 
 
-def test_an_existing_schema_is_written_with(bench: KafkaSinkBench) -> None:
+def test_an_existing_schema_is_used(bench: KafkaSinkBench) -> None:
     schema = record(
         ("name", ["string", "null"]),
         ("id", "double"),
@@ -245,7 +245,7 @@ def test_an_existing_schema_is_written_with(bench: KafkaSinkBench) -> None:
     assert bench.schemas._ask(f"/subjects/{topic}-value/versions") == [1]
 
 
-def test_a_schema_without_the_operation_leaves_it_to_the_header(bench: KafkaSinkBench) -> None:
+def test_with_a_schema_without_the_operation_only_the_header_has_it(bench: KafkaSinkBench) -> None:
     """Topics written before values carried `_gs_op` keep their schema."""
     old = ["null", record(("id", "long"), ("name", ["null", "string"], None))]
     topic = bench.create(bench.topic(), schema=old)
@@ -260,9 +260,9 @@ def test_a_schema_without_the_operation_leaves_it_to_the_header(bench: KafkaSink
     ("fields", "said"),
     [
         ([("id", "long")], "column 'name' is not in the schema, which has id"),
-        ([("id", "int"), ("name", "string")], "column 'id' is int64, and the schema wants int"),
-        ([("id", "long"), ("name", ["null", "long"])], "column 'name' is string, and the schema wants long"),
-        ([("id", "long"), ("name", "string"), ("more", "long")], "a field 'more' that must have a value"),
+        ([("id", "int"), ("name", "string")], "column 'id' has type int64, but the schema requires int"),
+        ([("id", "long"), ("name", ["null", "long"])], "column 'name' has type string, but the schema requires long"),
+        ([("id", "long"), ("name", "string"), ("more", "long")], "a required field 'more'"),
     ],
 )
 def test_a_column_that_does_not_fit_an_existing_schema_is_named(bench: KafkaSinkBench, fields, said: str) -> None:

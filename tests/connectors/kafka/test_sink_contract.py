@@ -1,4 +1,4 @@
-"""The Kafka sink keeps the contract of sinks."""
+"""The Kafka sink fulfils the contract of sinks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TestKafkaSink(SinkContract):
         self.topic = self.place.topic()
 
         class Placed(KafkaSink):
-            """Finds the broker of the test."""
+            """Uses the broker of the test."""
 
             def __init__(self, context: Any) -> None:
                 config = context.config.model_copy(update={"kafka_sink": section})

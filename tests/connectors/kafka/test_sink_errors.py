@@ -1,4 +1,4 @@
-"""What the Kafka sink does when brokers, the registry or rows are not as they should be."""
+"""The Kafka sink when brokers, the registry or rows are faulty."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bench(spark, kafka, registry) -> KafkaSinkBench:
 
 
 def told(error: StreamlingError, *words: str) -> None:
-    """An error of the user's that names the node and does not show Spark's insides."""
+    """Return a user error that names the node and does not show Spark's internals."""
     assert "kafka sink 'out'" in str(error)
     for word in words:
         assert word in str(error)
@@ -38,7 +38,7 @@ def told(error: StreamlingError, *words: str) -> None:
 # ── rows that cannot be written ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_row_without_its_key_is_refused(bench: KafkaSinkBench) -> None:
+def test_a_row_without_its_key_is_rejected(bench: KafkaSinkBench) -> None:
     rows = pa.record_batch({"id": pa.array([1, None], pa.int64()), "na'me": ["a", "b"]})
     for deduplicate in (True, False):
         error = bench.failure(bench.topic(), rows, deduplicate=deduplicate, data_format="json")
@@ -56,7 +56,7 @@ def test_a_value_that_an_enum_does_not_have_names_the_column(bench: KafkaSinkBen
     told(bench.failure(topic, people((1, "RED"), (2, "BLUE"))), "column 'name'", "BLUE")
 
 
-def test_a_message_larger_than_allowed_fails_at_once(bench: KafkaSinkBench) -> None:
+def test_a_message_larger_than_allowed_fails_immediately(bench: KafkaSinkBench) -> None:
     error = bench.failure(bench.topic(), people((1, "x" * 5000)), message_max_bytes=2000, compression="none")
     told(error, "larger than allowed")
     assert error.remedy is not None
@@ -69,7 +69,7 @@ def test_a_large_message_is_written_when_it_is_allowed(bench: KafkaSinkBench) ->
     assert len(bench.rows(topic)[0]["name"]) == 3_000_000
 
 
-def test_a_name_that_avro_does_not_allow_is_told_before_anything_runs(bench: KafkaSinkBench) -> None:
+def test_an_invalid_avro_name_is_reported_before_anything_runs(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     error = bench.failure(topic, pa.record_batch({"id": [1], "größe": [1]}))
     told(error, "'größe'", "Avro does not allow")
@@ -95,10 +95,10 @@ def test_a_sink_without_a_key_is_named(bench: KafkaSinkBench) -> None:
         bench.prepare(text)
 
 
-def test_describing_a_pipeline_makes_no_topic_and_asks_nobody(bench: KafkaSinkBench) -> None:
+def test_describing_a_pipeline_creates_no_topic_and_connects_to_nothing(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     bench.batches = [numbered(0, 1)]
-    bench.prepare(bench.text(topic))  # with the default addresses, where nobody listens
+    bench.prepare(bench.text(topic))  # with the default addresses, where nothing listens
     assert bench.partitions(topic) == 0
 
 
@@ -113,10 +113,10 @@ def test_writing_with_a_password(bench: KafkaSinkBench, mechanism: str) -> None:
     assert len(bench.rows(topic)) == 5
 
 
-def test_a_wrong_password_fails_at_once_and_is_not_shown(bench: KafkaSinkBench) -> None:
+def test_a_wrong_password_fails_immediately_and_is_not_shown(bench: KafkaSinkBench) -> None:
     bench.settings = _with_password(bench, "wrong-one")
     error = bench.failure(bench.topic(), numbered(0, 5))
-    told(error, "refused the credentials")
+    told(error, "rejected the credentials")
     assert "wrong-one" not in "\n".join([str(error), *error.causes()])
 
 
@@ -130,17 +130,17 @@ def _with_password(bench: KafkaSinkBench, password: str) -> dict[str, Any]:
     }
 
 
-def test_a_registry_that_asks_for_a_password(bench: KafkaSinkBench, secured_registry_url: str) -> None:
+def test_a_registry_that_requires_a_password(bench: KafkaSinkBench, secured_registry_url: str) -> None:
     user = {"schema_registry_url": secured_registry_url, "schema_registry_username": REGISTRY_USER}
     topic = bench.topic()
     bench.settings = {**user, "schema_registry_password": "wrong"}
-    told(bench.failure(topic, numbered(0, 5)), "refused the credentials")
+    told(bench.failure(topic, numbered(0, 5)), "rejected the credentials")
     bench.settings = {**user, "schema_registry_password": REGISTRY_PASSWORD}
     bench.write(topic, numbered(0, 5))
     assert len(bench.rows(topic)) == 5
 
 
-def test_a_registry_that_is_away_is_waited_for(bench: KafkaSinkBench) -> None:
+def test_an_unavailable_registry_is_retried(bench: KafkaSinkBench) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         bench.settings = {"schema_registry_url": f"http://127.0.0.1:{nobody.getsockname()[1]}"}
@@ -154,7 +154,7 @@ def test_a_registry_that_is_away_is_waited_for(bench: KafkaSinkBench) -> None:
         assert starting.is_alive()
         bench.runs[-1].stop("the test has seen enough")
         starting.join(20)
-        assert "does not answer" in str(failed[0])
+        assert "does not respond" in str(failed[0])
 
 
 def _failure(call: Callable[[], object]) -> Exception | None:

@@ -1,4 +1,4 @@
-"""Every type of Avro through a pipeline from Kafka to Kafka: the bytes that come out are those that went in."""
+"""Every Avro type through a pipeline from Kafka to Kafka: the bytes written are the bytes read."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Copying(KafkaSinkBench):
         return list(consume(self.kafka.brokers, target))
 
     def filled(self, schema: Any, *rows: Any) -> str:
-        """A new topic with these rows, written by fastavro."""
+        """Create a topic with these rows, written by fastavro."""
         topic = self.create(self.topic(), schema=schema)
         id = self.schemas.register(f"{topic}-value", schema)
         produce(self.kafka.brokers, topic, [Message(_framed(id, schema, row)) for row in rows])
@@ -118,7 +118,7 @@ def bench(spark, kafka, registry) -> Copying:
     return Copying(spark, kafka, registry)
 
 
-def test_with_the_same_schema_the_same_bytes_come_out(bench: Copying) -> None:
+def test_with_the_same_schema_the_same_bytes_are_written(bench: Copying) -> None:
     source = bench.filled(_SCHEMA, _ROW)
     target = bench.create(bench.topic(), schema=_SCHEMA)
     (message,) = bench.copy(source, target, 1)
@@ -127,7 +127,7 @@ def test_with_the_same_schema_the_same_bytes_come_out(bench: Copying) -> None:
     assert (message.key, message.header("dbz.op")) == (b"1", b"c")
 
 
-def test_with_the_sinks_own_schema_the_same_values_come_out(bench: Copying) -> None:
+def test_with_the_sinks_own_schema_the_same_values_are_written(bench: Copying) -> None:
     source, target = bench.filled(_SCHEMA, _ROW), bench.topic()
     create_topic(bench.kafka.brokers, target)
     (message,) = bench.copy(source, target, 1)
@@ -141,7 +141,7 @@ def test_with_the_sinks_own_schema_the_same_values_come_out(bench: Copying) -> N
 
 
 def _plain(avro: Any, value: Any) -> Any:
-    """What stands in a schema that knows no enums, no uuids, no nanoseconds, and no unions of several types."""
+    """Return the value in a schema without enums, uuids, nanoseconds, and unions of several types."""
     if value == -1000:
         return dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)
     if avro == ["null", "long", "string"]:
@@ -171,7 +171,7 @@ def test_times_with_a_zone_and_wider_numbers_fit(bench: Copying) -> None:
 
 
 def test_changes_survive_two_topics_with_the_schema_of_the_sink(bench: Copying) -> None:
-    """Columns that the source cannot leave out stay required; a tombstone, which has none of them, stays one."""
+    """Columns that the source requires stay required; a tombstone, which has none of them, stays a tombstone."""
     schema = record(("id", "long"), ("v", "long"), ("s", ["null", "string"], None))
     topic = bench.create(bench.topic(), schema=schema)
     id = bench.schemas.register(f"{topic}-value", schema)
@@ -198,7 +198,7 @@ def test_changes_survive_two_topics_with_the_schema_of_the_sink(bench: Copying) 
     assert (found[3].key, found[3].value, found[3].header("dbz.op")) == (b"3", None, b"d")
 
 
-def test_operations_and_nulls_arrive_as_they_left(bench: Copying) -> None:
+def test_operations_and_nulls_survive_a_round_trip(bench: Copying) -> None:
     schema = record(("id", "long"), ("name", ["null", "string"], None), doc=json.dumps({"primaryKeys": ["id"]}))
     topic = bench.create(bench.topic(), schema=schema)
     id = bench.schemas.register(f"{topic}-value", schema)

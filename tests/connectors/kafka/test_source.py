@@ -30,7 +30,7 @@ def test_avro_messages_become_rows(bench: KafkaBench) -> None:
 
 
 @pytest.mark.parametrize(("op", "expected"), [("c", "i"), ("r", "i"), ("u", "u"), ("d", "d"), ("U", "u"), ("D", "d")])
-def test_the_header_says_the_operation(bench: KafkaBench, op: str, expected: str) -> None:
+def test_the_header_has_the_operation(bench: KafkaBench, op: str, expected: str) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1, "name": "a"}, op=op)
     assert [row["_gs_op"] for row in bench.rows(topic, 1)] == [expected]
@@ -45,7 +45,7 @@ def test_a_batch_that_several_tasks_read_keeps_its_order(bench: KafkaBench) -> N
     assert [row["id"] for row in bench.collected(run, 60_000)] == list(range(60_000))
 
 
-def test_a_restart_goes_on_behind_the_stored_position(bench: KafkaBench) -> None:
+def test_a_restart_continues_at_the_stored_position(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1}, {"id": 2})
     assert len(bench.rows(topic, 2)) == 2
@@ -57,7 +57,7 @@ def test_a_restart_goes_on_behind_the_stored_position(bench: KafkaBench) -> None
     assert [row["id"] for row in bench.rows(topic, 1)] == [3]
 
 
-def test_a_schema_that_appears_while_running_is_learnt_in_place(bench: KafkaBench) -> None:
+def test_a_schema_that_appears_while_running_is_loaded(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(record("id"), {"id": 1})
     run = bench.begin(topic, "SELECT * FROM rows")
@@ -80,7 +80,7 @@ def test_an_unknown_operation_names_the_message(bench: KafkaBench) -> None:
         bench.rows(topic, 2)
 
 
-def test_a_cut_message_is_named(bench: KafkaBench) -> None:
+def test_a_truncated_message_is_named(bench: KafkaBench) -> None:
     topic = bench.topic()
     id = topic.write(ORDERS, {"id": 1, "name": "a"})
     topic.send(Message(b"\0" + id.to_bytes(4, "big") + b"\x02\x02\x50"))

@@ -1,4 +1,4 @@
-"""Messages that are no rows go to the dead-letter sink, and the pipeline goes on."""
+"""Invalid messages go to the dead-letter sink, and the pipeline continues."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def bench(spark, kafka, registry) -> KafkaBench:
 
 
 def sifted(bench: KafkaBench, topic: Topic, count: int, **options: Any) -> tuple[list[dict[str, Any]], Any]:
-    """Good rows and bad ones, when there are ``count`` of them together."""
+    """Return good and bad rows, when there are ``count`` of them together."""
     run = bench.begin(topic, errors=ERRORS, **options)
     good = bench.collected(run, count)
     return good, collected_rows(run, "bad").to_pylist()
 
 
 def errors_of(bad: list[dict[str, Any]], topic: Topic) -> dict[int, str]:
-    """Error by offset."""
+    """Return the error by offset."""
     assert all(row["node"] == "rows" and row["_gs_op"] == "i" for row in bad)
     assert len({row["id"] for row in bad}) == len(bad)
     return {int(row["position"].removeprefix(f"{topic.name}/0/")): row["error"] for row in bad}
 
 
 @pytest.mark.parametrize("skips", [False, True], ids=["resolved", "without resolution"])
-def test_avro_messages_that_are_no_rows(bench: KafkaBench, skips: bool) -> None:
+def test_invalid_avro_messages(bench: KafkaBench, skips: bool) -> None:
     topic = bench.topic()
     id = topic.write(ORDERS, {"id": 1, "name": "a"})
     whole = framed(id, ORDERS, {"id": 2, "name": "a longer text " * 10})
@@ -64,13 +64,13 @@ def test_avro_messages_that_are_no_rows(bench: KafkaBench, skips: bool) -> None:
     found = errors_of(bad, topic)
     expected = {
         1: "cannot be decoded with schema",
-        2: "is no Avro in the framing of a schema registry, it begins with the bytes 01",
-        3: "it begins with the bytes 7B22696422",
-        4: "was written with schema 99999, which the schema registry does not know",
+        2: "is not Avro in a schema registry's wire format; it starts with the bytes 01",
+        3: "it starts with the bytes 7B22696422",
+        4: "was written with schema 99999, which the schema registry does not have",
         5: "has the header dbz.op = 'x', expected one of r, c, u, d",
-        6: "its key no number does not hold the primary key",
-        7: "does not hold the primary key",
-        8: "does not hold the primary key",
+        6: "its key no number does not contain the primary key",
+        7: "does not contain the primary key",
+        8: "does not contain the primary key",
     }
     assert found.keys() == expected.keys()
     assert [offset for offset, text in expected.items() if text not in found[offset]] == [], found
@@ -80,16 +80,16 @@ def test_avro_messages_that_are_no_rows(bench: KafkaBench, skips: bool) -> None:
     assert payloads["5"]["headers"] == [{"key": "dbz.op", "value": "x"}]
 
 
-def test_a_tombstone_where_no_key_is_known(bench: KafkaBench) -> None:
+def test_a_tombstone_without_a_primary_key(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(record("id"), {"id": 1})
     topic.send(Message(None, key=b"1"))
     good, bad = sifted(bench, topic, 2)
     assert [row["id"] for row in good] == [1]
-    assert "is a tombstone (it has no value), and no primary key is known" in errors_of(bad, topic)[1]
+    assert "is a tombstone (it has no value), but no primary key is known" in errors_of(bad, topic)[1]
 
 
-def test_json_messages_that_are_no_rows_and_the_filter_sees_only_rows(bench: KafkaBench) -> None:
+def test_invalid_json_messages_and_the_filter_only_sees_rows(bench: KafkaBench) -> None:
     topic = bench.topic()
     values = [
         b'{"id": 1}',
@@ -131,12 +131,12 @@ def _some_bad(bench: KafkaBench) -> Topic:
 JSON_IDS = {"data_format": "json", "schema": {"id": "int64"}, "primary_key": "id"}
 
 
-def test_a_postgres_table_has_each_bad_row_once_however_often_it_comes(bench: KafkaBench, postgres) -> None:
+def test_a_postgres_table_has_each_bad_row_once_however_often_it_is_replayed(bench: KafkaBench, postgres) -> None:
     table = Driver(postgres.dsn)
     bench.sections["postgres_sink"] = table.settings
     bench.dead_letters = {"type": "postgres", "schema": table.schema, "table": "t"}
     topic = _some_bad(bench)
-    for _ in range(2):  # the second time from the beginning: everything comes again
+    for _ in range(2):  # the second run starts at the beginning and replays everything
         good, _ = _read(bench, topic, 6, sql="SELECT id, id * 2 AS n, _gs_op FROM rows", **JSON_IDS)
         assert [row["n"] for row in good] == [0, 2, 4, 6]
         bench.state.put(f"rows:{topic.name}:0", {"offset": 0, "updated_at": 1})
@@ -152,7 +152,7 @@ def test_a_postgres_table_has_each_bad_row_once_however_often_it_comes(bench: Ka
     assert set(table.types()) == {"id", "node", "error", "position", "payload"}
 
 
-def test_a_topic_takes_bad_rows(bench: KafkaBench) -> None:
+def test_a_topic_receives_bad_rows(bench: KafkaBench) -> None:
     topic = _some_bad(bench)
     bench.sections["kafka_sink"] = {"brokers": bench.kafka.brokers}
     letters = f"{topic.name}-bad"
@@ -168,7 +168,7 @@ def _read(bench: KafkaBench, topic: Topic, count: int, **options: Any) -> tuple[
 
 
 class Stubborn(RecordingSink):
-    """Cannot flush rows."""
+    """A sink that cannot flush rows."""
 
     def flush(self) -> None:
         if self._buffer:

@@ -1,4 +1,5 @@
-"""Schemas that change while the source runs, and ways to decode. Generations: tests/flagship/test_schema_evolution."""
+"""Schemas that change while the source runs, and decoding options. Generations:
+tests/flagship/test_schema_evolution."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def test_a_schema_id_is_replaced_by_another(bench: KafkaBench) -> None:
     assert rows == [{"id": 3, "s": "x", "_gs_op": "i"}]
 
 
-def test_without_resolution_the_writers_columns_are_taken_by_name(bench: KafkaBench) -> None:
+def test_without_resolution_the_writers_columns_are_matched_by_name(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(record("id", ("s", "string"), name="first"), {"id": 1, "s": "x"})
     topic.write(record(("id", "long"), ("n", "int", 7), name="first"), {"id": 2, "n": 4})
@@ -74,7 +75,7 @@ def test_a_schema_that_the_registry_does_not_know_names_the_message(bench: Kafka
 
 @pytest.mark.parametrize("moment", [1, 2, 3])
 def test_a_schema_registered_while_the_pipeline_starts_loses_no_column(bench: KafkaBench, moment: int) -> None:
-    """A column is added and another widened right before the nth question to the registry."""
+    """Add a column and widen another one right before the nth request to the registry."""
     topic = bench.topic()
     topic.write(record("id", ("n", "int")), {"id": 1, "n": 1})
     changed = threading.Event()
@@ -87,7 +88,7 @@ def test_a_schema_registered_while_the_pipeline_starts_loses_no_column(bench: Ka
     with watched(topic.url, change) as url:
         bench.settings["schema_registry_url"] = url
         run = bench.begin(topic)
-        change(moment)  # a start that asks less often is over now
+        change(moment)  # a start with fewer requests has finished by now
         rows = bench.collected(run, 2)
     assert rows[0] in ({"id": 1, "n": 1, "_gs_op": "i"}, {"id": 1, "n": 1, "extra": "none", "_gs_op": "i"})
     assert rows[1] == {"id": 2, "n": 2**40, "extra": "x", "_gs_op": "i"}
@@ -99,6 +100,6 @@ def test_a_type_that_the_old_reader_cannot_hold_is_reported_with_both_schemas(be
     run = bench.begin(topic, validate_writer_schema_ordering=False)
     eventually(lambda: rows_in(run) == 1)
     writer = topic.write(record(("id", "long")), {"id": 2**40})
-    said = f"offset 1 cannot be decoded with schema {writer}, read as schema {reader}: it is cut short or damaged, or "
+    said = f"offset 1 cannot be decoded with schema {writer}, read as schema {reader}: it is truncated or corrupt, or "
     with pytest.raises(StreamlingError, match=said):
         bench.collected(run, 2)

@@ -1,4 +1,4 @@
-"""Where a topic is read from when the state does not know: what was committed to the consumer group counts before
+"""Where a topic is read from if the state has no position: offsets committed to the consumer group take precedence over
 `starting_offsets`."""
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def ids(bench: KafkaBench, topic: Topic, count: int, **options: str) -> list[int
 
 
 def lose_state(bench: KafkaBench) -> None:
-    """As a container without a volume does when it starts again."""
+    """As when a container without a volume restarts."""
     bench.state = MemoryState()
 
 
-def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
+def test_a_pipeline_without_its_state_continues_at_the_group_offsets(
     bench: KafkaBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = bench.topic(partitions=2)
@@ -44,7 +44,7 @@ def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
         topic.write(ORDERS, *({"id": 10 * partition + n} for n in range(3)), partition=partition)
     assert ids(bench, topic, 6) == [0, 1, 2, 10, 11, 12]
     assert (
-        f"reads partitions 0, 1 of the topic '{topic.name}' from starting_offsets (earliest) (offset 0, 0)"
+        f"reading partitions 0, 1 of the topic '{topic.name}' from starting_offsets (earliest) (offset 0, 0)"
         in caplog.text
     )
 
@@ -52,7 +52,7 @@ def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
     topic.write(ORDERS, {"id": 3}, partition=0)
     assert ids(bench, topic, 1) == [3]
     assert (
-        f"of the topic '{topic.name}' from the offset committed to the consumer group 'local_app_v1-rows', as"
+        f"of the topic '{topic.name}' from the offset committed to the consumer group 'local_app_v1-rows', because"
         in caplog.text
     )
     assert "no position is stored (offset 3, 3)" in caplog.text
@@ -65,10 +65,12 @@ def test_a_pipeline_without_its_state_goes_on_where_the_group_is(
     bench.state.put(f"rows:{topic.name}:0", {"offset": 2, "updated_at": 1})
     caplog.clear()
     assert ids(bench, topic, 3) == [2, 3, 4], "the stored position has preference over the group"
-    assert f"reads partitions 0, 1 of the topic '{topic.name}' from the stored position (offset 2, 4)" in caplog.text
+    assert f"reading partitions 0, 1 of the topic '{topic.name}' from the stored position (offset 2, 4)" in caplog.text
 
 
-def test_the_group_of_a_recreated_topic_does_not_count(bench: KafkaBench, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_group_offsets_of_a_recreated_topic_are_ignored(
+    bench: KafkaBench, caplog: pytest.LogCaptureFixture
+) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1}, {"id": 2})
     assert ids(bench, topic, 2) == [1, 2]
@@ -82,7 +84,7 @@ def test_the_group_of_a_recreated_topic_does_not_count(bench: KafkaBench, caplog
 
 
 def commit_as_before(bench: KafkaBench, topic: Topic, offset: int) -> None:
-    """Brokers delete the offsets of a topic with the topic, but not at once."""
+    """Brokers delete the offsets of a topic with the topic, but not immediately."""
     from streamling.connectors.kafka.admin import KafkaAdmin
 
     admin = KafkaAdmin(bench.spark, {"bootstrap.servers": topic.kafka.brokers})
@@ -90,14 +92,14 @@ def commit_as_before(bench: KafkaBench, topic: Topic, offset: int) -> None:
     admin.close()
 
 
-def test_messages_that_were_deleted_unread_are_an_error(bench: KafkaBench) -> None:
+def test_messages_deleted_before_they_were_read_are_an_error(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1})
     assert ids(bench, topic, 1) == [1]
     lose_state(bench)
     topic.write(ORDERS, *({"id": n} for n in range(5)))
     delete_records(topic.kafka.brokers, topic.name, {0: 4})
-    with pytest.raises(StreamlingError, match="3 messages were deleted unread") as raised:
+    with pytest.raises(StreamlingError, match="3 messages were deleted before they were read") as raised:
         ids(bench, topic, 2)
     assert "streamling state reset" in str(raised.value.remedy)
 

@@ -1,6 +1,6 @@
-"""Several instances of one pipeline: they divide the topic's partitions and take over from one another.
+"""Several instances of one pipeline: they divide the topic's partitions and take over from each other.
 
-The instances run in one process here, each with a connection to the state of its own; processes that are killed:
+The instances run in one process here, each with its own connection to the state; for processes that are killed see
 `tests/recovery/test_kill_instances.py`.
 """
 
@@ -30,7 +30,7 @@ SOON = 60
 
 
 class Fleet(KafkaBench):
-    """Instances of one pipeline on one topic, with what each has read."""
+    """Instances of one pipeline on one topic, with the rows that each has read."""
 
     def __init__(self, spark: Any, kafka: Any, registry: Any, settings: PostgresSettings | None) -> None:
         super().__init__(spark, kafka, registry)
@@ -69,26 +69,26 @@ class Fleet(KafkaBench):
             state.close()
 
     def write(self, topic: Topic, count: int, partitions: int) -> None:
-        """Rows with the next numbers, spread over the partitions."""
+        """Write rows with the next numbers, spread over the partitions."""
         for partition in range(partitions):
             numbers = range(self._next, self._next + count)
             topic.write(ORDERS, *({"id": n} for n in numbers if n % partitions == partition), partition=partition)
         self._next += count
 
     def complete(self) -> None:
-        """Wait until every row that was written has come out somewhere."""
+        """Wait until some instance has read every row that was written."""
         eventually(lambda: set(self.read_ids()) == set(range(self._next)), SOON)
 
     def read_ids(self) -> list[int]:
         return [row["id"] for run in self.runs if rows_in(run) for row in collected_rows(run, "out").to_pylist()]
 
     def divided(self, *sizes: int) -> None:
-        """Wait until the instances read so many partitions each."""
+        """Wait until the instances read this many partitions each."""
         eventually(lambda: [len(partitions(run)) for run in self.runs] == list(sizes), SOON)
 
 
 def partitions(run: PipelineRun) -> set[int]:
-    """The partitions an instance reads."""
+    """Return the partitions that an instance reads."""
     group = run._sources["rows"]._group  # type: ignore[attr-defined]
     return set() if group is None or group._membership.assignment() is None else set(group.partitions or ())
 
@@ -107,7 +107,7 @@ def fleet(spark, kafka, registry, settings) -> Iterator[Fleet]:
 
 
 def test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice(fleet: Fleet) -> None:
-    fleet.checkpoint_interval = 600  # what is stored is stored by the one who gives partitions away
+    fleet.checkpoint_interval = 600  # the instance that gives up partitions stores their positions
     topic = fleet.topic(partitions=4)
     fleet.write(topic, 400, 4)
     first = fleet.join(topic)
@@ -128,7 +128,7 @@ def test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice(flee
     assert sorted(fleet.read_ids()) == list(range(2000))
 
 
-def test_only_the_owner_of_a_partition_tells_its_lag(fleet: Fleet) -> None:
+def test_only_the_owner_of_a_partition_reports_its_lag(fleet: Fleet) -> None:
     topic = fleet.topic(partitions=4)
     fleet.write(topic, 40, 4)
     first = fleet.join(topic)
@@ -141,7 +141,7 @@ def test_only_the_owner_of_a_partition_tells_its_lag(fleet: Fleet) -> None:
 
 
 def lag(run: PipelineRun) -> dict[int, float]:
-    """What an instance tells of each partition."""
+    """Return the lag that an instance reports for each partition."""
     told = [series for series in run.metrics.snapshot() if series.name == METRIC]
     return {int(series.tags["partition"]): series.value for series in told}
 
@@ -182,7 +182,7 @@ def test_all_instances_start_at_the_same_end_of_the_topic(fleet: Fleet) -> None:
     eventually(lambda: sorted(fleet.read_ids()) == [-2, -1], SOON)
 
 
-def test_an_instance_whose_partition_was_claimed_goes_on_from_the_stored_position(
+def test_an_instance_whose_partition_was_claimed_continues_from_the_stored_position(
     fleet: Fleet, settings: PostgresSettings, caplog
 ) -> None:
     topic = fleet.topic(partitions=1)
@@ -191,18 +191,18 @@ def test_an_instance_whose_partition_was_claimed_goes_on_from_the_stored_positio
     fleet.write(topic, 10, 1)
     fleet.complete()
     key = f"rows:{topic.name}:0"
-    with PostgresState(fleet.application, settings) as other:  # did not hear yet that it lost its membership
+    with PostgresState(fleet.application, settings) as other:  # has not learned yet that it lost its membership
         eventually(lambda: (other.get(key) or {"offset": 0})["offset"] == 10, SOON)
         assert other.claim([key])[key]["offset"] == 10
         other.put(key, {"offset": 5, "updated_at": 0})
         fleet.write(topic, 10, 1)
-        eventually(lambda: len(fleet.read_ids()) == 35, SOON)  # 20, and 15 again
+        eventually(lambda: len(fleet.read_ids()) == 35, SOON)  # 20, and 15 replayed
         eventually(lambda: other.get(key)["offset"] == 20, SOON)
     assert f"the state under {key} now belongs to another instance" in caplog.text
     assert partitions(run) == {0}
 
 
-def test_a_second_instance_without_a_shared_state_is_refused(spark, kafka, registry) -> None:
+def test_a_second_instance_without_a_shared_state_is_rejected(spark, kafka, registry) -> None:
     fleet = Fleet(spark, kafka, registry, None)
     topic = fleet.topic(partitions=2)
     fleet.write(topic, 10, 2)
@@ -212,7 +212,7 @@ def test_a_second_instance_without_a_shared_state_is_refused(spark, kafka, regis
     with pytest.raises(StreamlingError) as refused:
         finish(second)
     assert "kafka source 'rows'" in str(refused.value)
-    assert f"another instance of the application '{fleet.application}' reads the topic" in str(refused.value)
+    assert f"another instance of the application '{fleet.application}' already reads the topic" in str(refused.value)
     assert "state_backend.backend_type" in (refused.value.remedy or "")
     fleet.write(topic, 10, 2)
     fleet.complete()
@@ -220,7 +220,7 @@ def test_a_second_instance_without_a_shared_state_is_refused(spark, kafka, regis
     fleet.close()
 
 
-def test_a_pipeline_that_takes_part_in_a_group_ends_after_its_record_limit(fleet: Fleet) -> None:
+def test_a_pipeline_in_a_group_ends_after_its_record_limit(fleet: Fleet) -> None:
     topic = fleet.topic(partitions=2)
     fleet.write(topic, 20, 2)
     fleet.open_state()

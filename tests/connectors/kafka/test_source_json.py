@@ -1,4 +1,4 @@
-"""JSON messages are rows exactly or not at all: the corpus, message by message, in one pipeline per schema."""
+"""JSON messages are decoded exactly or rejected: the corpus, message by message, in one pipeline per schema."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_a_tombstone_deletes_exactly_the_row_of_its_key(spark, kafka, registry, 
     found = {offset: shown(row, schema) for offset, row in rows.items()}
     refused = {int(row["position"].rpartition("/")[2]): row["error"] for row in collected_rows(run, "bad").to_pylist()}
     assert sorted([*found, *refused]) == list(range(len(cases)))
-    assert all("does not hold the primary key" in error for error in refused.values())
+    assert all("does not contain the primary key" in error for error in refused.values())
     wrong = [(case, found.get(offset)) for offset, case in enumerate(cases) if found.get(offset) != case.get("row")]
     assert wrong == []
 
 
 def shown(row: dict[str, Any], schema: dict[str, str]) -> dict[str, str]:
-    """Columns that are not null, as the corpus writes them."""
+    """Return the columns that are not null, as the corpus writes them."""
     return {name: _text(row[name], schema[name]) for name in schema if row[name] is not None}
 
 

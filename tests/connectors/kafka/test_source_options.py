@@ -1,4 +1,4 @@
-"""Fields of the Kafka source: JSON, filter, metadata, where to start, and messages that are no rows."""
+"""Options of the Kafka source: JSON, filter, metadata, start position, and invalid messages."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_json_number_is_exact_in_a_decimal_column(bench: KafkaBench) -> None:
         (b'{"id": 9223372036854775808}', "does not fit its column's type: id = 9223372036854775808"),
     ],
 )
-def test_a_message_that_is_no_json_row_is_named(bench: KafkaBench, value: bytes, message: str) -> None:
+def test_an_invalid_json_message_is_named(bench: KafkaBench, value: bytes, message: str) -> None:
     topic = _json(bench, {"id": 1}, value)
     with pytest.raises(StreamlingError) as caught:
         bench.rows(topic, 2, data_format="json", schema={"id": "int64"})
@@ -105,7 +105,7 @@ def test_a_message_that_is_no_json_row_is_named(bench: KafkaBench, value: bytes,
         ("_gs_op = 'i' AND __kafka_offset < 10", 10),
     ],
 )
-def test_a_filter_keeps_the_rows_that_meet_it(bench: KafkaBench, condition: str, expected: int) -> None:
+def test_a_filter_keeps_the_rows_that_match(bench: KafkaBench, condition: str, expected: int) -> None:
     topic = bench.topic()
     topic.write(ORDERS, *({"id": n, "name": "odd" if n % 2 else "even"} for n in range(1, 101)))
     topic.write(ORDERS, {"id": 1000, "name": "even"}, op="u")
@@ -113,7 +113,7 @@ def test_a_filter_keeps_the_rows_that_meet_it(bench: KafkaBench, condition: str,
     assert len(rows) == expected
 
 
-def test_a_filter_over_a_missing_column_is_refused_at_the_start(bench: KafkaBench) -> None:
+def test_a_filter_over_a_missing_column_is_rejected_at_the_start(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.register(ORDERS)
     with pytest.raises(InvalidPipeline, match="filter: there is no column 'nmae'"):
@@ -147,7 +147,7 @@ def test_start_from_a_time(bench: KafkaBench) -> None:
     assert sorted(row["id"] for row in rows) == [3, 4, 13, 14]
 
 
-def test_start_from_the_end_is_remembered_at_once(bench: KafkaBench) -> None:
+def test_start_from_the_end_is_stored_immediately(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1})
     run = bench.begin(topic, starting_offsets="latest")
@@ -180,15 +180,15 @@ def test_messages_deleted_while_the_pipeline_was_down_are_an_error(bench: KafkaB
     topic.write(ORDERS, *({"id": n} for n in range(10)))
     bench.state.put(f"rows:{topic.name}:0", {"offset": 3, "updated_at": 1})
     delete_records(topic.kafka.brokers, topic.name, {0: 5})
-    with pytest.raises(StreamlingError, match=r"begins at offset 5.*2 messages were deleted unread"):
+    with pytest.raises(StreamlingError, match=r"starts at offset 5.*2 messages were deleted before they were read"):
         bench.rows(topic, 1)
 
 
-def test_a_topic_created_anew_is_an_error(bench: KafkaBench) -> None:
+def test_a_recreated_topic_is_an_error(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1})
     bench.state.put(f"rows:{topic.name}:0", {"offset": 3, "updated_at": 1})
-    with pytest.raises(StreamlingError, match=r"ends at offset 1.*created anew"):
+    with pytest.raises(StreamlingError, match=r"ends at offset 1.*recreated"):
         bench.rows(topic, 1)
 
 
@@ -224,11 +224,11 @@ _DAY = {"type": "int", "logicalType": "date"}
 
 
 @pytest.mark.parametrize("value", [b"{}", b"\x01\x00\x00\x00\x01\x02", b"\x00\x01", b""])
-def test_a_message_without_the_framing_is_named(bench: KafkaBench, value: bytes) -> None:
+def test_a_message_without_the_wire_format_is_named(bench: KafkaBench, value: bytes) -> None:
     topic = bench.topic()
     topic.write(ORDERS, {"id": 1})
     topic.send(Message(value))
-    with pytest.raises(StreamlingError, match="partition 0, offset 1 is no Avro in the framing"):
+    with pytest.raises(StreamlingError, match="partition 0, offset 1 is not Avro in a schema registry's wire format"):
         bench.rows(topic, 2)
 
 
@@ -280,10 +280,10 @@ def test_a_tombstone_in_a_json_topic(bench: KafkaBench) -> None:
 @pytest.mark.parametrize(
     ("schema", "key", "message"),
     [
-        (ORDERS, b"abc", "offset 0 is a tombstone .* its key abc does not hold the primary key"),
-        (ORDERS, b'{"other": 1}', "offset 0 is a tombstone .* does not hold the primary key"),
-        (ORDERS, None, "offset 0 is a tombstone .* does not hold the primary key"),
-        (ORDERS, b"\0\0\1\x86\x9f\2", "offset 0 has a key that was written with schema 99999: .*does not know"),
+        (ORDERS, b"abc", "offset 0 is a tombstone .* its key abc does not contain the primary key"),
+        (ORDERS, b'{"other": 1}', "offset 0 is a tombstone .* does not contain the primary key"),
+        (ORDERS, None, "offset 0 is a tombstone .* does not contain the primary key"),
+        (ORDERS, b"\0\0\1\x86\x9f\2", "offset 0 has a key that was written with schema 99999: .*has no entry"),
         (record("id"), b"1", "offset 0 is a tombstone .* no primary key is known"),
     ],
 )

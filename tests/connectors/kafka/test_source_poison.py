@@ -1,4 +1,5 @@
-"""Values that no column can hold, keys and headers that are no text: each is a dead letter, the pipeline goes on."""
+"""Values that no column can hold, keys and headers that are not text: each is a dead letter, and the pipeline
+continues."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def test_poison_messages_are_dead_letters(bench: KafkaBench, skip: bool) -> None
 
 
 @pytest.mark.parametrize("number", [5, 13])
-def test_a_poison_message_is_named_where_it_stops_the_pipeline(bench: KafkaBench, number: int) -> None:
+def test_a_poison_message_that_stops_the_pipeline_is_named(bench: KafkaBench, number: int) -> None:
     topic, case = bench.topic(), CORPUS["cases"][number]
     id = topic.register(SCHEMA)
     topic.send(message(id, {"row": {}}), message(id, case))
@@ -66,7 +67,7 @@ def message(id: int, case: dict[str, Any]) -> Message:
 
 
 def _raw(schema: Any) -> Any:
-    """The schema with bytes for texts, which look the same on the wire, and without logical types."""
+    """Return the schema with bytes for texts, which are encoded the same, and without logical types."""
     if isinstance(schema, list):
         return [_raw(branch) for branch in schema]
     if isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""A topic that is deleted and created again under a stored position: its offsets mean other messages."""
+"""A topic that is deleted and recreated under a stored position: its offsets refer to other messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_recreated_topic_with_more_messages_than_were_read_is_an_error(bench: 
     topic.write(ORDERS, {"id": 1}, {"id": 2})
     assert len(bench.rows(topic, 2)) == 2
     recreate(topic, 5)
-    with pytest.raises(StreamlingError, match=f"topic '{topic.name}' was deleted and created again") as caught:
+    with pytest.raises(StreamlingError, match=f"topic '{topic.name}' was deleted and recreated") as caught:
         bench.rows(topic, 5)
     assert "streamling state reset" in str(caught.value.remedy)
     assert bench.state.get(f"rows:{topic.name}:0")["offset"] == 2
@@ -44,10 +44,10 @@ def test_a_topic_recreated_while_the_pipeline_runs_is_an_error(bench: KafkaBench
     run = bench.begin(topic)
     eventually(lambda: rows_in(run) == 2 and bench.state.get(f"rows:{topic.name}:0"))
     recreate(topic, 5)
-    with pytest.raises(StreamlingError, match="was deleted and created again"):
+    with pytest.raises(StreamlingError, match="was deleted and recreated"):
         finish(run)
     assert bench.state.get(f"rows:{topic.name}:0")["topic_id"]
-    with pytest.raises(StreamlingError, match="was deleted and created again"):
+    with pytest.raises(StreamlingError, match="was deleted and recreated"):
         bench.rows(topic, 5)
 
 
@@ -63,5 +63,5 @@ def test_a_position_without_an_id_gets_one(bench: KafkaBench) -> None:
     create_topic(topic.kafka.brokers, topic.name, partitions=2)
     for partition in (0, 1):
         topic.write(ORDERS, *({"id": n} for n in range(5)), partition=partition)
-    with pytest.raises(StreamlingError, match="was deleted and created again"):
+    with pytest.raises(StreamlingError, match="was deleted and recreated"):
         bench.rows(topic, 6)

@@ -1,4 +1,4 @@
-"""Messages of transactions: rows are made of committed ones only, unless the pipeline wants all of them."""
+"""Messages of transactions: only committed ones become rows, unless the pipeline reads all of them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_only_committed_messages_are_rows_and_the_position_reaches_the_end(bench
     writer.commit(4)
     run = bench.begin(topic)
     eventually(lambda: rows_in(run) == 3)
-    writer.abort(*range(100, 5000))  # a batch of its own, without a row
+    writer.abort(*range(100, 5000))  # a separate batch, without a row
     end = end_offsets(topic.kafka.brokers, topic.name)[0]
     stored = f"rows:{topic.name}:0"
     eventually(lambda: run._failure is not None or (bench.state.get(stored) or {}).get("offset") == end, 60)
@@ -73,7 +73,7 @@ def test_only_committed_messages_are_rows_and_the_position_reaches_the_end(bench
     admin.close()
 
 
-def test_uncommitted_messages_are_rows_when_wanted(bench: KafkaBench) -> None:
+def test_uncommitted_messages_are_rows_if_configured(bench: KafkaBench) -> None:
     topic = bench.topic()
     writer = Writer(topic)
     writer.abort(1)

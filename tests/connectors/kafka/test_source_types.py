@@ -1,4 +1,4 @@
-"""Avro types through Spark's decoder, with extreme values: every value comes out as it went in."""
+"""Avro types through Spark's decoder, with extreme values: every value survives unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _decimal(precision: int, scale: int = 0) -> dict[str, Any]:
     return _logical("bytes", "decimal", precision=precision, scale=scale)
 
 
-#: Avro type, the value written, the Arrow type the column stands for, the value read
+#: Avro type, the value written, the logical Arrow type of the column, the value read
 _TYPES = [
     ("boolean", True, pa.bool_(), True),
     ("int", -(2**31), pa.int32(), -(2**31)),
@@ -118,7 +118,7 @@ _TYPES = [
 ]
 
 
-def test_every_type_comes_out_as_it_went_in(bench: KafkaBench) -> None:
+def test_every_type_survives_a_round_trip(bench: KafkaBench) -> None:
     fields = [(f"c{number}", avro) for number, (avro, *_) in enumerate(_TYPES)]
     topic = bench.topic()
     topic.write(record(*fields), {f"c{number}": written for number, (_, written, *_) in enumerate(_TYPES)})
@@ -132,7 +132,7 @@ def test_every_type_comes_out_as_it_went_in(bench: KafkaBench) -> None:
 
 
 def _meant(value: Any, type_: pa.DataType) -> Any:
-    """The number that is held."""
+    """Return the number that is held."""
     layout = layout_of(type_)
     if isinstance(value, list) and contains_wide(type_):
         return [_meant(item, type_.value_type) for item in value]
@@ -143,13 +143,13 @@ def _meant(value: Any, type_: pa.DataType) -> Any:
 
 
 def _like(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Equal but for names and nullability of children."""
+    """Return whether types are equal apart from names and nullability of children."""
     if found.num_fields != expected.num_fields or found.num_fields == 0:
         return found == expected
     return all(_like(found.field(i).type, expected.field(i).type) for i in range(found.num_fields))
 
 
-def test_a_number_that_is_none_of_its_type_names_the_message(bench: KafkaBench) -> None:
+def test_a_number_that_overflows_its_type_names_the_message(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(record("id", ("wide", _decimal(78))), {"id": 1, "wide": Decimal(7)}, {"id": 2, "wide": Decimal(-5)})
     with pytest.raises(StreamlingError) as failure:
@@ -173,7 +173,7 @@ def test_texts_are_not_changed(bench: KafkaBench) -> None:
     assert bench.read(topic, len(values) + 1).column("x").to_pylist() == [*values, None]
 
 
-def test_a_named_type_can_be_used_again(bench: KafkaBench) -> None:
+def test_a_named_type_can_be_referenced(bench: KafkaBench) -> None:
     point = record("x", ("at", _logical("long", "timestamp-millis")), name="point", namespace="geo")
     topic = bench.topic()
     value = {"x": 1, "at": _NOON}
@@ -182,7 +182,7 @@ def test_a_named_type_can_be_used_again(bench: KafkaBench) -> None:
     assert row["a"] == row["b"] == {"x": 1, "at": _NOON.replace(tzinfo=None, microsecond=123000)}
 
 
-def test_the_record_may_stand_in_a_union(bench: KafkaBench) -> None:
+def test_the_record_may_be_in_a_union(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(["null", record("id")], {"id": 7})
     assert bench.rows(topic, 1) == [{"id": 7, "_gs_op": "i"}]
@@ -201,7 +201,7 @@ def test_an_operation_in_the_payload_wins(bench: KafkaBench) -> None:
         (("tree", ["null", "row"]), "field 'tree': the Avro type 'row' contains itself"),
     ],
 )
-def test_a_type_without_a_place_names_its_field(bench: KafkaBench, field: Any, message: str) -> None:
+def test_an_unsupported_type_names_its_field(bench: KafkaBench, field: Any, message: str) -> None:
     topic = bench.topic()
     topic.register(record(field))
     with pytest.raises(InvalidPipeline, match=message):

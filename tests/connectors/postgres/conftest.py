@@ -16,13 +16,13 @@ ROLE, PASSWORD = "needs_password", "open-sesame-5"
 
 @pytest.fixture
 def settings(postgres_state: PostgresState) -> PostgresState:
-    """The configuration of a state backend."""
+    """Return the configuration of a state backend."""
     return postgres_state
 
 
 @pytest.fixture(scope="session")
 def guarded(postgres: LocalPostgres) -> Iterator[LocalPostgres]:
-    """The server, which asks `ROLE` for its `PASSWORD` and rejects `not_let_in` whatever it offers."""
+    """The server, which requires `PASSWORD` from `ROLE` and always rejects `not_let_in`."""
     with psycopg.connect(postgres.dsn, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
         connection.execute("CREATE ROLE not_let_in LOGIN")
@@ -34,7 +34,7 @@ def guarded(postgres: LocalPostgres) -> Iterator[LocalPostgres]:
 
 
 def _replace_access_rules(postgres: LocalPostgres, hba: str, rules: str) -> None:
-    """On a connection of its own: between the two calls other tests kill the server and start it again."""
+    """On a separate connection: between the two calls other tests kill and restart the server."""
     Path(hba).write_text(rules)
     with psycopg.connect(postgres.dsn, autocommit=True) as connection:
         connection.execute("SELECT pg_reload_conf()")

@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 
 
 class Driver:
-    """One table in a schema of its own."""
+    """One table in a separate schema."""
 
     def __init__(self, dsn: str, *, schema: str | None = None, **connection: Any) -> None:
         self.dsn = dsn
@@ -65,21 +65,21 @@ class Driver:
             sink.close()
 
     def write(self, *batches: pa.RecordBatch, **more: Any) -> None:
-        """All batches through one sink."""
+        """Write all batches with one sink."""
         with self.opened(batches[0].schema, **more) as sink:
             for batch in batches:
                 sink.write(batch)
             sink.flush()
 
     def execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """``{t}`` stands for the table, ``{s}`` for its schema."""
+        """``{t}`` is replaced with the table, ``{s}`` with its schema."""
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             names: Mapping[str, Any] = {"t": sql.Identifier(self.schema, "t"), "s": sql.Identifier(self.schema)}
             cursor = connection.execute(sql.SQL(statement).format(**names), parameters or None)
             return cursor.fetchall() if cursor.description else []
 
     def create(self, columns: str) -> None:
-        """The table as a user made it."""
+        """Create the table as a user would."""
         self.execute("CREATE SCHEMA IF NOT EXISTS {s}")
         self.execute(f"CREATE TABLE {{t}} ({columns})")
 
@@ -87,7 +87,7 @@ class Driver:
         return self.execute(f"SELECT {columns} FROM {{t}} ORDER BY 1")
 
     def types(self) -> dict[str, str]:
-        """Column types as Postgres writes them."""
+        """Return column types as Postgres prints them."""
         return dict(
             self.execute(
                 "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
@@ -98,7 +98,7 @@ class Driver:
 
 
 def batch(*rows: Row, names: Sequence[str] = ("id", "v"), types: Sequence[pa.DataType] | None = None) -> pa.RecordBatch:
-    """Rows of (operation, values…)."""
+    """Build rows of (operation, values…)."""
     types = types or [pa.int64(), *[pa.string()] * (len(names) - 1)]
     schema = pa.schema([*zip(names, types, strict=True), ("_gs_op", pa.string())])
     columns = list(zip(*rows, strict=True))

@@ -1,4 +1,4 @@
-"""A TCP proxy that can fall silent: it still acknowledges what it gets, and passes nothing on."""
+"""A TCP proxy that can fall silent: it still acknowledges data, but does not pass it on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 
 
 class SilentProxy:
-    """Listens on ``port`` and passes everything to ``target``, until `silence` holds what is connected by then."""
+    """Listens on ``port`` and forwards everything to ``target``, until `silence` stops the current connections."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -19,7 +19,7 @@ class SilentProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def silence(self) -> None:
-        """From now on connections made so far are dead without anybody being told."""
+        """Silently stop all connections made so far."""
         self._silent.update(self._sockets)
 
     def close(self) -> None:

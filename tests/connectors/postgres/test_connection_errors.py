@@ -1,4 +1,4 @@
-"""Connections that cannot be made: what a person reads, and how soon."""
+"""Failed connections: the error message, and how soon it appears."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.runtime.state import open_state
-from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.store import Store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from tests.connectors.postgres.conftest import PASSWORD, ROLE
@@ -24,11 +24,11 @@ from tests.harness.tcp_front import TcpFront
 
 pytestmark = pytest.mark.services
 
-#: what is wrong → what the error says, and what it says to do; {section} and {password} are the settings' names
+#: the fault → error message and remedy; {section} and {password} are the settings' names
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "no password": (
         {"user": ROLE},
-        f"asks for the password of user '{ROLE}', and none is set",
+        f"requires a password for user '{ROLE}', but none is set",
         "set {password} (environment variable STREAMLING__{variable}), or PGPASSWORD",
     ),
     "wrong password": (
@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "no TLS": ({"sslmode": "require"}, "server does not support SSL", "correct {section}.sslmode"),
     "unknown host": (
         {"host": "no-such-host.invalid"},
-        "the host 'no-such-host.invalid' cannot be resolved",
+        "the host name 'no-such-host.invalid' cannot be resolved",
         "correct {section}.host",
     ),
     "refused port": (
@@ -78,7 +78,7 @@ def use_sink(config: AppConfig) -> None:
 
 def table(config: AppConfig) -> Store:
     fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t"}
-    return make_store(context(config, DynamicTableTransformOptions.model_validate(fields)))
+    return create_store(context(config, DynamicTableTransformOptions.model_validate(fields)))
 
 
 def use_table(config: AppConfig) -> None:
@@ -95,7 +95,7 @@ USERS = {
 
 @pytest.mark.parametrize("section", USERS)
 @pytest.mark.parametrize("case", WRONG)
-def test_what_keeps_a_connection_from_being_made(guarded: LocalPostgres, section: str, case: str) -> None:
+def test_connection_errors(guarded: LocalPostgres, section: str, case: str) -> None:
     wrong, says, remedy = WRONG[case]
     with pytest.raises(StreamlingError) as raised:
         USERS[section](config(guarded, section, wrong))
@@ -108,14 +108,14 @@ def test_what_keeps_a_connection_from_being_made(guarded: LocalPostgres, section
     assert "hush-hush" not in str(error)
 
 
-def test_the_setting_of_a_sink_with_a_connection_of_its_own_is_named(guarded: LocalPostgres) -> None:
+def test_the_setting_of_a_sink_with_its_own_connection_is_named(guarded: LocalPostgres) -> None:
     own = {"out": {"host": "no-such-host.invalid"}}
     with pytest.raises(StreamlingError) as raised:
         use_sink(config(guarded, "postgres_sink", {}, postgres_sink_connections=own))
     assert raised.value.remedy == "correct postgres_sink_connections.out.host"
 
 
-def test_the_password_lets_in(guarded: LocalPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_right_password_connects(guarded: LocalPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
     for given, variable in ((PASSWORD, ""), ("", PASSWORD)):
         monkeypatch.setenv("PGPASSWORD", variable)
         right = config(guarded, "dynamic_table_backend.postgres", {"user": ROLE, "password": given})
@@ -123,7 +123,7 @@ def test_the_password_lets_in(guarded: LocalPostgres, monkeypatch: pytest.Monkey
             use_table(right)
 
 
-def test_a_server_that_starts_a_moment_later_is_waited_for(postgres: LocalPostgres) -> None:
+def test_a_server_that_starts_a_moment_later_is_retried(postgres: LocalPostgres) -> None:
     """As in a set of containers that start together."""
     front = TcpFront(postgres.port)
     front.open_after(0.5)
@@ -132,7 +132,7 @@ def test_a_server_that_starts_a_moment_later_is_waited_for(postgres: LocalPostgr
     front.close()
 
 
-def test_a_server_that_does_not_start_is_waited_for_as_long_as_configured(postgres: LocalPostgres) -> None:
+def test_a_server_that_does_not_start_is_retried_as_long_as_configured(postgres: LocalPostgres) -> None:
     port = TcpFront(postgres.port).port
     settings = config(postgres, "dynamic_table_backend.postgres", {"port": port}, startup_timeout_sec=3)
     began = time.monotonic()
@@ -141,8 +141,8 @@ def test_a_server_that_does_not_start_is_waited_for_as_long_as_configured(postgr
     assert 1 < time.monotonic() - began < 8
 
 
-def test_an_outage_after_the_start_is_waited_out(postgres: LocalPostgres) -> None:
-    """Also where nothing that has never answered is waited for."""
+def test_an_outage_after_the_start_is_retried(postgres: LocalPostgres) -> None:
+    """Also if an address that has never responded is not retried."""
     front = TcpFront(postgres.port).open()
     with closing(table(config(postgres, "dynamic_table_backend.postgres", {"port": front.port}))) as store:
         store.add(["kept"])

@@ -1,4 +1,4 @@
-"""Dynamic tables on a real server: the layout, what others write, the cache, trouble."""
+"""Dynamic tables on a real server: the layout, writes by others, the cache, errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamling.connectors.postgres.dynamic_table_layout import index_name
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
-from streamling.transforms.dynamic_table.backends import make_store
+from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from tests.harness.pipelines import eventually
 from tests.transforms.dynamic_table.conftest import schema
@@ -36,14 +36,14 @@ def store(schema: Any, /, *, backend: dict[str, Any] | None = None, max_batch_si
         state=UnavailableState("none here"),
         metrics=NoopMetrics(),
     )
-    with closing(make_store(context)) as made:
+    with closing(create_store(context)) as made:
         yield made
 
 
 CACHED = {"cache": True, "time_column": "updated_at", "cache_refresh_debounce_ms": 0}
 
 
-def test_a_missing_table_is_made_with_its_key_its_time_and_an_index(schema):
+def test_a_missing_table_is_created_with_its_key_its_time_and_an_index(schema):
     with store(schema) as table:
         assert table.find_existing(["a"]) == set()
     columns = schema.execute(
@@ -77,7 +77,7 @@ def test_an_index_name_too_long_for_postgres_ends_in_a_hash():
     long = index_name("t" * 60, "updated_at")
     assert len(long) == 63
     assert long.startswith("idx_ttt")
-    # FNV-1a with 64 bits of the whole name
+    # 64-bit FNV-1a of the whole name
     assert long != index_name("t" * 60, "updated_ad")
     assert int(long[-16:], 16) >= 0
 
@@ -101,7 +101,7 @@ def test_look_ups_of_many_values_use_the_connections_allowed(schema, settings, c
         eventually(lambda: schema.execute(query) == [(connections,)])  # those of an earlier test may linger
 
 
-def test_what_others_write_and_delete_is_seen_at_the_next_look(schema):
+def test_changes_by_others_are_seen_at_the_next_look_up(schema):
     with store(schema) as table:
         table.add(["a"])
         schema.execute("INSERT INTO {t} (value) VALUES ('b')")
@@ -110,7 +110,7 @@ def test_what_others_write_and_delete_is_seen_at_the_next_look(schema):
         assert table.find_existing(["a", "b"]) == {"b"}
 
 
-def test_a_table_of_the_users_own_needs_nothing_but_the_column(schema):
+def test_an_existing_table_needs_only_the_column(schema):
     schema.create("value varchar(20), note int")
     schema.execute("INSERT INTO {t} (value) VALUES ('a')")
     with store(schema, backend={"cache_enabled": True}) as table:  # no time_column: no cache
@@ -123,12 +123,12 @@ def test_a_table_of_the_users_own_needs_nothing_but_the_column(schema):
     ("columns", "options", "words"),
     [
         ("id int", {}, ["no column 'value'", "(id)", "`column`"]),
-        ("value int", {}, ["is integer", "text", "TEXT"]),
+        ("value int", {}, ["has type integer", "text", "TEXT"]),
         ("value text", CACHED, ["no column 'updated_at'", "cache", "`cache: false`"]),
-        ("value text, updated_at json", CACHED, ["is json", "no order", "`cache: false`"]),
+        ("value text, updated_at json", CACHED, ["has type json", "no order", "`cache: false`"]),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused_at_once(schema, columns, options, words):
+def test_a_table_that_does_not_fit_is_rejected_immediately(schema, columns, options, words):
     schema.create(columns)
     with store(schema, **options) as table, pytest.raises(StreamlingError) as refused:
         table.find_existing(["a"])
@@ -138,14 +138,14 @@ def test_a_table_that_does_not_fit_is_refused_at_once(schema, columns, options, 
         assert word in f"{refused.value} ({refused.value.remedy})"
 
 
-def test_the_flag_of_the_node_keeps_a_table_without_time_out_of_the_cache(schema):
+def test_a_table_without_a_time_column_is_not_cached(schema):
     schema.create("value text")
     with store(schema, backend={"cache_enabled": True}, cache=False, time_column="updated_at") as table:
         table.add(["a"])
         assert table.find_existing(["a"]) == {"a"}
 
 
-def test_a_cache_loads_several_pages_and_sees_what_is_written_later(schema):
+def test_a_cache_loads_several_pages_and_sees_later_writes(schema):
     with store(schema) as table:
         table.add([f"v{n}" for n in range(2500)])
     with store(schema, **CACHED) as table:
@@ -156,7 +156,7 @@ def test_a_cache_loads_several_pages_and_sees_what_is_written_later(schema):
         assert table.find_existing(["later"]) == {"later"}
 
 
-def test_a_cached_table_of_the_users_own_is_appended_with_the_time(schema):
+def test_an_existing_cached_table_is_appended_with_the_time(schema):
     schema.create("value text, updated_at timestamptz")
     with store(schema, **CACHED) as table:
         assert table.find_existing(["a"]) == set()
@@ -165,7 +165,7 @@ def test_a_cached_table_of_the_users_own_is_appended_with_the_time(schema):
 
 
 def test_writers_of_a_cached_table_take_turns(schema, postgres):
-    """A writer holds the lock: what another one appends gets a later time and is not overlooked."""
+    """A writer holds the lock: what another one appends gets a later time and is not missed."""
     dsn = f"host=127.0.0.1 port={postgres.port} dbname=postgres user=postgres"
     with store(schema, **CACHED) as table, psycopg.connect(dsn) as writer:
         assert table.find_existing(["a", "b"]) == set()
@@ -188,7 +188,7 @@ def test_writers_of_a_cached_table_take_turns(schema, postgres):
         assert times == [("a",), ("b",)]
 
 
-def test_trouble_that_passes_is_waited_out(schema):
+def test_transient_errors_of_a_table_are_retried(schema):
     with store(schema) as table:
         table.add(["a"])
         schema.execute(
@@ -197,7 +197,7 @@ def test_trouble_that_passes_is_waited_out(schema):
         assert table.find_existing(["a"]) == {"a"}
 
 
-def test_a_wrong_database_is_told_at_once(schema):
+def test_a_wrong_database_is_reported_immediately(schema):
     with store(schema, backend={"db": "nowhere"}) as table, pytest.raises(StreamlingError) as refused:
         table.find_existing(["a"])
     assert "nowhere" in str(refused.value)

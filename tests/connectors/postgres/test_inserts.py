@@ -10,7 +10,8 @@ from tests.connectors.postgres.driver import Driver, Row, batch
 
 @pytest.fixture
 def pg(postgres: LocalPostgres) -> Driver:
-    """Counts the statements that could update: an INSERT … ON CONFLICT is one, whatever it meets; a COPY is none."""
+    """Counts the statements that could update: an INSERT … ON CONFLICT is one, whether or not it finds rows; a COPY is
+    not."""
     pg = Driver(postgres.dsn)
     pg.create("id bigint PRIMARY KEY, v text")
     pg.execute("CREATE TABLE {s}.upserts (n int)")
@@ -37,7 +38,7 @@ def upserts(pg: Driver) -> int:
         pytest.param([("i", 2, "b"), (None, 3, "c")], 1, id="an unknown operation"),
     ],
 )
-def test_inserts_are_upserts_only_when_they_have_to(pg: Driver, rows: list[Row], expected: int) -> None:
+def test_inserts_become_upserts_only_if_necessary(pg: Driver, rows: list[Row], expected: int) -> None:
     pg.execute("INSERT INTO {t} VALUES (1, 'a')")
 
     pg.write(batch(*rows))
@@ -47,7 +48,7 @@ def test_inserts_are_upserts_only_when_they_have_to(pg: Driver, rows: list[Row],
 
 
 @pytest.mark.services
-def test_after_keys_that_existed_some_batches_are_upserted_without_a_try(pg: Driver) -> None:
+def test_after_existing_keys_some_batches_are_upserted_without_an_attempt(pg: Driver) -> None:
     pg.execute("INSERT INTO {t} VALUES (1, 'a')")
 
     pg.write(*[batch(("i", id, "b")) for id in (1, 2, 3)])
@@ -69,7 +70,7 @@ def test_an_index_dropped_under_a_running_sink_is_a_permanent_error(pg: Driver) 
     assert pg.rows() == [(1, "a")]
 
 
-def test_the_longer_inserts_meet_rows_that_exist_the_rarer_they_are_tried() -> None:
+def test_inserts_back_off_while_rows_exist() -> None:
     hope = InsertBackoff()
     pauses = []
     for _ in range(9):

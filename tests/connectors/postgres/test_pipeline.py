@@ -77,7 +77,7 @@ class TestAppending(PostgresContract):
 
 
 def run(pg: Driver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[str, Any]], **config: Any) -> None:
-    """From given batches into sinks, to the end."""
+    """Run given batches into sinks, to the end."""
     registry = Registry.builtin()
     given = {"batches": batches, "asked": lambda number: None}
     registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
@@ -114,7 +114,7 @@ def in_batches(changes: list[tuple[Any, ...]], size: int) -> list[pa.RecordBatch
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_changes_end_the_same_however_many_instances_write(pg: Driver, parallelism: int) -> None:
+def test_changes_have_the_same_result_with_any_number_of_instances(pg: Driver, parallelism: int) -> None:
     changes = random_changes(7, 1000)
     sink = {"schema": pg.schema, "table": "t", "parallelism": parallelism}
     run(pg, in_batches(changes, 37), {"out": sink})
@@ -123,7 +123,7 @@ def test_changes_end_the_same_however_many_instances_write(pg: Driver, paralleli
 
 
 def transactions(pg: Driver) -> int:
-    """How many transactions have left rows in the table."""
+    """Return how many transactions have left rows in the table."""
     return pg.execute("SELECT count(DISTINCT xmin::text) FROM {t}")[0][0]
 
 
@@ -132,7 +132,7 @@ def transactions(pg: Driver) -> int:
     [({"batch_size": 25}, 4), ({"batch_size": 1000, "batch_flush_interval": "1h"}, 1), ({}, 10)],
     ids=["batch_size", "one batch", "as they come"],
 )
-def test_rows_are_collected_into_the_batches_asked_for(pg: Driver, options: dict[str, Any], expected: int) -> None:
+def test_rows_are_collected_into_the_configured_batches(pg: Driver, options: dict[str, Any], expected: int) -> None:
     rows = [("i", n, "v") for n in range(100)]
     # no checkpoint before the end, which would flush what has been collected so far
     run(pg, in_batches(rows, 10), {"out": {"schema": pg.schema, "table": "t", **options}}, checkpoint_interval_sec=60)
@@ -160,7 +160,7 @@ def test_one_failing_sink_fails_the_pipeline_with_node_and_cause(pg: Driver) -> 
     assert not raised.value.internal
 
 
-def test_rows_that_the_table_refuses_go_to_the_dead_letter_sink(pg: Driver) -> None:
+def test_rows_that_the_table_rejects_go_to_the_dead_letter_sink(pg: Driver) -> None:
     pg.create("id bigint primary key CHECK (id <> 5), v varchar(3)")
     rows = [("d" if n == 3 else "i", n, {7: "too long", 9: "a\0b"}.get(n, "ok")) for n in range(20)]
     out = {"schema": pg.schema, "table": "t", "errors": {"to": "refused"}}
@@ -174,7 +174,7 @@ def test_rows_that_the_table_refuses_go_to_the_dead_letter_sink(pg: Driver) -> N
     assert letters[1][2] == '{"id":7,"v":"too long","_gs_op":"i"}'
 
 
-def test_a_table_that_is_gone_is_no_reason_to_reject_rows(pg: Driver) -> None:
+def test_a_missing_table_does_not_reject_rows(pg: Driver) -> None:
     rows = batch(("u", 1, "v"))
     with pg.opened(rows.schema) as sink:
         pg.execute("DROP TABLE {t}")
@@ -183,14 +183,14 @@ def test_a_table_that_is_gone_is_no_reason_to_reject_rows(pg: Driver) -> None:
     assert not isinstance(raised.value, BadRow)
 
 
-def test_update_where_a_missing_column_is_a_mistake_in_the_file(pg: Driver) -> None:
+def test_update_where_with_a_missing_column_is_an_error_in_the_file(pg: Driver) -> None:
     sink = {"schema": pg.schema, "table": "t", "update_where": {"nope": ">"}}
     with pytest.raises(StreamlingError, match="postgres sink 'out': `update_where` names the column 'nope'"):
         run(pg, in_batches([("i", 1, "v")], 1), {"out": sink})
     assert pg.types() == {}
 
 
-def test_columns_that_come_and_go_while_the_sink_runs(pg: Driver) -> None:
+def test_columns_that_appear_and_disappear_while_the_sink_runs(pg: Driver) -> None:
     wider, narrower = batch(("i", 2, "b", "x"), names=("id", "v", "w")), batch(("i", 1, "c"), names=("id", "w"))
     pg.write(batch(("i", 1, "a")), wider, narrower, evolve="add_columns")
     assert pg.rows("id, v, w") == [(1, "a", "c"), (2, "b", "x")]
@@ -203,7 +203,7 @@ def test_a_type_that_changes_while_the_sink_runs_is_compared_with_the_table(pg: 
     assert pg.rows() == [(1, "b")]
 
 
-def test_a_key_that_goes_while_the_sink_runs_ends_the_pipeline(pg: Driver) -> None:
+def test_a_key_that_disappears_while_the_sink_runs_stops_the_pipeline(pg: Driver) -> None:
     keyless = batch(("i", "b"), names=("v",), types=(pa.string(),))
-    with pytest.raises(StreamlingError, match="`primary_key` names the column 'id', which is not among"):
+    with pytest.raises(StreamlingError, match="`primary_key` names the column 'id', which is not one of"):
         pg.write(batch(("i", 1, "a")), keyless)

@@ -1,4 +1,4 @@
-"""The server goes away, falls silent, becomes read-only, is too busy: the sink goes on as soon as it can."""
+"""The server disappears, falls silent, becomes read-only, is too busy: the sink continues as soon as it can."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def own_server(postgres_folder: Path) -> Iterator[LocalPostgres]:
 
 
 class Worker:
-    """Does something on another thread."""
+    """Runs something on another thread."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._outcome: list[BaseException] = []
@@ -67,7 +67,7 @@ def said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
 
 
 def start_again(server: LocalPostgres) -> None:
-    """The orphans of a killed server need a moment to notice and to let go of its memory."""
+    """The orphans of a killed server need a moment to notice and to release its memory."""
 
     def starts() -> bool:
         try:
@@ -79,7 +79,7 @@ def start_again(server: LocalPostgres) -> None:
     eventually(starts, 60)
 
 
-def test_nothing_is_lost_or_wrong_when_the_server_is_killed_under_a_writing_sink(own_server: LocalPostgres) -> None:
+def test_no_row_is_lost_or_wrong_if_the_server_is_killed_while_a_sink_writes(own_server: LocalPostgres) -> None:
     pg = Driver(own_server.dsn)
     written = 0
 
@@ -101,7 +101,7 @@ def test_nothing_is_lost_or_wrong_when_the_server_is_killed_under_a_writing_sink
     assert pg.rows() == [(number * 10, f"v{number}") for number in range(300)]
 
 
-def test_a_server_that_is_not_there_yet_is_waited_for(postgres_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_is_not_running_yet_is_retried(postgres_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with LocalPostgres(postgres_folder) as server:
         port = server.port
     pg = Driver(f"postgresql://postgres@127.0.0.1:{port}/postgres")
@@ -120,7 +120,7 @@ def test_a_connection_that_was_terminated_while_idle_is_replaced(pg: Driver) -> 
     assert pg.rows() == [(1, "b")]
 
 
-def test_a_stop_ends_the_waiting(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stop_ends_the_retries(caplog: pytest.LogCaptureFixture) -> None:
     stopping = threading.Event()
     pg = Driver("postgresql://postgres@127.0.0.1:1/postgres", **{"pass": "hunter2"})
     worker = Worker(lambda: pg.sink(ROWS.schema, stopping=stopping).open())
@@ -132,7 +132,7 @@ def test_a_stop_ends_the_waiting(caplog: pytest.LogCaptureFixture) -> None:
     assert "hunter2" not in caplog.text + str(raised.value) + "".join(raised.value.causes())
 
 
-def test_trouble_that_lasts_becomes_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_repeated_failures_are_logged_as_errors(caplog: pytest.LogCaptureFixture) -> None:
     stopping = threading.Event()
     worker = Worker(
         lambda: Driver("postgresql://postgres@127.0.0.1:1/postgres").sink(ROWS.schema, stopping=stopping).open()
@@ -144,7 +144,7 @@ def test_trouble_that_lasts_becomes_an_error_in_the_log(caplog: pytest.LogCaptur
     assert [r.levelno for r in caplog.records if "trying again" in r.message] == [logging.WARNING, logging.ERROR]
 
 
-def test_a_database_that_does_not_exist_fails_at_once(pg: Driver) -> None:
+def test_a_database_that_does_not_exist_fails_immediately(pg: Driver) -> None:
     with pytest.raises(StreamlingError, match="has no database 'nowhere'") as raised:
         Driver(pg.dsn, db="nowhere").write(ROWS)
     assert not raised.value.retriable
@@ -166,7 +166,7 @@ def test_a_user_with_no_connection_left_waits_for_one(pg: Driver, caplog: pytest
 # ── it answers no more ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_connection_that_died_silently_is_given_up_after_the_clients_time_limit(
+def test_a_silent_connection_is_closed_after_the_clients_time_limit(
     pg: Driver, postgres: LocalPostgres, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxy = SilentProxy(postgres.port)
@@ -178,10 +178,10 @@ def test_a_connection_that_died_silently_is_given_up_after_the_clients_time_limi
     proxy.close()
 
     assert pg.rows() == [(1, "b"), (2, "c")]
-    assert said(caplog, "no answer within the client's time limit of 1 s")
+    assert said(caplog, "no response within the client's time limit of 1 s")
 
 
-def test_a_statement_that_takes_too_long_is_ended_and_tried_again(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_statement_that_times_out_is_retried(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
     pg.settings["statement_timeout_secs"] = 0.3
     with pg.opened(ROWS.schema) as sink:
         sink.write(ROWS)
@@ -194,7 +194,7 @@ def test_a_statement_that_takes_too_long_is_ended_and_tried_again(pg: Driver, ca
     assert pg.rows() == [(1, "b")]
 
 
-def test_without_a_time_limit_a_long_wait_is_no_failure(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_time_limit_a_long_wait_does_not_fail(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
     pg.settings["statement_timeout_secs"] = 0
     with pg.opened(ROWS.schema) as sink:
         sink.write(ROWS)
@@ -207,7 +207,7 @@ def test_without_a_time_limit_a_long_wait_is_no_failure(pg: Driver, caplog: pyte
     assert not said(caplog, "trying again")
 
 
-def test_a_deadlock_is_tried_again(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deadlock_is_retried(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
     with pg.opened(ROWS.schema) as sink, psycopg.connect(pg.dsn) as other:
         sink.write(batch(("i", 1, "a"), ("i", 2, "a")))
         other.execute("SET deadlock_timeout = '10s'")  # the sink's transaction shall be the one that is ended
@@ -237,7 +237,7 @@ def is_read_only(server: LocalPostgres) -> bool:
     return row == ("on",)
 
 
-def test_a_server_that_became_read_only_is_left_until_it_takes_writes_again(
+def test_a_server_that_became_read_only_is_retried_until_it_accepts_writes(
     own_server: LocalPostgres, caplog: pytest.LogCaptureFixture
 ) -> None:
     pg = Driver(own_server.dsn)
@@ -254,7 +254,7 @@ def test_a_server_that_became_read_only_is_left_until_it_takes_writes_again(
     assert pg.rows() == [(1, "b")]
 
 
-def test_of_several_hosts_one_that_takes_writes_is_found(pg: Driver) -> None:
+def test_of_several_hosts_one_that_accepts_writes_is_used(pg: Driver) -> None:
     Driver(pg.dsn, schema=pg.schema, host="127.0.0.2,127.0.0.1").write(ROWS)
     assert pg.rows() == [(1, "a")]
 
@@ -263,7 +263,7 @@ def test_of_several_hosts_one_that_takes_writes_is_found(pg: Driver) -> None:
 
 
 @pytest.mark.parametrize("sslmode", ["require", "verify-ca", "verify-full"])
-def test_rows_go_over_tls(pg: Driver, postgres: LocalPostgres, tmp_path: Path, sslmode: str) -> None:
+def test_rows_are_sent_over_tls(pg: Driver, postgres: LocalPostgres, tmp_path: Path, sslmode: str) -> None:
     with tls_front(postgres.port, tmp_path, host="localhost") as (port, certificate):
         secured = Driver(
             pg.dsn, schema=pg.schema, host="localhost", port=port, sslmode=sslmode, sslrootcert=certificate
@@ -272,7 +272,7 @@ def test_rows_go_over_tls(pg: Driver, postgres: LocalPostgres, tmp_path: Path, s
     assert pg.rows() == [(1, "a")]
 
 
-def test_verify_full_refuses_a_certificate_of_another_host(pg: Driver, postgres: LocalPostgres, tmp_path: Path) -> None:
+def test_verify_full_rejects_a_certificate_of_another_host(pg: Driver, postgres: LocalPostgres, tmp_path: Path) -> None:
     with (
         tls_front(postgres.port, tmp_path, host="elsewhere.example") as (port, certificate),
         pytest.raises(StreamlingError, match="does not match host name") as raised,
@@ -281,7 +281,7 @@ def test_verify_full_refuses_a_certificate_of_another_host(pg: Driver, postgres:
     assert not raised.value.retriable
 
 
-def test_require_refuses_a_server_without_tls(pg: Driver) -> None:
+def test_require_rejects_a_server_without_tls(pg: Driver) -> None:
     with pytest.raises(StreamlingError, match="SSL") as raised:
         Driver(pg.dsn, sslmode="require").write(ROWS)
     assert not raised.value.retriable

@@ -33,16 +33,16 @@ def session(server: LocalPostgres, **more: Any) -> Iterator[Session]:
 
 
 def pid(session: Session) -> int:
-    with session.answering() as connection:
+    with session.exchange() as connection:
         return connection.info.backend_pid
 
 
-def test_the_same_connection_serves_again(postgres: LocalPostgres) -> None:
+def test_the_connection_is_reused(postgres: LocalPostgres) -> None:
     with session(postgres) as one:
         assert pid(one) == pid(one)
 
 
-def test_a_connection_that_has_had_its_time_is_replaced_between_transactions(postgres: LocalPostgres) -> None:
+def test_an_expired_connection_is_replaced_between_transactions(postgres: LocalPostgres) -> None:
     time = Time()
     with session(postgres, lifetime=100, idle_timeout=60, now=time) as one:
         first = pid(one)
@@ -66,12 +66,12 @@ def test_a_connection_that_was_idle_for_too_long_is_replaced(postgres: LocalPost
 
 def test_silence_ends_with_the_time_limit(postgres: LocalPostgres) -> None:
     with session(postgres, time_limit=0.2) as one:
-        with pytest.raises(ClientTimeout, match=r"time limit of 0\.2 s"), one.answering() as connection:
+        with pytest.raises(ClientTimeout, match=r"time limit of 0\.2 s"), one.exchange() as connection:
             connection.execute("SELECT pg_sleep(60)")
         one.discard()
         assert pid(one)
 
 
-def test_a_quick_failure_is_no_timeout(postgres: LocalPostgres) -> None:
-    with session(postgres, time_limit=5) as one, pytest.raises(ZeroDivisionError), one.answering():
+def test_a_quick_failure_is_not_a_timeout(postgres: LocalPostgres) -> None:
+    with session(postgres, time_limit=5) as one, pytest.raises(ZeroDivisionError), one.exchange():
         raise ZeroDivisionError

@@ -68,7 +68,7 @@ def test_a_composite_key(pg: Driver) -> None:
     "keys",
     [["", " ", "\t", "  "], ["ü", "u\u0308", "日本", "😀"], ["a'b", 'a"b', "a,b", "a\nb", "\\x61", "\\.", "NULL"]],
 )
-def test_text_keys_are_told_apart_to_the_byte(pg: Driver, keys: list[str]) -> None:
+def test_text_keys_are_compared_by_bytes(pg: Driver, keys: list[str]) -> None:
     names, types = ("id", "v"), (pa.string(), pa.int64())
     pg.write(batch(*[("i", key, n) for n, key in enumerate(keys)], names=names, types=types))
     pg.write(batch(*[("u", key, 10 + n) for n, key in enumerate(keys)], names=names, types=types))
@@ -86,7 +86,7 @@ def test_float_keys_are_equal_when_postgres_says_so(pg: Driver) -> None:
         assert pg.rows("v") == [(2,), (4,)]
 
 
-def test_a_table_of_nothing_but_its_key(pg: Driver) -> None:
+def test_a_table_with_only_its_key(pg: Driver) -> None:
     only_id = {"names": ("id",), "types": (pa.int64(),)}
     pg.write(batch(("i", 1), ("i", 1), ("i", 2), ("d", 2), ("i", 3), ("d", 3), ("i", 3), **only_id))
     pg.write(batch(("u", 1), ("d", 3), **only_id))
@@ -100,7 +100,7 @@ def test_without_a_key_rows_are_appended(pg: Driver) -> None:
     assert pg.rows() == [(1, "a")] * 3
 
 
-def test_without_a_key_deletes_are_skipped_and_said_so_once(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_key_deletes_are_skipped_with_one_warning(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
     pg.write(batch(("i", 1, "a"), ("d", 1, "a")), batch(("d", 1, "a")), key=())
 
     assert pg.rows() == [(1, "a")]
@@ -117,7 +117,7 @@ def test_rows_without_the_operation_column_are_inserts(pg: Driver) -> None:
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "a batch each"])
-def test_on_conflict_nothing_keeps_the_first_row_that_no_delete_took(pg: Driver, together: bool) -> None:
+def test_on_conflict_nothing_keeps_the_first_row_after_a_delete(pg: Driver, together: bool) -> None:
     pg.write(batch(("i", 1, "old")))
     rows = [("i", 1, "a"), ("u", 2, "a"), ("u", 2, "b"), ("d", 2, None), ("i", 2, "c"), ("i", 2, "d"), ("i", 3, "a")]
     pg.write(*([batch(*rows)] if together else map(batch, rows)), on_conflict="nothing")
@@ -139,7 +139,7 @@ def test_update_where_compares_new_with_stored(pg: Driver, operator: str, kept: 
     assert pg.rows() == [(1, kept)]
 
 
-def test_several_conditions_of_update_where_hold_together(pg: Driver) -> None:
+def test_all_conditions_of_update_where_must_hold(pg: Driver) -> None:
     made = {"names": ("id", "a", "b"), "types": (pa.int64(),) * 3}
     rows = [("i", 1, 1, 1), ("u", 1, 2, 0), ("u", 1, 0, 2), ("u", 1, 3, 3)]
     pg.write(batch(*rows[:3], **made), update_where={"a": ">", "b": ">"})
@@ -148,14 +148,14 @@ def test_several_conditions_of_update_where_hold_together(pg: Driver) -> None:
     assert pg.rows() == [(1, 3, 3)]
 
 
-def test_update_where_a_column_that_is_not_there_is_refused_before_anything_runs(pg: Driver) -> None:
+def test_update_where_with_a_missing_column_is_rejected_before_anything_runs(pg: Driver) -> None:
     with pytest.raises(StreamlingError, match=r"`update_where` names the column 'nope'.*\(id, v\)") as raised:
         pg.sink(batch(("i", 1, "a")).schema, update_where={"nope": ">"})
     assert not raised.value.internal
 
 
 def model(options: dict, rows) -> dict:
-    """The table that ``rows`` lead to, one at a time."""
+    """Return the table that results from ``rows``, one at a time."""
     table: dict = {}
     for op, key, value in rows:
         if op == "d":
@@ -174,7 +174,9 @@ def model(options: dict, rows) -> dict:
      {"on_conflict": "nothing", "deduplicate": False}],
     ids=str,
 )  # fmt: skip
-def test_any_sequence_in_any_batches_ends_like_rows_one_at_a_time(pg: Driver, options: dict, seed: int) -> None:
+def test_any_sequence_in_any_batches_gives_the_result_of_one_row_at_a_time(
+    pg: Driver, options: dict, seed: int
+) -> None:
     chance = random.Random(seed)
     rows = [(chance.choice("iiuud"), chance.randrange(6), chance.randrange(20)) for _ in range(120)]
     made = {"names": ("id", "v"), "types": (pa.int64(), pa.int64())}
@@ -207,14 +209,14 @@ def test_triggers_see_every_change_of_a_key_or_the_last_one_of_a_batch(
     assert list(dict.fromkeys(noted)) == seen
 
 
-def test_every_transaction_may_meet_another_server_session(pg: Driver) -> None:
-    """As behind a pooler: what one transaction left in its session is not there in the next."""
+def test_every_transaction_may_run_in_another_server_session(pg: Driver) -> None:
+    """As behind a pooler: what one transaction left in its session is missing in the next."""
     with pg.opened(batch(("i", 1, "a")).schema) as sink:
         for number in range(3):
             sink.write(batch(("i", number, "a"), ("d", 9, None)))
             sink.write(batch(("u", number, "b")))
             sink._writer._session.discard()
-        with sink._writer._session.answering() as connection:
+        with sink._writer._session.exchange() as connection:
             connection.execute("DISCARD TEMP")
         sink.write(batch(("d", 0, None)))
     assert pg.rows() == [(1, "b"), (2, "b")]
@@ -223,7 +225,7 @@ def test_every_transaction_may_meet_another_server_session(pg: Driver) -> None:
 # ── names ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_names_reach_postgres_as_they_are(pg: Driver) -> None:
+def test_names_reach_postgres_unchanged(pg: Driver) -> None:
     names = ('a"; DROP TABLE x; --', "select", "Mixed Case", "ünï", "100%s", "{step}")
     rows = batch(*[("i", n, *"vwxyz") for n in range(3)], names=names)
     pg.write(rows, key=names[:1], update_where={"100%s": "!="})
@@ -234,7 +236,7 @@ def test_names_reach_postgres_as_they_are(pg: Driver) -> None:
 
 
 @pytest.mark.parametrize("what", ["table", "column"])
-def test_a_name_that_postgres_would_cut_is_refused(pg: Driver, what: str) -> None:
+def test_a_name_that_postgres_would_truncate_is_rejected(pg: Driver, what: str) -> None:
     long = "ü" * 32
     rows = batch(("i", 1, "a"), names=("id", long if what == "column" else "v"))
     with pytest.raises(StreamlingError, match=f"{what} '{long}' has 64 bytes") as raised:
@@ -242,14 +244,14 @@ def test_a_name_that_postgres_would_cut_is_refused(pg: Driver, what: str) -> Non
     assert not raised.value.internal
 
 
-def test_connections_say_whose_they_are_and_go_with_the_sink(pg: Driver) -> None:
+def test_connections_are_named_and_closed_with_the_sink(pg: Driver) -> None:
     query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'streamling whose'"
     with pg.opened(batch(("i", 1, "a")).schema, name="whose"):
         assert pg.execute(query) == [(1,)]
     eventually(lambda: pg.execute(query) == [(0,)])
 
 
-def test_a_sink_has_a_server_of_its_own_when_the_configuration_says_so(pg: Driver) -> None:
+def test_a_sink_can_have_its_own_server(pg: Driver) -> None:
     pg.execute(f"CREATE DATABASE {pg.schema}_other")
     rows = batch(("i", 1, "a"))
     sink = pg.sink(rows.schema, name="My Sink", connections={"my_sink": {"db": f"{pg.schema}_other"}})
@@ -262,7 +264,7 @@ def test_a_sink_has_a_server_of_its_own_when_the_configuration_says_so(pg: Drive
     assert pg.types() == {}
 
 
-def test_batches_are_as_the_node_says_then_as_the_configuration_says_then_as_they_come(pg):
+def test_batch_settings_come_from_the_node_then_from_the_configuration(pg):
     schema = pa.schema([("id", pa.int64())])
     assert pg.sink(schema).batching() == (None, None)
     assert pg.sink(schema, batch_size=7, batch_flush_interval="2s").batching() == (7, 2.0)

@@ -25,7 +25,7 @@ def rows(server: LocalPostgres, settings: PostgresSettings, columns: str) -> lis
         return connection.execute(query).fetchall()
 
 
-def test_the_table_is_the_one_other_tools_know(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_the_table_has_the_layout_that_other_tools_expect(postgres: LocalPostgres, settings: PostgresSettings) -> None:
     with PostgresState("app", settings) as state:
         state.put("key", {"offset": 1})
 
@@ -65,7 +65,7 @@ def test_processes_that_start_together_may_all_create_the_table(settings: Postgr
 
 
 @pytest.mark.parametrize("field", ["state_schema_name", "state_table_name"])
-def test_a_name_that_is_no_identifier_is_refused(settings: PostgresSettings, field: str) -> None:
+def test_an_invalid_identifier_is_rejected(settings: PostgresSettings, field: str) -> None:
     bad = settings.model_copy(update={field: 'x"; DROP SCHEMA public; --'})
 
     with pytest.raises(StreamlingError, match=f"state_backend.postgres.{field}"):
@@ -108,7 +108,7 @@ def test_a_connection_that_died_while_idle_is_replaced(postgres: LocalPostgres, 
         assert state.get("key") == 2
 
 
-def test_state_is_there_again_after_the_server_came_back(postgres_folder: Path, settings: PostgresSettings) -> None:
+def test_state_is_available_after_the_server_restarts(postgres_folder: Path, settings: PostgresSettings) -> None:
     server = LocalPostgres(postgres_folder)
     server.start()
     with PostgresState("app", settings.model_copy(update={"port": server.port})) as state:
@@ -124,10 +124,10 @@ def test_state_is_there_again_after_the_server_came_back(postgres_folder: Path, 
     server.stop()
 
 
-def test_a_server_that_is_away_is_a_temporary_failure(settings: PostgresSettings) -> None:
+def test_an_unavailable_server_is_a_transient_failure(settings: PostgresSettings) -> None:
     away = settings.model_copy(update={"port": 1, "password": SecretStr("hunter2")})
 
-    with pytest.raises(StreamlingError, match=r"no connection to Postgres at 127\.0\.0\.1:1/postgres") as raised:
+    with pytest.raises(StreamlingError, match=r"cannot connect to Postgres at 127\.0\.0\.1:1/postgres") as raised:
         PostgresState("app", away)
     assert raised.value.retriable
     assert "hunter2" not in "".join([str(raised.value), *raised.value.causes()])
@@ -139,7 +139,7 @@ def test_a_database_that_does_not_exist_is_a_permanent_failure(settings: Postgre
     assert not raised.value.retriable
 
 
-def test_a_statement_that_hangs_is_given_up(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_statement_that_hangs_times_out(postgres: LocalPostgres, settings: PostgresSettings) -> None:
     with PostgresState("app", settings, acquire_timeout=1) as state, psycopg.connect(postgres.dsn) as blocker:
         state.put("key", 1)
         blocker.execute(
@@ -173,7 +173,7 @@ def test_state_is_kept_over_tls(
         assert state.get("key") == 1
 
 
-def test_verify_full_refuses_a_certificate_of_another_host(
+def test_verify_full_rejects_a_certificate_of_another_host(
     postgres: LocalPostgres, settings: PostgresSettings, tmp_path: Path
 ) -> None:
     with (
@@ -183,7 +183,7 @@ def test_verify_full_refuses_a_certificate_of_another_host(
         over_tls(settings, port, "verify-full", certificate)
 
 
-def test_verify_ca_refuses_a_certificate_nobody_vouches_for(
+def test_verify_ca_rejects_an_untrusted_certificate(
     postgres: LocalPostgres, settings: PostgresSettings, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
@@ -195,7 +195,7 @@ def test_verify_ca_refuses_a_certificate_nobody_vouches_for(
         over_tls(settings, port, "verify-ca", other_certificate)
 
 
-def test_require_refuses_a_server_without_tls(settings: PostgresSettings) -> None:
+def test_require_rejects_a_server_without_tls(settings: PostgresSettings) -> None:
     with pytest.raises(StreamlingError, match="SSL"):
         PostgresState("app", settings.model_copy(update={"sslmode": "require"}))
 
@@ -203,7 +203,7 @@ def test_require_refuses_a_server_without_tls(settings: PostgresSettings) -> Non
 # ── several instances ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_instance_that_was_stuck_cannot_put_back_an_old_position(settings: PostgresSettings) -> None:
+def test_an_instance_that_hung_cannot_restore_an_old_position(settings: PostgresSettings) -> None:
     with PostgresState("app", settings) as stuck, PostgresState("app", settings) as next_owner:
         assert stuck.claim(["p0", "p1"]) == {}
         stuck.put_many({"p0": 5, "p1": 5})
@@ -220,7 +220,7 @@ def test_an_instance_that_was_stuck_cannot_put_back_an_old_position(settings: Po
         assert next_owner.get("p0") == 10
 
 
-def test_a_claim_waits_for_a_write_that_is_under_way(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_claim_waits_for_a_pending_write(postgres: LocalPostgres, settings: PostgresSettings) -> None:
     with PostgresState("app", settings) as owner, PostgresState("app", settings) as next_owner:
         owner.claim(["p0"])
         taken: list[dict[str, object]] = []
@@ -239,7 +239,7 @@ def test_a_claim_waits_for_a_write_that_is_under_way(postgres: LocalPostgres, se
 
 
 def test_instances_that_claim_and_write_at_the_same_time_never_lose_a_position(settings: PostgresSettings) -> None:
-    """Each counts on from what it claims: the count is the number of successful writes, whoever made them."""
+    """Each continues from what it claims: the count is the number of successful writes of all instances."""
     keys = [f"p{n}" for n in range(4)]
     written: list[int] = []
 

@@ -40,7 +40,7 @@ def owning(settings: PostgresSettings, *, exclusive: bool, namespace: str = "ord
         yield state
 
 
-def test_a_second_process_is_refused_with_the_name_of_the_first(settings: PostgresSettings) -> None:
+def test_a_second_process_is_rejected_with_the_name_of_the_first(settings: PostgresSettings) -> None:
     text = json.dumps({name: getattr(settings, name) for name in ("host", "port", "db", "user", "sslmode")}
                       | {"state_schema_name": settings.state_schema_name})  # fmt: skip
     command = [sys.executable, "-c", HOLD, text]
@@ -54,14 +54,14 @@ def test_a_second_process_is_refused_with_the_name_of_the_first(settings: Postgr
     assert str(raised.value).endswith("connected from 127.0.0.1")
     assert "the state of 'orders' in" in str(raised.value)
     assert "stop that process first" in str(raised.value.remedy)
-    with owning(settings, exclusive=True):  # the lock of a killed process is gone with it
+    with owning(settings, exclusive=True):  # the lock of a killed process ends with it
         pass
 
 
 @pytest.mark.parametrize(
     ("first", "second", "together"), [(False, False, True), (False, True, False), (True, False, False)]
 )
-def test_instances_that_divide_their_sources_run_side_by_side(
+def test_instances_that_divide_their_sources_run_together(
     settings: PostgresSettings, first: bool, second: bool, together: bool
 ) -> None:
     with owning(settings, exclusive=first), ExitStack() as stack:
@@ -76,14 +76,14 @@ def test_another_pipeline_has_another_lock(settings: PostgresSettings) -> None:
 
 
 def cut_off(postgres: LocalPostgres) -> None:
-    """End the connections that hold locks, as a fail-over does."""
+    """End the connections that hold locks, as a failover does."""
     with psycopg.connect(postgres.dsn, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'streamling state of %'"
         )
 
 
-def test_a_lock_that_was_lost_is_taken_again(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_lost_lock_is_acquired_again(postgres: LocalPostgres, settings: PostgresSettings) -> None:
     with owning(settings, exclusive=True) as state:
         cut_off(postgres)
         state.put_positions({"key": {"offset": 1}})
@@ -92,9 +92,7 @@ def test_a_lock_that_was_lost_is_taken_again(postgres: LocalPostgres, settings: 
         assert state.get("key") == {"offset": 1}
 
 
-def test_who_lost_the_lock_to_another_process_stores_nothing(
-    postgres: LocalPostgres, settings: PostgresSettings
-) -> None:
+def test_a_process_that_lost_the_lock_stores_nothing(postgres: LocalPostgres, settings: PostgresSettings) -> None:
     with owning(settings, exclusive=True) as stale:
         cut_off(postgres)
         with owning(settings, exclusive=True) as owner:
@@ -105,7 +103,7 @@ def test_who_lost_the_lock_to_another_process_stores_nothing(
             assert owner.get("key") == {"progress": "new"}
 
 
-def test_a_pipeline_that_reads_files_runs_once_and_one_that_reads_kafka_as_often_as_it_likes(
+def test_a_pipeline_that_reads_files_runs_once_and_one_that_reads_kafka_many_times(
     settings: PostgresSettings,
 ) -> None:
     config = AppConfig(application_id="shop", state_backend={"backend_type": "Postgres", "postgres": settings})

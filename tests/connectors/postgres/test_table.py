@@ -1,4 +1,4 @@
-"""The table: made, compared, extended."""
+"""The table: created, checked, extended."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def primary_key(pg: Driver) -> list[str]:
 # ── making ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_schema_and_table_are_made_with_the_key_and_without_the_operation(pg: Driver) -> None:
+def test_schema_and_table_are_created_with_the_key_and_without_the_operation(pg: Driver) -> None:
     with pg.opened(ROWS.schema):
         assert pg.types() == {"id": "bigint", "v": "text"}
         assert primary_key(pg) == ["id"]
 
 
-def test_columns_but_the_key_may_be_null(pg: Driver) -> None:
+def test_columns_other_than_the_key_may_be_null(pg: Driver) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string(), nullable=False)])
     pg.write(pa.record_batch([pa.array([1]), pa.array([None], pa.string())], schema=schema))
     assert pg.rows() == [(1, None)]
@@ -50,11 +50,11 @@ def test_without_a_key_the_table_has_none(pg: Driver) -> None:
     assert primary_key(pg) == []
 
 
-def test_describing_a_sink_connects_to_nobody(pg: Driver) -> None:
+def test_describing_a_sink_does_not_connect(pg: Driver) -> None:
     Driver(pg.dsn, port=1).sink(ROWS.schema)
 
 
-def test_instances_that_start_together_may_all_make_the_table(pg: Driver) -> None:
+def test_instances_that_start_together_may_all_create_the_table(pg: Driver) -> None:
     failures: list[Exception] = []
     barrier = threading.Barrier(8)
 
@@ -84,7 +84,7 @@ def limited_user(pg: Driver, *grants: str) -> Driver:
     return Driver(pg.dsn, schema=pg.schema, user=role)
 
 
-def test_a_user_who_may_not_create_writes_into_a_table_that_is_there(pg: Driver) -> None:
+def test_a_user_without_create_rights_can_write_to_an_existing_table(pg: Driver) -> None:
     pg.create("id bigint primary key, v text")
     limited = limited_user(pg, "GRANT USAGE ON SCHEMA {s} TO ROLE", "GRANT ALL ON {t} TO ROLE")
     limited.write(ROWS)
@@ -121,7 +121,7 @@ def test_a_missing_right_to_create_the_schema_is_a_permanent_error(pg: Driver) -
 # ── comparing ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_column_the_table_lacks_is_an_error_with_its_name_and_the_ways_out(pg: Driver) -> None:
+def test_a_missing_column_is_an_error_with_its_name_and_remedies(pg: Driver) -> None:
     pg.create("id bigint primary key")
     with pytest.raises(StreamlingError, match=rf"table {pg.schema}\.t has no column 'v' \(TEXT\)") as raised:
         pg.sink(ROWS.schema).open()
@@ -132,7 +132,7 @@ def test_a_column_the_table_lacks_is_an_error_with_its_name_and_the_ways_out(pg:
 
 def test_a_column_of_another_type_is_an_error_with_both_types(pg: Driver) -> None:
     pg.create("id bigint primary key, v integer")
-    with pytest.raises(StreamlingError, match=r"column 'v' .* has the type integer, expected TEXT") as raised:
+    with pytest.raises(StreamlingError, match=r"column 'v' .* has type integer, expected TEXT") as raised:
         pg.sink(ROWS.schema).open()
     assert not raised.value.internal
 
@@ -151,7 +151,7 @@ def test_a_table_without_an_index_on_the_key_is_an_error(pg: Driver) -> None:
         "UNIQUE (id, b) INCLUDE (v)",
     ],
 )
-def test_any_unique_index_on_exactly_the_key_will_do(pg: Driver, index: str) -> None:
+def test_any_unique_index_on_exactly_the_key_is_accepted(pg: Driver, index: str) -> None:
     pg.create(f"id bigint, b text, v text, other int default 5, {index}")
     names = ("id", "b", "v")
     pg.write(batch(("i", 1, "x", "a"), ("u", 1, "x", "b"), names=names), key=("id", "b"))
@@ -163,7 +163,7 @@ def test_any_unique_index_on_exactly_the_key_will_do(pg: Driver, index: str) -> 
     ["CREATE UNIQUE INDEX ON {t} (id) WHERE v IS NOT NULL", "CREATE UNIQUE INDEX ON {t} (abs(id))",
      "CREATE UNIQUE INDEX ON {t} (id, v)", "CREATE INDEX ON {t} (id)"],
 )  # fmt: skip
-def test_an_index_that_does_not_prove_the_key_will_not_do(pg: Driver, index: str) -> None:
+def test_an_index_that_does_not_guarantee_the_key_is_rejected(pg: Driver, index: str) -> None:
     pg.create("id bigint, v text")
     pg.execute(index)
     with pytest.raises(StreamlingError, match="no primary key or unique index"):
@@ -188,7 +188,7 @@ def test_further_columns_of_the_table_keep_their_values_and_defaults(pg: Driver)
         ("{s}.short", "abc", "abc"),
     ],
 )
-def test_text_goes_into_types_that_are_written_as_text(pg: Driver, column: str, value: str, expected: str) -> None:
+def test_text_can_be_written_to_types_with_a_text_form(pg: Driver, column: str, value: str, expected: str) -> None:
     pg.execute("CREATE SCHEMA {s}")
     pg.execute("CREATE TYPE {s}.mood AS ENUM ('happy', 'sad')")
     pg.execute("CREATE DOMAIN {s}.short AS varchar(5)")
@@ -214,7 +214,7 @@ def test_a_role_with_another_date_style_reads_dates_the_same(pg: Driver) -> None
     assert pg.execute("SELECT v::text FROM {t}") == [("1970-02-01",)]
 
 
-def test_partitions_and_triggers_are_the_tables_own_business(pg: Driver) -> None:
+def test_partitions_and_triggers_of_the_table_work(pg: Driver) -> None:
     pg.execute("CREATE SCHEMA {s}")
     pg.execute("CREATE TABLE {t} (id bigint, v text, PRIMARY KEY (id)) PARTITION BY RANGE (id)")
     pg.execute("CREATE TABLE {s}.low PARTITION OF {t} FOR VALUES FROM (0) TO (10)")
@@ -266,7 +266,7 @@ def test_add_columns_does_not_change_types(pg: Driver) -> None:
         pg.sink(ROWS.schema, evolve="add_columns").open()
 
 
-def test_a_stream_that_lost_a_column_leaves_it_as_it_is(pg: Driver) -> None:
+def test_a_stream_that_lost_a_column_keeps_its_values(pg: Driver) -> None:
     pg.write(batch(("i", 1, "a", "b"), names=("id", "v", "w")))
     pg.write(batch(("u", 1, "c")))
     assert pg.rows() == [(1, "c", "b")]

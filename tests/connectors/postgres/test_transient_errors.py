@@ -30,7 +30,7 @@ from streamling.connectors.postgres.transient_errors import is_transient
     ],
     ids=lambda error: f"{type(error).__name__} {error}",
 )
-def test_what_goes_away_by_itself(error: Exception) -> None:
+def test_transient_errors(error: Exception) -> None:
     assert is_transient(error)
 
 
@@ -53,5 +53,5 @@ def test_what_goes_away_by_itself(error: Exception) -> None:
     ],
     ids=lambda error: f"{type(error).__name__} {error}",
 )
-def test_what_stays(error: Exception) -> None:
+def test_permanent_errors(error: Exception) -> None:
     assert not is_transient(error)

@@ -58,7 +58,7 @@ def test_each_arrow_type_has_its_postgres_type(arrow: pa.DataType, expected: str
     assert postgres_type(pa.field("v", arrow)) == expected
 
 
-def test_a_carrier_is_what_it_stands_for() -> None:
+def test_a_physical_type_is_mapped_by_its_logical_type() -> None:
     field = pa.field("v", pa.int16(), metadata={LOGICAL: "uint8"})
     assert postgres_type(field) == "INTEGER"
     of_spark = pa.field("v", pa.binary(), metadata={"SPARK::metadata::json": f'{{"{LOGICAL}": "u256"}}'})
@@ -99,7 +99,7 @@ def test_a_postgres_type_has_its_arrow_type(text: str, arrow: pa.DataType) -> No
 
 
 @pytest.mark.parametrize("text", ["hstore", "numeric(0)", "numeric(1001,0)", "text(3)", "int; DROP TABLE x"])
-def test_another_postgres_type_is_refused_by_its_name(text: str) -> None:
+def test_an_unsupported_postgres_type_is_rejected_by_name(text: str) -> None:
     with pytest.raises(StreamlingError) as raised:
         arrow_type_of(text)
     assert f"'{text}' is not supported" in str(raised.value)
@@ -124,13 +124,13 @@ def test_another_postgres_type_is_refused_by_its_name(text: str) -> None:
         (pa.duration("us"), {"text"}, {"interval"}),
     ],
 )
-def test_an_existing_column_may_have_a_type_that_loses_nothing(
+def test_an_existing_column_may_have_a_type_without_loss(
     arrow: pa.DataType, accepted: set[str], refused: set[str]
 ) -> None:
     field = pa.field("v", arrow)
     assert {name for name in accepted | refused if accepts(field, name, "X")} == accepted
 
 
-def test_text_goes_into_an_enum() -> None:
+def test_text_can_be_written_to_an_enum() -> None:
     assert accepts(pa.field("v", pa.string()), "mood", "E")
     assert not accepts(pa.field("v", pa.int32()), "mood", "E")

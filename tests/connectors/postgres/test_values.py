@@ -1,4 +1,4 @@
-"""Every value comes back from Postgres as it went in."""
+"""Every value survives a round trip to Postgres."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pg(postgres: LocalPostgres) -> Driver:
 
 
 def stored(pg: Driver, values: list, type_: pa.DataType) -> list:
-    """The values after a round trip, in order, once upserted and once appended."""
+    """Return the values after a round trip, in order, once upserted and once appended."""
     rows = batch(*[("i", n, value) for n, value in enumerate(values)], names=("id", "v"), types=(pa.int64(), type_))
     pg.write(rows)
     upserted = [row[1] for row in pg.rows()]
@@ -77,7 +77,7 @@ def stored(pg: Driver, values: list, type_: pa.DataType) -> list:
     ],
     ids=str,
 )
-def test_values_come_back_as_they_were(pg: Driver, type_: pa.DataType, column: str, values: list) -> None:
+def test_values_survive_a_round_trip(pg: Driver, type_: pa.DataType, column: str, values: list) -> None:
     assert stored(pg, values, type_) == values
     assert pg.types()["v"] == column
 
@@ -121,12 +121,12 @@ def test_wide_numbers_inside_others_are_numbers_in_json(pg: Driver) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "+05:30"])
-def test_of_a_timestamp_with_a_zone_the_utc_wall_clock_is_stored(pg: Driver, zone: str) -> None:
+def test_a_timestamp_with_a_zone_is_stored_as_utc_wall_clock(pg: Driver, zone: str) -> None:
     moment = datetime(2026, 7, 1, 12, 0, 0, 5, UTC)
     assert stored(pg, [moment], pa.timestamp("us", zone)) == [moment.replace(tzinfo=None)]
 
 
-def test_nanoseconds_are_cut(pg: Driver) -> None:
+def test_nanoseconds_are_truncated(pg: Driver) -> None:
     assert stored(pg, [1_999], pa.timestamp("ns")) == [datetime(1970, 1, 1, 0, 0, 0, 1)]
     pg.execute("DROP TABLE {t}")
     assert stored(pg, [1_999], pa.time64("ns")) == [time(0, 0, 0, 1)]
@@ -170,7 +170,7 @@ def test_smaller_floats_are_the_same_number(pg: Driver, type_: pa.DataType, valu
 
 
 def as_real(value: float) -> float:
-    """What psycopg makes of a REAL: the shortest decimal that is the same 32-bit float."""
+    """How psycopg reads a REAL: the shortest decimal that is the same 32-bit float."""
     return float(str(pa.scalar(value, pa.float32()).cast(pa.string())))
 
 
@@ -235,12 +235,12 @@ def test_lists_of_every_kind_are_arrays(pg: Driver, type_: pa.DataType) -> None:
     assert stored(pg, [[1, 2], None], type_) == [[1, 2], None]
 
 
-def test_a_type_without_a_place_in_postgres_is_text_and_said_so(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_type_without_a_postgres_type_is_text_with_a_warning(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:
     assert stored(pg, [timedelta(microseconds=5), None], pa.duration("us")) == ["5", None]
-    assert "column 'v' of type duration[us] has no Postgres type" in caplog.text
+    assert "column 'v' of type duration[us] has no matching Postgres type" in caplog.text
 
 
-def test_a_column_of_nulls_alone(pg: Driver) -> None:
+def test_a_column_with_only_nulls(pg: Driver) -> None:
     assert stored(pg, [None, None], pa.null()) == [None, None]
 
 
@@ -258,7 +258,7 @@ def test_many_columns(pg: Driver) -> None:
     assert pg.rows() == [(1, *["v"] * 299)]
 
 
-def test_a_slice_of_a_batch_is_what_it_says(pg: Driver) -> None:
+def test_a_slice_of_a_batch_is_written_correctly(pg: Driver) -> None:
     rows = batch(*[("i", n, bytes([n])) for n in range(10)], names=("id", "v"), types=(pa.int64(), pa.binary()))
     pg.write(rows.slice(3, 2))
 
@@ -296,7 +296,7 @@ def test_a_nul_character_is_an_error_with_column_and_row(pg: Driver, key, type_,
     ],
 )
 @pytest.mark.parametrize("key", [("id",), ()], ids=["upsert", "append"])
-def test_a_value_the_table_refuses_fails_at_once_and_names_its_column(
+def test_a_value_that_the_table_rejects_fails_immediately_and_names_its_column(
     pg: Driver, column: str, type_: pa.DataType, value: object, message: str, key
 ) -> None:
     pg.create(f"id bigint primary key, v {column}")

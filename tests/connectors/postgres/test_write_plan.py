@@ -1,4 +1,4 @@
-"""Plans against a model that takes rows one at a time. No server: a dictionary stands for the table."""
+"""Plans against a model that writes rows one at a time. No server: a dictionary replaces the table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from streamling.connectors.postgres.write_plan import WritePlan, first_wins, in_rounds, last_wins
 
-#: key, value, is it a delete
+#: key, value, is_delete
 Change = tuple[Any, int, bool]
 Table = dict[Any, int]
 
@@ -73,7 +73,7 @@ KEYS: list[Callable[[random.Random], Any]] = [
 @pytest.mark.parametrize(("make", "write"), WAYS)
 @pytest.mark.parametrize("key", KEYS, ids=["one column", "two columns, nulls"])
 @pytest.mark.parametrize("deletes", [0.0, 0.3, 1.0])
-def test_a_plan_ends_like_rows_that_come_one_at_a_time(make, write, key, deletes) -> None:
+def test_a_plan_has_the_result_of_rows_written_one_at_a_time(make, write, key, deletes) -> None:
     for seed in range(SEEDS):
         chance = random.Random(seed)
         expected: Table = {key(chance): -1 for _ in range(2)}
@@ -87,12 +87,12 @@ def test_a_plan_ends_like_rows_that_come_one_at_a_time(make, write, key, deletes
 
 
 @pytest.mark.parametrize("make", [last_wins, first_wins, in_rounds])
-def test_rows_of_distinct_keys_are_taken_as_they_are(make) -> None:
+def test_rows_with_distinct_keys_are_kept_as_they_are(make) -> None:
     plan = plan_for(make, [(1, 0, False), (2, 0, False)])
     assert plan == WritePlan(None, None, ((0, "write"),))
 
 
 @pytest.mark.parametrize("make", [last_wins, first_wins])
-def test_however_often_a_key_comes_it_takes_two_steps_at_most(make) -> None:
+def test_a_repeated_key_takes_at_most_two_steps(make) -> None:
     changes = [(n % 3, n, n % 7 == 0) for n in range(1000)]
     assert len(plan_for(make, changes).steps) <= 2

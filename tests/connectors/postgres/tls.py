@@ -1,4 +1,4 @@
-"""A TLS front for a Postgres server that was built without TLS: does the handshake, passes on the rest."""
+"""A TLS front for a Postgres server that was built without TLS: does the handshake and forwards the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 @contextmanager
 def tls_front(backend_port: int, folder: Path, *, host: str) -> Iterator[tuple[int, Path]]:
-    """Port and trusted certificate of a front whose own certificate is for ``host``."""
+    """Return port and trusted certificate of a front whose own certificate is for ``host``."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -42,7 +42,7 @@ def _serve(listener: socket.socket, context: ssl.SSLContext, backend_port: int) 
 def _handle(client: socket.socket, context: ssl.SSLContext, backend_port: int) -> None:
     with suppress(OSError), client, socket.create_connection(("127.0.0.1", backend_port)) as backend:
         if client.recv(8) != _SSL_REQUEST:
-            return  # only encrypted connections here
+            return  # only encrypted connections are accepted
         client.sendall(b"S")
         with context.wrap_socket(client, server_side=True) as encrypted:
             there = threading.Thread(target=_copy, args=(encrypted, backend), daemon=True)

@@ -1,4 +1,4 @@
-"""A schema of its own on the real server for each test."""
+"""A separate schema on the real server for each test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamling.dev.postgres import LocalPostgres
 
 
 class Schema:
-    """What stands in the database, as another program sees and changes it."""
+    """The content of the database, as another program sees and changes it."""
 
     def __init__(self, server: LocalPostgres, connection: psycopg.Connection) -> None:
         self.name = f"tables_{uuid4().hex[:12]}"
@@ -29,13 +29,13 @@ class Schema:
         self._connection = connection
 
     def execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """``{s}`` stands for the schema, ``{t}`` for the table ``t`` in it."""
+        """``{s}`` is replaced with the schema, ``{t}`` with the table ``t`` in it."""
         names = {"s": sql.Identifier(self.name), "t": sql.Identifier(self.name, "t")}
         cursor = self._connection.execute(sql.SQL(statement).format(**names), parameters or None)  # type: ignore[arg-type]
         return cursor.fetchall() if cursor.description else []
 
     def create(self, columns: str) -> None:
-        """A table that somebody else made."""
+        """Create a table as another program would."""
         self.execute("CREATE SCHEMA IF NOT EXISTS {s}")
         self.execute(f"CREATE TABLE {{t}} ({columns})")
 

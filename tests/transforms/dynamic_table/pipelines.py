@@ -1,4 +1,4 @@
-"""A source whose batches a test writes down, and a way to run pipelines over it."""
+"""A source with the batches of a test, and a way to run pipelines over it."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def ids(run: PipelineRun, sink: str = "out") -> list[int]:
 
 
 def rows(*values: str | None, first: int = 1) -> list[dict[str, Any]]:
-    """Rows with ids that count up, one for each value."""
+    """Return rows with ascending ids, one for each value."""
     return [{"id": first + number, "v": value} for number, value in enumerate(values)]

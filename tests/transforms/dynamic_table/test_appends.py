@@ -1,4 +1,4 @@
-"""Values under way into a table: who sees them when, and which epoch they belong to."""
+"""Pending values of a table: which rows see them when, and which epoch they belong to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from streamling.transforms.dynamic_table.appends import PendingAppends
 
 
-def test_a_batch_under_way_is_known_to_its_own_thread_only():
+def test_a_batch_in_flight_is_visible_to_its_own_thread_only():
     appends = PendingAppends()
     appends.begin({"a": 3}, after=0)
     assert appends.first_rows(["a", "b"]) == [3, None]
@@ -34,5 +34,5 @@ def test_values_belong_to_the_epoch_after_the_marker_that_came_before_them():
         appends.end(complete=True)
     assert appends.of_epoch(1) == ["a"]
     assert appends.of_epoch(2) == ["a", "b"]
-    appends.stored(["a"])
+    appends.remove_stored(["a"])
     assert appends.of_epoch(3) == ["b", "c"]

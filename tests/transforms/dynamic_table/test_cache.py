@@ -1,4 +1,4 @@
-"""A cache before a store that counts what it is asked."""
+"""A cache in front of a store that counts its calls."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Hands:
         return self.now
 
 
-def test_it_loads_once_and_looks_for_news_once_per_window():
+def test_it_loads_once_and_refreshes_once_per_window():
     shelf, clock = Shelf(), Hands()
     shelf.add(["a"])
     cache = CachedStore(shelf, debounce=1.0, log=LOG, now=clock)
@@ -69,7 +69,7 @@ def test_it_loads_once_and_looks_for_news_once_per_window():
     assert shelf.asked == ["load", "newest", "since 0", "newest"]
 
 
-def test_without_a_window_every_batch_looks():
+def test_without_a_window_every_batch_refreshes():
     shelf, clock = Shelf(), Hands()
     cache = CachedStore(shelf, debounce=0, log=LOG, now=clock)
     assert cache.find_existing(["a"]) == set()
@@ -78,7 +78,7 @@ def test_without_a_window_every_batch_looks():
     assert shelf.asked == ["load", "newest", "since None"]
 
 
-def test_own_appends_are_seen_at_once_and_reach_the_store():
+def test_own_appends_are_seen_immediately_and_reach_the_store():
     shelf = Shelf()
     cache = CachedStore(shelf, debounce=60, log=LOG, now=Hands())
     assert cache.find_existing(["a"]) == set()
@@ -87,7 +87,7 @@ def test_own_appends_are_seen_at_once_and_reach_the_store():
     assert list(shelf.entries) == ["a"]
 
 
-def test_what_others_delete_stays():
+def test_entries_that_others_delete_stay():
     shelf, clock = Shelf(), Hands()
     shelf.add(["a"])
     cache = CachedStore(shelf, debounce=1, log=LOG, now=clock)

@@ -1,4 +1,4 @@
-"""Checks of whole columns against a table that is a Python dictionary here."""
+"""Look-ups of whole columns in a table that is a Python dictionary here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_slice_of_lists_is_read_from_its_own_start():
 
 
 @pytest.mark.parametrize("type_", [pa.null(), pa.string(), pa.list_(pa.string()), pa.list_(pa.null())])
-def test_nothing_but_null_asks_nobody(type_):
+def test_only_nulls_need_no_look_up(type_):
     values = pa.array([None, None], type_)
     assert check(values, pa.array([0, 1]), lambda _: pytest.fail("asked")).to_pylist() == [None, None]
 
@@ -45,7 +45,7 @@ def test_no_rows():
     assert checked(pa.array([], pa.list_(pa.string())), []) == []
 
 
-def test_first_appearances_are_the_lowest_rows_in_whatever_order_they_come():
+def test_first_appearances_are_the_lowest_rows_in_any_order():
     values = pa.array(["a", "b", None, "a", "b"])
     assert first_appearances(values, pa.array([9, 4, 1, 2, 8])) == {"a": 2, "b": 4}
     assert first_appearances(pa.nulls(2), pa.array([0, 1])) == {}

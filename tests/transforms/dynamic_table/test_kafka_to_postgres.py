@@ -1,4 +1,4 @@
-"""Kafka → two SQL nodes that ask tables in Postgres → Postgres, all of it real, restarted and edited from outside."""
+"""Kafka → two SQL nodes that query tables in Postgres → Postgres, all of it real, restarted and edited from outside."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def text(topic: str, schema: str) -> str:
 
 
 class Story(Bench):
-    """One topic and the pipeline that reads it, started and stopped as the story goes."""
+    """One topic and the pipeline that reads it, started and stopped by the test."""
 
     def __init__(self, spark: Any, topic: Topic, schema: Any) -> None:
         super().__init__(spark)
@@ -75,7 +75,7 @@ class Story(Bench):
         return self.start(text(self._topic.name, self._schema.name), **self._settings)
 
     def arrived(self, run: Any) -> None:
-        """Everything sent is in the sinks and final."""
+        """Wait until everything sent is in the sinks and final."""
         eventually(lambda: run._failure is not None or self._offset() == self._sent, 90)
 
     def end(self, run: Any) -> None:
@@ -98,7 +98,7 @@ def test_rows_are_looked_up_across_batches_restarts_and_edits_of_others(spark, k
         story.arrived(run)
         assert story.rows("first") == [("r1",), ("r3",), ("r4",), ("r5",)]
         eventually(lambda: schema.execute("SELECT count(*) FROM {s}.seen") == [(4,)])
-        # somebody else makes a the name of a very important person, and forgets that b was seen
+        # another program adds a to the important names, and removes b from the seen ones
         schema.execute("INSERT INTO {s}.vip (value) VALUES ('a')")
         schema.execute("DELETE FROM {s}.seen WHERE value = 'b'")
         story.send("a", "b", "b", "e")

@@ -1,4 +1,4 @@
-"""Random streams against a model that takes one row after the other."""
+"""Random streams against a model that processes one row after the other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ sinks:
 
 
 def stream(seed: int) -> list[Row]:
-    """Rows over a small alphabet of the seed's own: what one seed appends no other one finds."""
+    """Return rows over a small alphabet for each seed: no seed finds what another one appends."""
     chance = random.Random(seed)
     letters = [f"{seed}{letter}" for letter in "abcx"]
 
@@ -66,7 +66,7 @@ def stream(seed: int) -> list[Row]:
 
 
 def modelled(rows: Sequence[Row]) -> Iterator[Row]:
-    """One row after the other: ask, then append."""
+    """Process one row after the other: look up, then append."""
     seen: set[str] = set()
     marked: set[str] = set()
 
@@ -91,8 +91,8 @@ def modelled(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 @pytest.mark.spark
-def test_a_pipeline_answers_as_if_rows_came_one_at_a_time(spark):
-    """All seeds in one stream, shuffled into each other and cut at random: the order within each is kept."""
+def test_a_pipeline_gives_the_result_of_one_row_at_a_time(spark):
+    """Merge all seeds into one stream, split at random; the order within each is kept."""
     chance = random.Random(len(SEEDS))
     streams = {seed: stream(seed) for seed in SEEDS}
     turns = [seed for seed, rows in streams.items() for _ in rows]
@@ -118,12 +118,12 @@ def test_a_pipeline_answers_as_if_rows_came_one_at_a_time(spark):
 
 
 class Crash(Exception):
-    """The process ends here, without a word to anybody."""
+    """The process ends here, without notice."""
 
 
 class Process:
-    """A deduplicating pipeline by hand, from a start to its end or a crash; what it shares with the next one is the
-    state, the database and what has been delivered."""
+    """Run a deduplicating pipeline by hand, from a start to its end or a crash; it shares the state, the database and
+    the delivered rows with the next one."""
 
     def __init__(self, chance: random.Random, rows: Sequence[str], schema: Any, cached: bool) -> None:
         self._chance = chance
@@ -131,7 +131,7 @@ class Process:
         self._settings = schema.settings
         self._cached = cached
         self._state = MemoryState()
-        #: what a sink has taken and not flushed, and what is durable there
+        #: what a sink has received and not flushed, and what is durable there
         self._taken: list[int] = []
         self.delivered: list[int] = []
 
@@ -201,7 +201,7 @@ class Process:
 
 
 @pytest.mark.services
-def test_kills_neither_lose_nor_hide_nor_let_through_a_row(schema):
+def test_kills_neither_lose_nor_hide_nor_duplicate_a_row(schema):
     crashes = 0
     for seed in SEEDS:
         chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""What a row finds in a dynamic table: everything that rows before it appended, nothing that it appends itself."""
+"""What a row finds in a dynamic table: everything that earlier rows appended, nothing that it appends itself."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_list_is_found_when_one_of_its_elements_is(spark):
     assert found == [False, True, False, False, None, False]
 
 
-def test_checks_stand_anywhere_in_a_statement_and_inside_each_other(spark):
+def test_checks_work_anywhere_in_a_statement_and_nested(spark):
     text = pipeline(
         "SELECT id, CASE WHEN dynamic_table_check('seen', upper(w)) THEN 'known' ELSE 'new' END AS kind,"
         " dynamic_table_check('seen', CASE WHEN dynamic_table_check('other', v) THEN w ELSE 'A' END) AS nested"
@@ -75,7 +75,7 @@ def test_checks_stand_anywhere_in_a_statement_and_inside_each_other(spark):
     batch = [
         {"id": 1, "v": "A", "w": "x"},  # tables are empty
         {"id": 2, "v": "x", "w": "a"},  # seen: A; other: x
-        {"id": 3, "v": "x", "w": "x"},  # seen and other have x: goes
+        {"id": 3, "v": "x", "w": "x"},  # seen and other have x: dropped
         {"id": 4, "v": "q", "w": "q"},  # neither
         {"id": 5, "v": None, "w": "x"},
     ]
@@ -98,7 +98,7 @@ def test_elements_of_a_list_and_parts_of_a_union_are_checked_one_by_one(spark):
     assert sorted(zip(*table.select(["id", "tag"]).to_pydict().values(), strict=True)) == [(2, "a"), (2, "a")]
 
 
-def test_rows_that_a_clock_or_chance_made_are_the_same_for_table_and_check(spark):
+def test_non_deterministic_rows_are_the_same_for_table_and_check(spark):
     text = """
 sources:
   s: {type: given, primary_key: id}
@@ -116,7 +116,7 @@ sinks:
     assert len(ids(run)) == 3
 
 
-def test_a_table_filled_from_another_source_is_asked_without_order(spark):
+def test_a_table_filled_from_another_source_has_no_order(spark):
     text = """
 sources:
   accounts: {type: given, primary_key: id}
@@ -131,7 +131,7 @@ sinks:
     assert collected_rows(run, "out").column("told").to_pylist() == [True, True]
 
 
-def test_flows_that_meet_in_a_node_let_one_occurrence_pass(spark):
+def test_flows_that_merge_in_a_node_pass_one_occurrence(spark):
     text = """
 sources:
   s: {type: given, primary_key: id}

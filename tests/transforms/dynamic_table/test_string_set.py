@@ -1,4 +1,4 @@
-"""Sets of texts that Spark looks into, against Python's own."""
+"""Sets of texts for look-ups in Spark, compared with Python's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALPHABETS = ["ab", "0123456789abcdef", "aäß", "日本語", "😀a", "\x00\x7f"
 
 
 def texts(chance: random.Random, count: int) -> set[str]:
-    """Many that begin or end alike, of every length up to some blocks of the hash."""
+    """Return many texts with equal beginnings or ends, of every length up to some blocks of the hash."""
     return {"".join(chance.choices(chance.choice(ALPHABETS), k=chance.randrange(90))) for _ in range(count)}
 
 
@@ -26,7 +26,7 @@ def asked(spark, table: StringSet, values: Iterable[str | None]) -> list[bool | 
     return frame.select(table.lookup_expression()(f.col("v")).alias("found")).toArrow().column("found").to_pylist()
 
 
-def test_exactly_the_texts_that_were_added_are_found_however_they_came(spark):
+def test_exactly_the_added_texts_are_found(spark):
     chance = random.Random(5)
     table, held = StringSet(spark), set()
     for count in (1, 3, 2000, 40, 40, 500, 1, 1):
@@ -40,7 +40,7 @@ def test_exactly_the_texts_that_were_added_are_found_however_they_came(spark):
     assert "" in held, "the shortest is among them"
 
 
-def test_what_is_added_later_is_not_in_an_expression_made_before(spark):
+def test_later_additions_are_not_in_an_earlier_expression(spark):
     from pyspark.sql import functions as f
 
     table = StringSet(spark)
@@ -64,7 +64,7 @@ def test_many_small_additions_do_not_make_many_parts(spark):
     assert len(table._parts) <= 4
 
 
-def test_more_than_the_heap_can_bear_is_not_held(spark):
+def test_a_set_larger_than_its_heap_share_is_not_held(spark):
     room = spark._jvm.java.lang.Runtime.getRuntime().maxMemory() // 16
     table = StringSet(spark)
     table.add(["x"])

@@ -1,4 +1,4 @@
-"""A table that another source fills is filled before the rows that ask it are delivered."""
+"""A table that another source fills is filled before the rows that query it are delivered."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ sinks:
 
 
 class Given(Source[SourceOptions]):
-    """``count`` batches of one row each; ``before`` is called with the number of the batch that is asked for."""
+    """``count`` batches of one row each; ``before`` is called with the number of the requested batch."""
 
     Options = SourceOptions
     count = 3
@@ -117,7 +117,7 @@ def found(run: PipelineRun) -> list[str]:
 @pytest.mark.parametrize("bounded", [True, False])
 @pytest.mark.parametrize("feed", ["accounts", "slow"])
 def test_rows_wait_until_the_table_is_filled(spark, caplog, feed, bounded):
-    """Also when the table is behind a lane, and with a checkpoint interval that never passes."""
+    """Also if the table is behind a lane, and with a checkpoint interval that never passes."""
     caplog.set_level(logging.INFO)
     accounts = {"before": lambda number: threading.Event().wait(0.05), "bounded": bounded}
     run = begin(spark, feed=feed, accounts=accounts)
@@ -130,7 +130,7 @@ def test_rows_wait_until_the_table_is_filled(spark, caplog, feed, bounded):
 
 
 @pytest.mark.spark
-def test_without_waiting_rows_find_what_is_there(spark):
+def test_without_waiting_rows_see_the_current_table(spark):
     asked = threading.Event()
     orders = {"before": lambda number: asked.set() if number == 3 else None}
     accounts = {"before": lambda number: asked.wait(60) if number == 0 else None}
@@ -140,11 +140,12 @@ def test_without_waiting_rows_find_what_is_there(spark):
 
 
 @pytest.mark.spark
-def test_checkpoints_go_on_during_the_wait(spark):
+def test_checkpoints_continue_during_the_wait(spark):
     release = threading.Event()
     accounts = {"before": lambda number: release.wait(60) if number == 3 else None}
     run = begin(spark, accounts=accounts, checkpoint_interval_sec=0.05)
-    # whether a marker comes between the last batch and the read that hangs is chance; one comes after the first batch
+    # it is random whether a marker comes between the last batch and the read that hangs; one comes after the first
+    # batch
     eventually(lambda: run._state.get("accounts") or run._failure)
     assert run._state.get("orders") is None
     release.set()
@@ -317,7 +318,7 @@ def test_the_lookup_example_finds_its_customers_with_one_and_with_two_instances(
     try:
         first = join()
         eventually(lambda: delivered() == {0, 2, 4, 6} or first._failure, 60)
-        second = join()  # one partition of the orders is its own, and none of the accounts
+        second = join()  # one partition of the orders is its own, but none of the accounts
         eventually(lambda: _partitions(second) and len(_partitions(second)) == 1, 60)
         _write_orders(orders, range(8, 16))
         eventually(lambda: delivered() == set(range(0, 16, 2)) or first._failure or second._failure, 60)

@@ -1,4 +1,4 @@
-"""Both engines, compiled once: every test of this folder that asks for ``scripts`` runs on each of them."""
+"""Both engines, compiled once: every test of this folder that uses ``scripts`` runs on each of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamling.transforms.script.typescript import strip_types
 from streamling.transforms.script.v8 import V8
 
 LIMITS = Limits(64 << 20, 60)
-#: for scripts that are meant to run into them
+#: for scripts that are expected to exceed them
 TIGHT = Limits(32 << 20, 0.5)
 
 
@@ -76,5 +76,5 @@ def scripts(engine, engines) -> Scripts:
 
 @pytest.fixture
 def tight(engine, engines) -> Scripts:
-    """With so little time and memory that a test need not wait for their end."""
+    """With so little time and memory that a test does not wait long for the limits."""
     return Scripts(engines(engine, TIGHT), TIGHT)

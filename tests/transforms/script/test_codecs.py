@@ -1,4 +1,4 @@
-"""Every type both ways, exactly: against Python's own integers, decimals and times."""
+"""Every type in both directions, exactly: compared with Python's own integers, decimals and times."""
 
 import math
 import os
@@ -97,11 +97,11 @@ CASES += [pytest.param(kind, make, id=name) for name, (kind, make) in NESTED.ite
 
 
 @pytest.mark.parametrize(("kind", "make"), CASES)
-def test_a_value_that_is_passed_on_stays_what_it_is(scripts, kind, make):
+def test_a_value_that_is_passed_through_is_unchanged(scripts, kind, make):
     print(f"seed {SEED}")
     column = _column(kind, make, random.Random(SEED))
     batch = pa.record_batch([column], names=["v"])
-    # a copy of the row, so that nothing can be taken from the input
+    # a copy of the row, so that nothing can be copied from the input
     made = scripts.batch("row => ({ v: row.v })", batch)
     assert made.schema == batch.schema
     assert repr(made.column(0).to_pylist()) == repr(column.to_pylist())
@@ -120,7 +120,7 @@ def test_numbers_survive_as_text_and_as_bigint(scripts, kind):
         assert scripts.batch(script, batch).column(0).to_pylist() == column.to_pylist()
 
 
-def test_what_a_script_sees(scripts):
+def test_values_that_a_script_sees(scripts):
     columns = {
         "i": pa.array([5], pa.int64()),
         "big": pa.array([2**63 - 1], pa.int64()),
@@ -176,31 +176,31 @@ COERCED = [
 
 
 @pytest.mark.parametrize(("name", "value", "expected"), COERCED)
-def test_numbers_and_texts_become_what_is_declared(scripts, name, value, expected):
+def test_numbers_and_texts_are_converted_to_the_declared_type(scripts, name, value, expected):
     (row,) = scripts.rows(f"() => ({{ v: {value} }})", [{"id": 1}], {"v": parse_type(name)})
     assert row["v"] == expected
 
 
 REFUSED = [
-    ("int32", "'abc'", "a string: abc"), ("int32", "NaN", "a number: NaN"), ("int32", "2**31", "int32 goes from"),
-    ("int8", "128", "int8 goes from -128 to 127"), ("uint8", "-1", "goes from 0 to 255"), ("int32", "({})", "an object"),
-    ("int64", "2n**63n", "int64 goes from"), ("int32", "()=>1", "a function"), ("int32", "Symbol()", "a symbol"),
+    ("int32", "'abc'", "a string: abc"), ("int32", "NaN", "a number: NaN"), ("int32", "2**31", "the range of int32 is"),
+    ("int8", "128", "int8 is -128 to 127"), ("uint8", "-1", "is 0 to 255"), ("int32", "({})", "an object"),
+    ("int64", "2n**63n", "the range of int64 is"), ("int32", "()=>1", "a function"), ("int32", "Symbol()", "a symbol"),
     ("float64", "'x'", "a string: x"), ("boolean", "2", "a number: 2"), ("boolean", "'maybe'", "maybe"),
     ("decimal(4,2)", "100", "2 digits before the point"), ("decimal(4,2)", "'ten'", "ten"), ("decimal", "Infinity", "Infinity"),
-    ("timestamp", "'yesterday'", "yesterday"), ("timestamp", "new Date(NaN)", "cannot take"), ("date32", "'2024-13-01'", "2024-13-01"),
+    ("timestamp", "'yesterday'", "yesterday"), ("timestamp", "new Date(NaN)", "cannot hold"), ("date32", "'2024-13-01'", "2024-13-01"),
     ("time64", "'25:00'", "25:00"), ("time64", "86400000", "86400000"), ("binary", "'xyz'", "xyz"), ("binary", "[256]", "256"),
     ("null", "1", "a number: 1"), ("interval", "5", "object"), ("timestamp", "1e300", "1e"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value", "told"), REFUSED)
-def test_what_cannot_be_is_refused_with_column_and_row(scripts, name, value, told):
+def test_invalid_values_are_rejected_with_column_and_row(scripts, name, value, told):
     with pytest.raises(StreamlingError) as failure:
         scripts.rows(
             f"row => row.id === 1 ? {{ v: null }} : {{ v: {value} }}", [{"id": 1}, {"id": 2}], {"v": parse_type(name)}
         )
     message = str(failure.value)
-    assert message.startswith("row 2 of the batch: column 'v' is ")
+    assert message.startswith("row 2 of the batch: column 'v' has type ")
     assert told in message
     assert message.endswith('input: {"id":2}')
     assert not failure.value.internal

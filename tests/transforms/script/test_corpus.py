@@ -1,4 +1,4 @@
-"""Odd results of scripts, kept as data: each gives the rows that it says or an error that names the row."""
+"""Odd results of scripts, kept as data: each gives the expected rows or an error that names the row."""
 
 from __future__ import annotations
 

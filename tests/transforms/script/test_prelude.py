@@ -1,4 +1,5 @@
-"""Functions of browsers in scripts, compared with what another implementation gave (`tests/corpus/scripts/web.json`)."""
+"""Browser functions in scripts, compared with the results of another implementation
+(`tests/corpus/scripts/web.json`)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_results_are_those_of_browsers(scripts):
     assert len(cases) > 600
 
 
-def test_a_script_gets_what_it_names_and_nothing_else(scripts):
+def test_a_script_gets_only_the_functions_it_mentions(scripts):
     assert prelude_for("row => ({ ...row, curl: row.url })") == ""
     text = "row => ({ made: [typeof URL, typeof globalThis['atob' + ''], typeof globalThis['b' + 'toa']].join() })"
     assert scripts.rows(text, [{"id": 1}], {"made": pa.string()}) == [{"made": "function,function,function"}]
@@ -50,7 +51,7 @@ def test_a_numbers_digits_survive_a_clone(scripts):
     assert scripts.rows("row => structuredClone(row)", rows) == rows
 
 
-def test_what_they_throw_reads_like_an_error_of_the_script(scripts):
+def test_their_errors_look_like_errors_of_the_script(scripts):
     with pytest.raises(StreamlingError, match="the script failed in line 2: TypeError: Invalid URL: 'nowhere'"):
         scripts.rows("row => {\n  const url = new URL('nowhere')\n  return row\n}", [{"id": 1}])
 

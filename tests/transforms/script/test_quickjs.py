@@ -11,19 +11,19 @@ from streamling.transforms.script.quickjs import QuickJs
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(None, "cannot be read"), (b"no wasm", "cannot be read"), (b"\0asm\x01\0\0\0", "is no runtime of quickjs-rs")],
+    [(None, "cannot be read"), (b"no wasm", "cannot be read"), (b"\0asm\x01\0\0\0", "is not a runtime of quickjs-rs")],
 )
-def test_another_runtime_has_to_be_one(tmp_path, content, told):
+def test_an_invalid_runtime_is_rejected(tmp_path, content, told):
     path = tmp_path / "runtime.wasm"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(StreamlingError, match=told) as refused:
         engine_for(WasmScript(runtime_wasm_file_path=path))
     assert not refused.value.internal
-    assert refused.value.remedy == "leave it out to use the one that is installed"
+    assert refused.value.remedy == "remove it to use the installed one"
 
 
-def test_a_sandbox_that_was_ended_can_be_closed():
+def test_a_terminated_sandbox_can_be_closed():
     sandbox = QuickJs(Limits(16 << 20, 1)).sandbox()
     with pytest.raises(ScriptFailed) as failure:
         sandbox.evaluate("new Array(2 ** 32 - 1).join('x')", 0.1)
@@ -31,8 +31,8 @@ def test_a_sandbox_that_was_ended_can_be_closed():
     sandbox.close()
 
 
-def test_the_guest_can_reach_nothing_of_this_process():
-    """A clock, random numbers, an environment and files that are empty (WASI), and functions that do nothing."""
+def test_the_guest_has_no_access_to_this_process():
+    """A clock, random numbers, an empty environment and no files (WASI), and functions that do nothing."""
     engine = QuickJs(Limits(16 << 20, 1))
     assert {f"{each.module}.{each.name}" for each in engine.guest.imports} == {
         "wasi_snapshot_preview1.random_get",

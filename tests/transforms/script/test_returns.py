@@ -1,4 +1,4 @@
-"""The columns that the text of a script shows."""
+"""The returned columns that the text of a script shows."""
 
 from __future__ import annotations
 

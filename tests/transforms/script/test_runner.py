@@ -1,4 +1,4 @@
-"""What a script may be, what it may return, and how its failures read."""
+"""Valid scripts, their results, and the messages of their failures."""
 
 import pyarrow as pa
 import pytest
@@ -37,7 +37,7 @@ def test_an_array_is_several_rows_without_its_nulls(scripts):
     ]
 
 
-def test_one_row_may_become_many_more_than_there_were(scripts):
+def test_one_row_may_become_many(scripts):
     made = scripts.rows("row => Array.from({ length: 1000 }, (_, n) => ({ id: n, name: 'x' + n }))", ROWS)
     assert len(made) == 2000
     assert made[-1] == {"id": 999, "name": "x999", "_gs_op": "u"}
@@ -49,8 +49,8 @@ def test_one_row_may_become_many_more_than_there_were(scripts):
      ("[undefined]", "undefined"), ("[3]", "a number"), ("Promise.resolve(row)", "a promise"),
      ("() => 1", "a function"), ("10n", "a bigint")],
 )  # fmt: skip
-def test_anything_else_is_refused_by_its_kind(scripts, returned, kind):
-    with pytest.raises(StreamlingError, match=f"returned {kind}; it has to return an object") as failure:
+def test_anything_else_is_rejected_by_its_kind(scripts, returned, kind):
+    with pytest.raises(StreamlingError, match=f"returned {kind}; it must return an object") as failure:
         scripts.rows(f"function process(row) {{ return {returned} }}", ROWS)
     assert "row 1 of the batch" in str(failure.value)
     assert not failure.value.internal
@@ -99,12 +99,12 @@ def test_which_function_is_called(scripts, script):
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("1 + 1", "it has no function"),
-        ("const a = 1;", "it has no function"),
-        ("function one() {}\nfunction two() {}", r"it has several functions \(one, two\)"),
+        ("1 + 1", "it defines no function"),
+        ("const a = 1;", "it defines no function"),
+        ("function one() {}\nfunction two() {}", r"it defines several functions \(one, two\)"),
     ],
 )
-def test_a_script_without_a_function_is_refused(scripts, script, message):
+def test_a_script_without_a_function_is_rejected(scripts, script, message):
     with pytest.raises(StreamlingError, match=message):
         scripts.rows(script, ROWS)
 
@@ -114,7 +114,7 @@ def test_missing_and_undefined_columns_are_null(scripts):
     assert made == [{"a": None, "b": None, "c": None}] * 2
 
 
-def test_columns_that_are_not_declared_are_left_out(scripts):
+def test_undeclared_columns_are_dropped(scripts):
     assert scripts.rows("row => ({ ...row, more: 1 })", ROWS) == ROWS
 
 
@@ -165,7 +165,7 @@ def test_only_lines_of_the_script_are_named(scripts):
     assert [line for line in others if line.startswith("  at ")] == []
 
 
-def test_a_long_input_is_cut(scripts):
+def test_a_long_input_is_truncated(scripts):
     with pytest.raises(StreamlingError) as failure:
         scripts.rows("() => { throw new Error('no') }", [{"text": "x" * 5000}])
     shown = str(failure.value).splitlines()[-1]
@@ -179,17 +179,15 @@ def test_row_numbers_count_through_a_large_batch(scripts):
         scripts.rows("row => { if (row.id === 11500) throw new Error('here'); return row }", rows)
 
 
-def test_the_row_that_kills_a_sandbox_is_named(scripts):
+def test_the_row_that_crashes_a_sandbox_is_named(scripts):
     rows = [{"id": n} for n in range(300)]
     script = "const f = (n) => f(n + 1) + 1;\nfunction process(row) { return row.id === 250 ? f(0) : row }"
-    with pytest.raises(
-        StreamlingError, match=r"row 251 of the batch: .*functions call each other too deeply"
-    ) as failure:
+    with pytest.raises(StreamlingError, match=r"row 251 of the batch: .*functions are nested too deeply") as failure:
         scripts.rows(script, rows)
     assert '{"id":250}' in str(failure.value)
 
 
-def test_a_typescript_error_stands_in_the_users_line(scripts):
+def test_a_typescript_error_has_the_users_line(scripts):
     script = """interface Row {
   id: number;
   name?: string;
@@ -206,7 +204,7 @@ function process(row: Row): Result {
         scripts.rows(script, ROWS, ts=True)
 
 
-def test_nothing_is_left_for_the_next_batch(scripts):
+def test_no_state_is_left_for_the_next_batch(scripts):
     batch = pa.RecordBatch.from_pylist([{"n": 0}])
     script = """let count = 0;
 function process(row) {
@@ -225,11 +223,11 @@ def test_rows_of_one_batch_share_what_the_script_keeps(scripts):
     assert scripts.rows("let n = 0; function process() { return { n: ++n } }", rows)[-1] == {"n": 12_000}
 
 
-def test_console_goes_to_the_log_and_not_without_end(scripts):
+def test_console_output_is_logged_with_a_limit(scripts):
     scripts.rows("row => { console.log('row', row.id, { a: 1n }); return row }", [{"id": n} for n in range(500)])
     assert scripts.lines[0] == 'row 0 {"a":"1"}'
     assert len(scripts.lines) == 21
-    assert scripts.lines[-1] == "more lines from console follow and are left out, up to 60 s"
+    assert scripts.lines[-1] == "the script logs too many lines; skipping the rest for up to 60 s"
 
 
 def test_console_has_levels_and_shows_errors(scripts):
@@ -249,10 +247,10 @@ def test_console_is_limited_per_minute():
     console = Console(lambda level, line: lines.append(line), now=lambda: now[0])
     for number in range(150):
         console.write(f"i{number}")
-    assert lines[99:] == ["99", "more lines from console follow and are left out, up to 60 s"]
+    assert lines[99:] == ["99", "the script logs too many lines; skipping the rest for up to 60 s"]
     now[0] = 61
     console.write("wagain")
-    assert lines[101:] == ["lines from console that were left out: 50", "again"]
+    assert lines[101:] == ["skipped 50 lines from the console", "again"]
 
 
 @pytest.mark.parametrize("text", ["a\x01b", "\x02", "\x01", "", "\x00", "é😀\u2028", 'quo"te\\', "x" * 100_000, "!"])
@@ -261,7 +259,7 @@ def test_any_text_survives(scripts, text):
     assert scripts.rows("row => row", rows) == rows
 
 
-def test_half_a_surrogate_pair_becomes_a_replacement_character(scripts):
+def test_a_lone_surrogate_becomes_a_replacement_character(scripts):
     assert scripts.rows("row => ({ t: row.t[0] + 'x' })", [{"t": "😀"}]) == [{"t": "\ufffdx"}]
     assert scripts.rows("row => ({ t: row.t[0] + '\\u0001' })", [{"t": "😀"}]) == [{"t": "\ufffd\x01"}]
 

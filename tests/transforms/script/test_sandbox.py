@@ -1,5 +1,5 @@
-"""Attempts to get out of the sandbox or to exhaust it: each ends within its limit, in a clear error or harmlessly, and
-the rows of the next batch are not touched."""
+"""Attempts to escape the sandbox or to exhaust it: each ends within its limit, in a clear error or harmlessly, and the
+rows of the next batch are not affected."""
 
 import threading
 
@@ -11,7 +11,7 @@ from tests.transforms.script.conftest import LIMITS, TIGHT, Scripts
 
 ROWS = [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}]
 
-#: what is tried in the function's body, and what the error says
+#: what is tried in the function's body, and the error message
 EXHAUSTING = {
     "endless loop": ("while (true);", "ran longer than 0.5 s"),
     "endless loop that catches everything": ("for (;;) try { while (true); } catch {} finally { continue }", "ran longer"),
@@ -40,7 +40,7 @@ EXHAUSTING = {
 }  # fmt: skip
 
 
-#: V8 can end no loop in a built-in function, and counts no buffers; wasmtime ends and counts everything
+#: V8 cannot end a loop in a built-in function, and does not count buffers; wasmtime ends and counts everything
 ONLY_IN_WEBASSEMBLY = {
     "endless loop in a built-in": (
         "Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)",
@@ -52,7 +52,7 @@ ONLY_IN_WEBASSEMBLY = {
 
 
 @pytest.mark.parametrize("attempt", ONLY_IN_WEBASSEMBLY)
-def test_nothing_gets_around_the_limits_of_webassembly(engines, attempt):
+def test_the_limits_of_webassembly_cannot_be_bypassed(engines, attempt):
     tight, scripts = Scripts(engines("quickjs", TIGHT), TIGHT), Scripts(engines("quickjs", LIMITS), LIMITS)
     body, told = ONLY_IN_WEBASSEMBLY[attempt]
     with pytest.raises(StreamlingError, match=told):
@@ -71,7 +71,7 @@ def test_exhaustion_ends_in_a_clear_error(tight, scripts, attempt):
     assert scripts.rows("row => row", ROWS) == ROWS
 
 
-#: what is tried at the top of the script or in the body, and the rows that come out all the same
+#: what is tried at the top of the script or in the body, and the rows that are still returned
 HARMLESS = {
     "no process, files, network, environment": (
         "row => ({ id: ['process', 'require', 'module', 'fetch', 'XMLHttpRequest', 'Deno', 'Bun', 'std', 'os', 'WebSocket',"
@@ -104,7 +104,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("attempt", HARMLESS)
-def test_reaching_out_finds_nothing(scripts, attempt):
+def test_the_host_cannot_be_reached(scripts, attempt):
     script, expected = HARMLESS[attempt]
     schema = pa.schema([("id", pa.int64()), ("note", pa.string())])
     made = scripts.batch(script, pa.RecordBatch.from_pylist(ROWS), schema).to_pylist()
@@ -112,7 +112,7 @@ def test_reaching_out_finds_nothing(scripts, attempt):
     assert scripts.rows("row => row", ROWS) == ROWS
 
 
-def test_one_lane_that_is_stopped_stops_no_other(engines):
+def test_stopping_one_lane_does_not_stop_another(engines):
     """Two sandboxes at once: the endless one ends by its limit, the other one finishes."""
     slow, quick = Scripts(engines("quickjs", TIGHT), TIGHT), Scripts(engines("quickjs", LIMITS), LIMITS)
     failed = []

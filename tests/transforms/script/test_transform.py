@@ -1,4 +1,4 @@
-"""The script transform in pipelines; what scripts can do by themselves is tested in `tests/script`."""
+"""The script transform in pipelines; see the other tests of this folder for what scripts can do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_columns_that_the_schema_does_not_have_are_reported_once(caplog):
 
 @pytest.mark.parametrize("schema", [{"id": "int64", "total": "int64"}, None])
 def test_columns_that_the_text_shows_are_reported_before_anything_runs(caplog, schema):
-    """Also without `schema`, which means those of the input; and not again when they come."""
+    """Also without `schema`, where the columns of the input apply; and not again when they occur."""
     options = {"language": "ts", "script": "row => ({ id: row.id, totla: 1 as any })", "primary_key": "id"}
     bench = OperatorBench(ScriptTransform, options if schema is None else {**options, "schema": schema})
     batches = [pa.record_batch({"id": [1, 2]})]
@@ -90,7 +90,7 @@ sinks:
 def static(
     tmp_path: Path, script: str, *, language: str = "js", schema: str = "", sql: str = "SELECT * FROM rows"
 ) -> Any:
-    """The columns of every node, found without Spark."""
+    """Return the columns of every node, found without Spark."""
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "name": "a"}\n')
     body = "\n".join(f"      {line}" for line in script.splitlines())
     text = STATIC.format(path=tmp_path / "rows.jsonl", sql=sql, language=language, schema=schema, script=body)
@@ -107,12 +107,12 @@ def test_a_syntax_error_is_found_without_spark_in_its_line_of_the_file(tmp_path,
         static(tmp_path, "function process(row) {\n  return row +* 2;\n}", language=language, sql=sql)
     (problem,) = refused.value.problems
     assert (problem.file, problem.line) == ("p.yaml", 14)
-    assert "script transform 'scripted': the script cannot run: SyntaxError" in problem.message
+    assert "script transform 'scripted': the script is invalid: SyntaxError" in problem.message
     assert problem.excerpt == "    return row +* 2;"
 
 
 def test_a_script_without_a_function_is_found_without_spark(tmp_path):
-    with pytest.raises(InvalidPipeline, match="the script cannot run: it has no function"):
+    with pytest.raises(InvalidPipeline, match="the script is invalid: it defines no function"):
         static(tmp_path, "const a = 1;")
 
 
@@ -120,19 +120,19 @@ def test_the_output_has_the_columns_of_the_input_by_default(tmp_path):
     assert static(tmp_path, "row => row")["scripted"].names == ["id", "name", "_gs_op"]
 
 
-def test_declared_columns_come_in_alphabetical_order_with_the_row_kind_behind(tmp_path):
+def test_declared_columns_are_in_alphabetical_order_followed_by_the_row_kind(tmp_path):
     schema = static(tmp_path, "row => row", schema="schema: {id: int64, b: 'decimal(20)', a: TimeStamp}")["scripted"]
     assert schema.names == ["a", "b", "id", "_gs_op"]
     assert schema.types[:3] == [pa.timestamp("us"), pa.decimal128(20, 0), pa.int64()]
     assert [field.nullable for field in schema] == [True, True, True, False]
 
 
-def test_a_row_kind_that_is_declared_keeps_its_place(tmp_path):
+def test_a_declared_row_kind_keeps_its_position(tmp_path):
     schema = static(tmp_path, "row => row", schema="schema: {id: int64, _gs_op: string, Z: string}")["scripted"]
     assert schema.names == ["Z", "_gs_op", "id"]
 
 
-def test_a_key_that_the_script_does_not_make_is_refused(tmp_path):
+def test_a_key_that_the_script_does_not_return_is_rejected(tmp_path):
     with pytest.raises(InvalidPipeline, match="primary key column id not found"):
         static(tmp_path, "row => row", schema="schema: {name: string}")
 
@@ -140,8 +140,8 @@ def test_a_key_that_the_script_does_not_make_is_refused(tmp_path):
 # ── failing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_failing_script_stops_the_pipeline_and_the_rows_come_again():
-    """Nothing is stored past the batch that failed; with a better script everything arrives."""
+def test_a_failing_script_stops_the_pipeline_and_its_rows_are_replayed():
+    """Nothing after the batch that failed is stored; with a corrected script everything arrives."""
     options = {"language": "js", "primary_key": "id", "batch_size": 5}
     rows = pa.record_batch({"id": list(range(40)), "name": [f"n{id}" for id in range(40)], "_gs_op": ["i"] * 40})
     given = [rows.slice(start, 10) for start in range(0, 40, 10)]
@@ -176,12 +176,12 @@ def test_limits_come_from_the_configuration(engine):
     transform.open()
     with pytest.raises(StreamlingError, match=r"it ran longer than 0\.3 s for one batch") as failure:
         transform.process(batch)
-    assert failure.value.remedy == "look for an endless loop, or raise wasm_script.timeout_sec"
+    assert failure.value.remedy == "check for an endless loop, or raise wasm_script.timeout_sec"
 
 
 # ── with Spark ───────────────────────────────────────────────────────────────────────────────────────────────
 
-#: as people write it for chain data
+#: typical code for chain data
 PRODUCTION = """
 interface Transfer {
   id: string; from_address: string; to_address: string | null;
@@ -232,7 +232,7 @@ def expected_transfer(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.spark
-def test_production_typescript_with_a_schema_gives_seven_rows_and_sql_goes_on_with_them(spark, tmp_path):
+def test_production_typescript_with_a_schema_gives_seven_rows_for_sql(spark, tmp_path):
     (tmp_path / "transfers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in transfers(8)))
     source = {"type": "file", "path": str(tmp_path / "transfers.jsonl"), "format": "json", "primary_key": "id"}
     script = {"type": "script", "from": "raw", "language": "typescript", "primary_key": "transfer_id"}
@@ -331,4 +331,4 @@ def test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink() -> None:
     seven, nine = collected_rows(run, "bad").to_pylist()
     assert seven["error"].startswith("the script failed in line 2: Error: seven\n")
     assert (seven["position"], seven["payload"]) == ("id=7", '{"id":7,"name":"n7","_gs_op":"i"}')
-    assert nine["error"] == "column 'id' is int64 and cannot take a string: x"
+    assert nine["error"] == "column 'id' has type int64, which cannot hold a string: x"

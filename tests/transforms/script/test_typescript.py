@@ -1,4 +1,4 @@
-"""TypeScript becomes JavaScript without a line or column moving."""
+"""TypeScript becomes JavaScript with all lines and columns unchanged."""
 
 import pytest
 
@@ -51,13 +51,13 @@ def test_types_become_blanks(typescript, javascript):
         ("interface Row { id: number }\n(row: Row): { v: string } => ({ v: String(row.id) })", "1"),
     ],
 )  # fmt: skip
-def test_what_means_something_at_run_time_keeps_it(scripts, script, expected):
+def test_syntax_with_a_run_time_meaning_is_kept(scripts, script, expected):
     import pyarrow as pa
 
     assert strip_types(script).count("\n") == script.count("\n")
     assert scripts.rows(script, [{"id": 1}], {"v": pa.string()}, ts=True) == [{"v": expected}]
 
 
-def test_what_cannot_be_read_is_left_to_the_engine():
+def test_invalid_syntax_is_left_to_the_engine():
     strip_types("function process(row: { return +* }")
     strip_types("enum {")

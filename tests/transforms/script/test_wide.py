@@ -28,7 +28,7 @@ def _numbers(column: pa.Array, type_: pa.DataType) -> list[int | None]:
 
 
 @pytest.mark.parametrize("type_", [U256, I256, WideDecimal(100, 20), pa.decimal256(76, 10)], ids=str)
-def test_numbers_come_back_as_they_went_in(scripts, type_):
+def test_numbers_survive_a_round_trip(scripts, type_):
     print(f"seed {SEED}")
     numbers = [*edges(type_), *some(type_, ROWS, random.Random(SEED)), None]
     found = scripts.batch("function process(row) { return row }", _batch(type_, numbers))
@@ -43,9 +43,9 @@ def test_a_script_computes_with_bigint(scripts):
     assert _numbers(found.column("x"), U256) == [2**255 + 1, 6, None]
 
 
-def test_a_number_without_a_place_is_told(scripts):
+def test_a_number_out_of_range_is_reported(scripts):
     batch = _batch(U256, [1])
-    with pytest.raises(StreamlingError, match="u256 goes from 0"):
+    with pytest.raises(StreamlingError, match="the range of u256 is 0"):
         scripts.batch("function process(row) { return {x: -1n} }", batch, pa.schema([pa.field("x", U256)]))
 
 
@@ -67,7 +67,7 @@ def _around(wide: pa.DataType) -> dict[str, pa.DataType]:
 
 
 def _held_rows(wide: pa.DataType, chance: random.Random) -> list[dict[str, Any]]:
-    """Rows for the columns of `_around`, wide numbers as Spark holds them; nulls at every depth."""
+    """Return rows for the columns of `_around`, wide numbers as Spark holds them; nulls at every depth."""
     layout, numbers = layout_of(wide), [*edges(wide), *some(wide, ROWS, chance)]
     assert layout is not None
     rows: list[dict[str, Any]] = [{"l": None, "s": None, "m": None, "d": None}]
@@ -79,7 +79,7 @@ def _held_rows(wide: pa.DataType, chance: random.Random) -> list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("wide", WIDE, ids=str)
-def test_numbers_inside_others_come_back_as_they_went_in(scripts, wide):
+def test_nested_numbers_survive_a_round_trip(scripts, wide):
     print(f"seed {SEED}")
     rows = _held_rows(wide, random.Random(SEED))
     fields = [
@@ -96,7 +96,7 @@ def test_numbers_inside_others_come_back_as_they_went_in(scripts, wide):
 
 
 @pytest.mark.parametrize("wide", [U256, WideDecimal(100, 20), pa.decimal256(76, 10)], ids=str)
-def test_numbers_inside_others_that_have_not_been_in_spark(scripts, wide):
+def test_nested_numbers_that_have_not_passed_through_spark(scripts, wide):
     rows = _held_rows(wide, random.Random(SEED))
     columns = []
     for name, type_ in _around(wide).items():
@@ -112,7 +112,7 @@ def test_numbers_inside_others_that_have_not_been_in_spark(scripts, wide):
 
 
 def _decimals(value: Any, wide: pa.DataType) -> Any:
-    """``value`` with decimals in place of what Spark holds for them."""
+    """Return ``value`` with decimals instead of what Spark holds for them."""
     match value:
         case bytes():
             with localcontext(prec=100):
@@ -147,19 +147,19 @@ def test_a_script_sees_bigint_inside_a_list_and_computes_with_it(scripts):
     [
         (U256, "-1n", "'[-1]' (-1 does not fit into u256)"),
         (I256, "2n ** 255n", "does not fit into i256"),
-        (U256, "'much'", "'much' is no whole number"),
-        (U256, "'1e999999999'", "a whole number is expected"),
-        (U256, "[1]", "a whole number is expected"),
+        (U256, "'much'", "'much' is not a whole number"),
+        (U256, "'1e999999999'", "expected a whole number"),
+        (U256, "[1]", "expected a whole number"),
         (pa.decimal256(76, 10), "10n ** 66n", "66 digits before the point"),
-        (pa.decimal256(76, 10), "true", "a number is expected"),
+        (pa.decimal256(76, 10), "true", "expected a number"),
     ],
     ids=str,
 )
-def test_a_number_inside_a_list_without_a_place_is_told(scripts, wide, value, told):
+def test_a_number_out_of_range_inside_a_list_is_reported(scripts, wide, value, told):
     with pytest.raises(StreamlingError) as failure:
         scripts.batch(f"() => ({{l: [{value}]}})", _list_batch(wide, [1]))
     message = str(failure.value)
-    assert message.startswith(f"row 1 of the batch: column 'l' is list<{wide}> and cannot take ")
+    assert message.startswith(f"row 1 of the batch: column 'l' has type list<{wide}>, which cannot hold ")
     assert told in message
     assert message.endswith('input: {"l":[' + layout_of(wide).text(1) + "]}")
     assert not failure.value.internal

@@ -1,4 +1,4 @@
-"""Answers on their way back to Spark: one byte per row, by partition."""
+"""Look-up results for Spark: one byte per row, by partition."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from streamling.transforms.sql.lookup_results import packed
 _PARTITION = 1 << 33
 
 
-def test_answers_are_bytes_in_the_order_of_the_rows():
+def test_results_are_bytes_in_the_order_of_the_rows():
     rows = pa.array([0, 1, 2, _PARTITION, _PARTITION + 1], pa.int64())
     assert packed(rows, pa.array([True, False, None, False, True])) == [b"\x01\x00\x02", b"\x00\x01"]
 
 
-def test_rows_that_were_left_out_are_told_from_null():
+def test_filtered_rows_are_distinguished_from_null():
     rows = pa.array([1, 4, 2 * _PARTITION + 2], pa.int64())
     assert packed(rows, pa.array([True, False, True])) == [b"\x03\x01\x03\x03\x00", b"", b"\x03\x03\x01"]
 

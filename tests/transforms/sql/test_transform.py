@@ -50,7 +50,7 @@ def test_upstreams_are_the_tables_as_written(sql: str, names: list[str]) -> None
     assert upstreams(sql) == names
 
 
-def test_upstreams_of_unreadable_sql_are_an_error_that_carries_the_place() -> None:
+def test_upstreams_of_invalid_sql_are_an_error_with_its_location() -> None:
     with pytest.raises(InvalidSql) as refused:
         upstreams("SELECT *\nFROM a WHERE")
     assert (refused.value.problems[0].line, refused.value.problems[0].column) == (2, 8)
@@ -160,7 +160,7 @@ def test_problems_of_the_text_stop_apply_with_line_and_caret(spark: Any, orders:
 
 
 @pytest.mark.spark
-def test_a_failing_row_is_explained_by_the_node_whose_sql_failed(spark: Any, orders: Any) -> None:
+def test_the_error_of_a_failing_row_names_the_node_whose_sql_failed(spark: Any, orders: Any) -> None:
     first = transform("SELECT id, amount, id / amount AS share FROM orders")
     second = transform("SELECT id, upper('x') AS x, share FROM first")
     frame = second.apply(spark, {"first": first.apply(spark, {"orders": orders})})
@@ -173,12 +173,12 @@ def test_a_failing_row_is_explained_by_the_node_whose_sql_failed(spark: Any, ord
 
 
 @pytest.mark.spark
-def test_nothing_is_explained_that_is_not_about_sql() -> None:
+def test_errors_that_are_not_about_sql_are_not_translated() -> None:
     assert transform("SELECT id FROM orders").translate_error(OSError("disk full")) is None
 
 
 @pytest.mark.spark
-def test_now_is_taken_anew_for_every_batch(spark: Any, orders: Any) -> None:
+def test_now_is_evaluated_for_every_batch(spark: Any, orders: Any) -> None:
     clock = transform("SELECT now() AS at FROM orders")
     first = clock.apply(spark, {"orders": orders}).toArrow()["at"][0].as_py()
     second = clock.apply(spark, {"orders": orders}).toArrow()["at"][0].as_py()

@@ -29,7 +29,7 @@ def run(kernel: Kernel, *columns: pa.Array, types: list[pa.DataType]) -> list[An
 
 
 def outcome(value: bytes | None, type_: pa.DataType) -> int | str | None:
-    """A number, or why there is none."""
+    """Return a number, or the reason for a failure."""
     layout = held(type_)
     if value is None or len(value) == layout.width:
         return None if value is None else layout.decode(value)
@@ -78,7 +78,7 @@ def test_decimals_of_different_scales_compute_exactly(kernel: Kernel, symbol: st
         assert outcome(found, result) == math.trunc(values[symbol] * 10 ** held(result).scale), (a, b)
 
 
-def test_nothing_is_computed_with_null() -> None:
+def test_operations_with_null_are_null() -> None:
     layout = held(U256)
     assert run(declared.ADD, from_integers([1, None], layout), from_integers([None, 2], layout), types=[U256] * 3) == [
         None,
@@ -86,14 +86,14 @@ def test_nothing_is_computed_with_null() -> None:
     ]
 
 
-def test_a_failure_goes_through_further_steps() -> None:
+def test_a_failure_propagates_through_further_steps() -> None:
     layout = held(U256)
     failed = run(declared.SUBTRACT, from_integers([5], layout), from_integers([7], layout), types=[U256] * 3)
     again = run(declared.MULTIPLY, pa.array(failed, pa.binary()), from_integers([2], layout), types=[U256] * 3)
     assert outcome(again[0], U256) == "5 - 7 does not fit into u256"
 
 
-def test_a_failure_is_never_taken_for_a_number() -> None:
+def test_a_failure_is_never_mistaken_for_a_number() -> None:
     width = held(U256).width
     texts = ["x" * length for length in range(60)]
     found = run(declared.PARSE, pa.array(texts), types=[U256])
@@ -108,7 +108,7 @@ def test_signs() -> None:
     assert [outcome(v, I256) for v in run(declared.ABSOLUTE, numbers, types=[I256])] == [5, 5, 0, f"abs{told}"]
 
 
-def test_conversions_round_decimals_and_cut_to_whole_numbers() -> None:
+def test_conversions_round_decimals_and_truncate_to_whole_numbers() -> None:
     decimal, shorter = WideDecimal(80, 3), pa.decimal256(50, 1)
     numbers = from_integers([1250, 1249, -1250, -1999, None], held(decimal))
     assert [outcome(v, shorter) for v in run(declared.CONVERT, numbers, types=[decimal, shorter])] == [
@@ -129,11 +129,17 @@ def test_conversions_round_decimals_and_cut_to_whole_numbers() -> None:
 
 def test_other_numbers_become_wide_ones() -> None:
     doubles = run(declared.FROM_DOUBLE, pa.array([1e30, -1.9, math.nan, math.inf, None]), types=[I256])
-    assert [outcome(v, I256) for v in doubles] == [int(1e30), -1, "nan is no i256", "inf is no i256", None]
+    assert [outcome(v, I256) for v in doubles] == [
+        int(1e30),
+        -1,
+        "nan is not a valid i256",
+        "inf is not a valid i256",
+        None,
+    ]
     decimals = run(declared.FROM_DECIMAL, pa.array(["1.50", "-0.6", "1E+20"]), types=[I256])
     assert [outcome(v, I256) for v in decimals] == [1, 0, 10**20]
     texts = run(declared.PARSE, pa.array(["12", "-1", "x", None]), types=[U256])
-    assert [outcome(v, U256) for v in texts] == [12, "-1 does not fit into u256", "'x' is no number", None]
+    assert [outcome(v, U256) for v in texts] == [12, "-1 does not fit into u256", "'x' is not a number", None]
 
 
 def test_doubles_are_the_nearest() -> None:
@@ -152,16 +158,16 @@ def test_json_of_nested_numbers_has_all_digits() -> None:
     assert run(declared.JSON, column, types=[type_]) == [f'{{"a":{2**256 - 1},"b":[-0.05,null]}}', None]
 
 
-def test_numbers_in_json_keep_the_digits_they_are_written_with() -> None:
+def test_numbers_in_json_keep_their_digits() -> None:
     decimal = WideDecimal(80, 30)
     long = "12345678901234567890123456789012345678901234567890.123456789012345678901234567"
     documents = [f'{{"a": {long}}}', f'{{"a": "{long}"}}', '{"a": null}', "{}", "[1]", "broken", '{"a": [1]}', None]
     found = run(declared.MEMBER, pa.array(documents), pa.array(["a"] * len(documents)), types=[decimal])
     number = held(decimal).parse(long)
-    assert [outcome(value, decimal) for value in found] == [number, number, *[None] * 4, '["1"] is no number', None]
+    assert [outcome(value, decimal) for value in found] == [number, number, *[None] * 4, '["1"] is not a number', None]
 
 
-def test_empty_arrays_are_answered() -> None:
+def test_empty_arrays_give_empty_arrays() -> None:
     nothing = pa.array([], pa.binary())
     for kernel in declared.FUNCTIONS[0].kernels:
         arithmetic = kernel in {one for one, *_ in OPERATIONS}

@@ -1,4 +1,4 @@
-"""Wide numbers as they are held: against Python's integers and `decimal`, no Spark."""
+"""Wide numbers in their held form: compared with Python's integers and `decimal`, without Spark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_order_of_the_bytes_is_the_order_of_the_numbers(type_: pa.DataType) 
 
 
 @pytest.mark.parametrize("type_", TYPES, ids=str)
-def test_one_past_the_edge_has_no_place(type_: pa.DataType) -> None:
+def test_one_past_the_limit_overflows(type_: pa.DataType) -> None:
     layout = held(type_)
     for number in (layout.low - 1, layout.high + 1):
         with pytest.raises(OverflowError, match=f"does not fit into {layout.name.replace('(', '.').replace(')', '.')}"):
@@ -50,7 +50,7 @@ def test_one_past_the_edge_has_no_place(type_: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("type_", TYPES, ids=str)
-def test_texts_are_those_of_decimal_and_lead_back(type_: pa.DataType) -> None:
+def test_texts_are_those_of_decimal_and_parse_back(type_: pa.DataType) -> None:
     layout = held(type_)
     numbers = [*edges(type_), *some(type_, 200, random.Random(SEED))]
     texts = to_texts(from_integers([*numbers, None], layout), layout).to_pylist()
@@ -69,12 +69,12 @@ def test_spellings_of_whole_numbers(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "+", "1.5", "1e-1", "0x", "0x1e+5", "1_000", "1,5", "NaN", "٣", "1" * 2001])
-def test_what_is_no_whole_number_is_told(text: str) -> None:
+def test_invalid_whole_numbers_are_reported(text: str) -> None:
     with pytest.raises(ValueError, match="is no"):
         held(I256).parse(text)
 
 
-def test_a_decimal_takes_no_more_digits_after_the_point_than_it_has() -> None:
+def test_a_decimal_accepts_no_more_fractional_digits_than_its_scale() -> None:
     layout = held(pa.decimal256(40, 2))
     assert layout.parse(".5") == 50
     assert layout.parse("1.250e1") == 1250
@@ -119,11 +119,11 @@ NESTED = [
 
 
 @pytest.mark.parametrize(("type_", "physical_type"), [*((type_, pa.binary()) for type_ in TYPES), *NESTED], ids=str)
-def test_names_lead_back_to_the_type(type_: pa.DataType, physical_type: pa.DataType) -> None:
+def test_names_are_parsed_back_to_the_type(type_: pa.DataType, physical_type: pa.DataType) -> None:
     assert arrow_type(arrow_type_name(type_), physical_type) == type_
 
 
-def test_decimals_take_the_narrowest_type_that_holds_them() -> None:
+def test_decimals_have_the_narrowest_type_that_holds_them() -> None:
     assert decimal_type(38, 2) == pa.decimal128(38, 2)
     assert decimal_type(39, 2) == pa.decimal256(39, 2)
     assert decimal_type(77, 2) == WideDecimal(77, 2)

@@ -1,4 +1,4 @@
-"""Numbers at the edges of every width, and around them."""
+"""Numbers at the limits of every width, and around them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def held(type_: pa.DataType) -> Layout:
 
 
 def edges(type_: pa.DataType) -> list[int]:
-    """Every edge, one before and one past it, on both sides of zero, as far as they are numbers of the type."""
+    """Return every limit, one before and one past it, on both sides of zero, as far as the type has them."""
     layout = held(type_)
     near = {sign * (edge + step) for edge in _EDGES for sign in (1, -1) for step in (-1, 0, 1)}
     return sorted(n for n in near | {layout.low, layout.high} if layout.low <= n <= layout.high)
 
 
 def some(type_: pa.DataType, count: int, chance: random.Random) -> list[int]:
-    """Numbers of all sizes, the edges among them."""
+    """Return numbers of all sizes, including the limits."""
     layout, known = held(type_), edges(type_)
     numbers = []
     for _ in range(count):

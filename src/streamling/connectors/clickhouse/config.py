@@ -1,4 +1,4 @@
-"""How the ClickHouse source and sink reach their server."""
+"""How the ClickHouse source and sink connect to their server."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class ClickHouse(Section):
 
     no_effect = "this version checks ClickHouse nodes, but cannot run them"
 
-    url: values.Url = Field(default="http://localhost:8123", description="HTTP interface.")
+    url: values.Url = Field(default="http://localhost:8123", description="URL of the HTTP interface.")
     user: str = Field(default="default", description="User.")
     password: SecretStr = Field(default=_EMPTY, description="Password.")
     database: str = Field(default="default", description="Database.")
 
 
 class ClickHouseSource(ClickHouse):
-    """Reading ClickHouse."""
+    """Settings of the ClickHouse source."""
 
-    page_size: int = Field(default=10_000_000, ge=1, description="Rows per page inside one dense key.")
+    page_size: int = Field(default=10_000_000, ge=1, description="Rows per page within one key that has many rows.")
     sort_key_range: int = Field(
         default=1_000_000,
         ge=100,
         validation_alias=AliasChoices("sort_key_range", "block_range"),
-        description="Width of the key range read at once.",
+        description="Width of the key range that one query reads.",
     )
-    query_timeout_sec: float = Field(default=60, gt=0, description="Longest time for one query.")
+    query_timeout_sec: float = Field(default=60, gt=0, description="Time limit for one query.")
 
 
 class ClickHouseSink(ClickHouse):
-    """Writing ClickHouse."""
+    """Settings of the ClickHouse sink."""
 
-    compression: Compression = Field(default="zstd", description="Compression of what is sent.")
-    compression_level: int = Field(default=6, ge=0, le=22, description="Its level; 9 is the most gzip knows.")
+    compression: Compression = Field(default="zstd", description="Compression of requests.")
+    compression_level: int = Field(default=6, ge=0, le=22, description="Compression level; gzip allows at most 9.")
     batch_size: int = Field(default=100_000, ge=1, description="Rows per insert.")
     batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
 
@@ -57,7 +57,7 @@ class ClickHouseSink(ClickHouse):
 
 
 class ClickHouseConfig(CoreConfig):
-    """What the ClickHouse source and sink add to the configuration."""
+    """Settings that the ClickHouse source and sink add to the configuration."""
 
     clickhouse_source: ClickHouseSource = Field(default=ClickHouseSource())
     clickhouse_sink: ClickHouseSink = Field(default=ClickHouseSink())

@@ -1,4 +1,4 @@
-"""ClickHouse sink: rows into an existing table."""
+"""ClickHouse sink: writes rows to an existing table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _both_spellings(schema: dict[str, Any]) -> None:
 
 
 class ClickHouseSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
-    """Rows in a ClickHouse table; 100 000 per request or once a second by default."""
+    """Writes rows to a ClickHouse table; by default 100 000 per request, or once a second."""
 
     model_config = ConfigDict(json_schema_extra=_both_spellings)
 
@@ -24,24 +24,24 @@ class ClickHouseSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
     table: str = Field(min_length=1, description="Table to write to; it must exist.")
     primary_key: PrimaryKey = Field(description="Key columns, comma-separated.")
     version_column_name: str | None = Field(
-        default=None, description="Column that says which of two rows with a key is newer."
+        default=None, description="Column that decides which of two rows with the same key is newer."
     )
     append_only_mode: bool = Field(
-        default=True, description="Write deletions as rows of a ReplacingMergeTree instead of deleting."
+        default=True, description="Write deletes as rows of a ReplacingMergeTree instead of deleting."
     )
     deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")
     schema_override: dict[str, str] = Field(
         default={},
         alias="schema_override",
         validation_alias=AliasChoices("schema_override", "schema_overrides"),
-        description="ClickHouse types of columns whose default does not fit.",
+        description="ClickHouse types of columns for which the default does not fit.",
     )
     compression: Literal["none", "gzip", "zstd", "lz4"] | None = Field(
-        default=None, description="Compression of requests; config `clickhouse_sink.compression` by default."
+        default=None, description="Compression of requests; defaults to config `clickhouse_sink.compression`."
     )
     compression_level: int | None = Field(
         default=None,
-        description="Level of gzip, 0 to 9; config `clickhouse_sink.compression_level` by default.",
+        description="gzip level, 0 to 9; defaults to config `clickhouse_sink.compression_level`.",
     )
 
     @field_validator("compression_level")

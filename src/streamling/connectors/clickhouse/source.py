@@ -1,4 +1,4 @@
-"""ClickHouse source: the rows of a table, once."""
+"""ClickHouse source: reads the rows of a table once."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ StartAt = Annotated[str, BeforeValidator(_start_at), WithJsonSchema({"type": ["s
 
 
 class TableRead(Options):
-    """Fields on what is read of a table, shared by the ClickHouse and hybrid sources."""
+    """Fields that say what to read from a table, shared by the ClickHouse and hybrid sources."""
 
     table_name: str = Field(min_length=1, description="Table to read.")
     filter: ProgramText | None = Field(default=None, description="Condition in ClickHouse SQL, added to the query.")
     start_at: StartAt | None = Field(
         default=None,
-        description="First value of the first sorting key to read; a stored position is ignored.",
+        description="First value of the first sorting key to read; a stored position is then ignored.",
     )
     columns: Columns | None = Field(default=None, description="Columns to read, comma-separated; all by default.")
 
 
 class ClickHouseSourceOptions(TableRead, SourceOptions):
-    """All rows of a ClickHouse table, in the order of its first sorting key; ends by itself."""
+    """Reads all rows of a ClickHouse table in the order of its first sorting key, then ends."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
     infers_primary_key: ClassVar[bool] = True

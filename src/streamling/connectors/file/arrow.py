@@ -1,6 +1,6 @@
-"""Files read by Arrow, for Spark: all CSV and JSON files, and Parquet files in types that Spark does not have.
+"""Reads files with Arrow for Spark: all CSV and JSON files, and Parquet files with types that Spark does not support.
 
-What comes out are tables with the columns of the source, exactly as the file has them, or an error that names the file.
+The result is tables with the columns of the source, exactly as the file has them, or an error that names the file.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ import pyarrow as pa
 
 from streamling.connectors.file.formats.sample import Sample
 from streamling.connectors.file.schema import FORMATS, HIVE_NULL, FileSchema, evolve_schema
-from streamling.connectors.file.storage import READ_ERRORS, File, Storage, decompressed, unreadable_file_error
+from streamling.connectors.file.storage import READ_ERRORS, File, Storage, decompress, unreadable_file_error
 from streamling.connectors.file.values import conform
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import OP_COLUMN
 from streamling.types.names import readable
 
-_REMEDY = "correct the file; types are those of the files looked at when the pipeline started"
+_REMEDY = "correct the file; types are those of the files sampled when the pipeline started"
 
 
 @dataclass(frozen=True)
 class Content:
-    """What is in a CSV or JSON file, or in a piece of one."""
+    """The content of a CSV or JSON file, or of a split of one."""
 
     data: bytes
     origin: File
-    #: what to add to line numbers, counted when something is wrong
+    #: offset of line numbers, computed only for errors
     lines_before: Callable[[], int] = lambda: 0
 
 
 def load(storage: Storage, file: File) -> Content:
-    """All of a file, decompressed. Raises `FileNotFoundError` when it is gone."""
+    """Read a whole file, decompressed. Raises `FileNotFoundError` if it no longer exists."""
     try:
         with storage.open(file.path) as stream:
-            return Content(decompressed(stream, file.path).read(), file)
+            return Content(decompress(stream, file.path).read(), file)
     except FileNotFoundError:
         raise
     except READ_ERRORS as error:
@@ -46,7 +46,7 @@ def load(storage: Storage, file: File) -> Content:
 
 
 class TextFileReader:
-    """Makes tables of CSV or JSON contents; the schema grows with columns that come up in them."""
+    """Converts CSV or JSON contents to tables; new columns are added to the schema."""
 
     def __init__(self, format: str, schema: FileSchema, threads: int) -> None:
         self._format = format
@@ -54,7 +54,7 @@ class TextFileReader:
         self.schema = schema
 
     def read(self, contents: Sequence[Content]) -> list[pa.Table]:
-        """One table per content, all with the columns of `schema`."""
+        """Return one table per content, all with the columns of `schema`."""
         contents = [content for content in contents if content.data.strip()]
         results = self._read_all(contents)
         new = [content for content, (_, has_new) in zip(contents, results, strict=True) if has_new]
@@ -74,9 +74,9 @@ class TextFileReader:
         return sample
 
     def read_one(self, content: Content) -> tuple[pa.Table, bool]:
-        """The rows, and whether there are columns beside those of the schema."""
+        """Return the rows, and whether there are columns that the schema lacks."""
         path = content.origin.path
-        if self._format == "csv":  # a header that is wrong
+        if self._format == "csv":  # check the header
             FORMATS["csv"].read_header(io.BytesIO(content.data), _plain_name(path))
         try:
             table, has_new = FORMATS[self._format].read_table(content.data, self.schema.types)
@@ -84,7 +84,7 @@ class TextFileReader:
             raise self._mismatch_error(content, error) from None
         if OP_COLUMN in table.column_names and table.column(OP_COLUMN).null_count:
             raise StreamlingError.user(
-                f"column '{OP_COLUMN}' has no value in some row of '{path}'", remedy="write i, u or d in every row"
+                f"column '{OP_COLUMN}' has no value in a row of '{path}'", remedy="write i, u or d in every row"
             )
         return with_partitions(table, content.origin, self.schema), has_new
 
@@ -96,32 +96,32 @@ class TextFileReader:
 
 
 def _plain_name(path: str) -> str:
-    """A name without the ending of a compression: the content is not compressed any more."""
+    """Return the name without a compression suffix: the content is decompressed."""
     return path.removesuffix(".gz").removesuffix(".zst")
 
 
 def with_partitions(table: pa.Table, file: File, schema: FileSchema) -> pa.Table:
-    """The table with the columns that the names of folders give."""
+    """Return the table with the columns from folder names."""
     for field, column in zip(schema.partitions, partition_values(file, schema, table.num_rows), strict=True):
         table = table.append_column(field, column)
     return table.cast(schema.columns) if table.schema != schema.columns else table
 
 
 def partition_values(file: File, schema: FileSchema, rows: int) -> Iterator[pa.Array]:
-    """One column per folder that names one, with the same value in all rows."""
+    """Yield one column per ``key=value`` folder, with the same value in all rows."""
     for field, (_, text) in zip(schema.partitions, file.partitions, strict=True):
         value = None if text == HIVE_NULL else int(text) if pa.types.is_integer(field.type) else text
         yield pa.repeat(pa.scalar(value, field.type), rows)
 
 
 def parquet_tables(stream: IO[bytes], file: File, schema: FileSchema, rows: int) -> Iterator[pa.Table]:
-    """The rows of a Parquet file with the columns of the source, about ``rows`` at a time."""
+    """Yield the rows of a Parquet file with the columns of the source, about ``rows`` at a time."""
     from pyarrow import parquet
 
     try:
-        # Impala's timestamps as nanoseconds would end in the year 2262
+        # as nanoseconds, Impala's timestamps would end in the year 2262
         stored = parquet.ParquetFile(stream, coerce_int96_timestamp_unit="us")
-        # `iter_batches` does not read dictionaries inside lists that go over several row groups
+        # `iter_batches` cannot read dictionaries inside lists that span several row groups
         for group in range(stored.num_row_groups):
             for batch in stored.read_row_group(group, use_threads=False).to_batches(rows):
                 columns = [_parquet_column(batch, field, file.path) for field in schema.data]

@@ -20,7 +20,7 @@ _VARIABLES = (
     "AWS_ENDPOINT_URL_S3",
 )
 _GLOB_CHARACTERS = frozenset("*?[")
-#: read ahead in pieces of this size: each is a request
+#: read-ahead size: each read is a request
 _BUFFER_BYTES = 4 << 20
 
 
@@ -32,7 +32,7 @@ class BucketStorage:
     def __init__(self, scheme: str, path: str, format: str, environ: Mapping[str, str]) -> None:
         self._scheme = scheme
         self._format = format
-        # Travels to executors: nothing but what the client needs.
+        # Sent to executors: only what the client needs.
         self._environ = {name: environ[name] for name in environ if name in _VARIABLES}
         self._path = path.strip("/")
         parts = self._path.split("/")
@@ -46,7 +46,7 @@ class BucketStorage:
 
     def no_files_error(self) -> StreamlingError:
         return StreamlingError.user(
-            f"there is no {self._format} file in '{self._scheme}://{self._path}'",
+            f"there are no {self._format} files in '{self._scheme}://{self._path}'",
             remedy=f"check the path; {EXPECTED_EXTENSIONS[self._format]}",
         )
 
@@ -54,7 +54,7 @@ class BucketStorage:
         try:
             files = sorted(self._list(), key=lambda file: file.path)
         except (OSError, ValueError) as error:
-            raise self._failed(error) from error
+            raise self._list_error(error) from error
         return files
 
     def open(self, path: str) -> IO[bytes]:
@@ -69,16 +69,16 @@ class BucketStorage:
             return
         selector = fs.FileSelector(self.root, recursive=True, allow_not_found=True)
         for info in self._fs.get_file_info(selector):
-            if info.type == fs.FileType.File and self._is_wanted(info.path):
+            if info.type == fs.FileType.File and self._is_selected(info.path):
                 yield self._file(info)
 
-    def _is_wanted(self, path: str) -> bool:
+    def _is_selected(self, path: str) -> bool:
         below = path[len(self.root) :].strip("/").split("/")
         if any(map(is_hidden, below)):
             return False
         if self._has_pattern and _matches(path.split("/"), self._path.split("/")):
             return True
-        # A pattern may also name folders: what lies in them must have the right ending.
+        # A pattern may also match folders: the files in them need the right extension.
         in_folder = not self._has_pattern or _is_below(path.split("/"), self._path.split("/"))
         return in_folder and is_data_file(below[-1], self._format)
 
@@ -96,7 +96,7 @@ class BucketStorage:
     def _s3(self) -> Any:
         from pyarrow import fs
 
-        # Profiles and roles are found by the client itself, on executors too.
+        # The client finds profiles and roles itself, also on executors.
         env = self._environ
         return fs.S3FileSystem(
             access_key=env.get("AWS_ACCESS_KEY_ID"),
@@ -104,7 +104,7 @@ class BucketStorage:
             session_token=env.get("AWS_SESSION_TOKEN"),
             endpoint_override=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL"),
             region=env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION"),
-            # A server under a name or address of its own rarely answers to bucket.host.
+            # Servers with their own name or address rarely support bucket.host.
             force_virtual_addressing=False,
         )
 
@@ -113,8 +113,8 @@ class BucketStorage:
 
         return fs.GcsFileSystem()
 
-    def _failed(self, error: Exception) -> StreamlingError:
-        # Arrow's message ends in the request's headers and the server's page
+    def _list_error(self, error: Exception) -> StreamlingError:
+        # Arrow's message ends with the request's headers and the server's page
         reason = str(error).partition("\n")[0]
         return StreamlingError(
             f"the files in '{self._scheme}://{self._path}' cannot be listed: {reason}",
@@ -125,7 +125,7 @@ class BucketStorage:
 
 
 def _matches(path: list[str], pattern: list[str]) -> bool:
-    """Whether the parts of a path match the parts of a pattern; ``**`` stands for any number of folders."""
+    """Return whether the parts of a path match the parts of a pattern; ``**`` matches any number of folders."""
     if not pattern:
         return not path
     if pattern[0] == "**":

@@ -1,6 +1,6 @@
-"""Values that Spark reads from Parquet and Avro files as they are, and that nothing downstream can hold.
+"""Rejects values that Spark reads from Parquet and Avro files but nothing downstream can hold.
 
-Text that is not UTF-8, and dates and timestamps outside the years 1 to 9999: the plan stops at them.
+These are text that is not UTF-8, and dates and timestamps outside the years 1 to 9999: the plan stops at them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from streamling.spark.sql_text import quoted
 
-#: limits of Spark's literals, by type; the upper one is excluded
+#: limits as Spark literals, by type; the upper one is exclusive
 _LIMITS: Final = {
     pa.date32(): ("DATE '0001-01-01'", "DATE '+10000-01-01'"),
     pa.timestamp("us"): ("TIMESTAMP_NTZ '0001-01-01 00:00:00'", "TIMESTAMP_NTZ '+10000-01-01 00:00:00'"),
@@ -23,7 +23,7 @@ _INVALID: Final = re.compile(r"invalid value in column 0x([0-9A-F]*) of (\S+)")
 
 
 def checked_sql(value: str, column: str, type_: pa.DataType) -> str | None:
-    """Spark SQL for a column's value that stops at one nobody can hold; None when every value can be held."""
+    """Return Spark SQL for a column's value that stops the plan at an invalid value; None if every value is valid."""
     if (condition := _is_invalid(value, type_, 0)) is None:
         return None
     name = column.encode().hex().upper()
@@ -32,7 +32,7 @@ def checked_sql(value: str, column: str, type_: pa.DataType) -> str | None:
 
 
 def find_invalid(failure: str) -> str | None:
-    """The column, when a failure of Spark's is about such a value."""
+    """Return the column if an error of Spark is about such a value."""
     match = _INVALID.search(failure)
     return bytes.fromhex(match[1]).decode() if match else None
 

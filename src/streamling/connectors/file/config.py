@@ -10,7 +10,7 @@ from streamling.config.section import no_effect
 
 
 class FileConfig(CoreConfig):
-    """What the file source adds to the configuration."""
+    """Settings that the file source adds to the configuration."""
 
     file_source: values.AnyMap = Field(
         default={},

@@ -1,4 +1,4 @@
-"""Failures of Spark while it reads files, with file and column."""
+"""Translates errors of Spark while it reads files, with file and column."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from streamling.connectors.file.storage import Storage
 from streamling.connectors.file.wide import find_invalid_number
 from streamling.errors import StreamlingError
 
-#: what Spark says when the trouble is in a file
+#: parts of Spark's message if a file causes the error
 _READ_FAILURES: Final = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "MALFORMED_", "CANNOT_MERGE_SCHEMAS")
-#: Frames of Spark's readers: only while they read are they on the stack.
+#: Frames of Spark's readers, which are only on the stack while they read.
 _READ_FRAMES: Final = re.compile(
     r"\bat (?:\w+//)?org\.apache\.(?:parquet|avro|spark\.sql\.avro|spark\.sql\.execution\.datasources\.parquet)\."
 )
-#: what an executor says of a file that it reads by itself
+#: error of an executor about a file that it reads with Arrow
 _ON_EXECUTOR: Final = re.compile(r"file failure: (.+)")
 
 
 def executor_error(error: Exception) -> Exception:
-    """An error on an executor in a form that `FileErrorTranslator` finds in Spark's text."""
+    """Wrap an error on an executor so that `FileErrorTranslator` finds it in Spark's text."""
     return ValueError("file failure: " + str(error).replace("\n", " "))
 
 
 @dataclass(frozen=True)
 class FileErrorTranslator:
-    """Explains failures of a batch."""
+    """Translates the errors of a batch."""
 
     storage: Storage
     format: str
@@ -44,19 +44,19 @@ class FileErrorTranslator:
     current: Sequence[StagedFile]
 
     def translate_error(self, message: str) -> StreamlingError | None:
-        """The failure in the user's terms; None when it is not about the files."""
+        """Translate the error, or return None if it is not about the files."""
         if NO_OPERATION in message:
             return StreamlingError.user(NO_OPERATION, remedy="write i, u or d in every row")
         if match := _ON_EXECUTOR.search(message):
             return StreamlingError.user(match[1], remedy="correct the file")
-        if self.schema.wide and (misfit := find_invalid_number(message)):
-            return self._in_file(message, f": {misfit}", "correct the file, or declare more digits in it")
+        if self.schema.wide and (invalid_number := find_invalid_number(message)):
+            return self._in_file(message, f": {invalid_number}", "correct the file, or declare more digits in it")
         if (column := find_invalid(message)) is not None:
             problem = f"a value of column '{column}' is not UTF-8, or a date outside the years 1 to 9999"
             return self._in_file(message, f": {problem}", "correct the file")
         if not any(word in message for word in _READ_FAILURES) and not _READ_FRAMES.search(message):
             return None
-        return self._found_again(message) or self._in_file(message, f" cannot be read: {_reason(message)}")
+        return self._check_again(message) or self._in_file(message, f" cannot be read: {_reason(message)}")
 
     def _in_file(self, message: str, problem: str, remedy: str = "check or replace the file") -> StreamlingError:
         suspects = self._suspects(message)
@@ -65,12 +65,12 @@ class FileErrorTranslator:
             where += f", or one of the {len(suspects) - 1} files read with it:"
         return StreamlingError.user(f"{where}{problem}", remedy=remedy)
 
-    def _found_again(self, message: str) -> StreamlingError | None:
-        """What a second look at the files finds."""
-        looking = HeaderReader(self.storage, self.format, frozenset(self.schema.types))
+    def _check_again(self, message: str) -> StreamlingError | None:
+        """Check the files again and return the error of the first invalid one."""
+        header_reader = HeaderReader(self.storage, self.format, frozenset(self.schema.types))
         for one in self._suspects(message):
             try:
-                looking.look(one).check(self.schema)
+                header_reader.read(one).check(self.schema)
                 self._read_again(one)
             except FileNotFoundError:
                 return missing_file_error(one.origin)
@@ -79,14 +79,14 @@ class FileErrorTranslator:
         return None
 
     def _read_again(self, one: StagedFile) -> None:
-        """Where Spark does not say which file it was, Arrow may stop at the same one."""
+        """If Spark does not name the file, Arrow may fail at the same one."""
         if self.format == "parquet" and self.storage.is_local:
             with open(one.path, "rb") as stream:
                 for _ in parquet_tables(stream, one.origin, self.schema, 1 << 16):
                     pass
 
     def _suspects(self, message: str) -> list[StagedFile]:
-        """Spark names the file; where it does not, it is one of the batch."""
+        """Return the files of the batch, those that Spark names first."""
         return sorted(self.current, key=lambda one: not self._is_named(one, message))
 
     def _is_named(self, one: StagedFile, message: str) -> bool:

@@ -1,6 +1,6 @@
-"""Files on a cluster that Spark does not read by itself: the executors fetch them and Arrow reads them.
+"""Reads files on a cluster that Spark does not read itself: the executors fetch them and Arrow reads them.
 
-The driver's staging folder is out of their reach, and Spark's own clients are not shipped.
+Executors have no access to the driver's staging folder, and Spark's own clients are not shipped.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ class ExecutorFileReader:
     parallelism: int | None
 
     def frame(self, spark: SparkSession, files: Sequence[File]) -> DataFrame:
-        """All rows of the files; in the order given when ``parallelism`` is 1."""
+        """Return all rows of the files; in the given order if ``parallelism`` is 1."""
         tasks = min(self.parallelism or spark.sparkContext.defaultParallelism, len(files))
-        # one row for each task: a shuffle of few paths would give some tasks several and others none
+        # one row per task: shuffling a few paths would give some tasks several and others none
         numbers = spark.range(0, tasks, 1, tasks)
-        raw = map_in_arrow(numbers, self._reading(partition_files(files, tasks)), to_spark_schema(self.schema.columns))
+        raw = map_in_arrow(
+            numbers, self._read_function(partition_files(files, tasks)), to_spark_schema(self.schema.columns)
+        )
         return raw.select(*self._columns())
 
-    def _reading(
+    def _read_function(
         self, shares: Sequence[Sequence[File]]
     ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,15 +84,15 @@ class ExecutorFileReader:
                 yield from _avro_tables(stream, file, self.schema)
 
     def _text_tables(self, file: File) -> Iterator[pa.Table]:
-        reading = TextFileReader(self.format, self.schema, threads=1)
+        text_reader = TextFileReader(self.format, self.schema, threads=1)
         lines = 0
         with self.storage.open(file.path) as stream:
             for data, _ in split_file(stream, file.path, self.format, 0):
                 if not data.strip():
                     continue
-                table, has_new = reading.read_one(Content(data, file, partial(int, lines)))
+                table, has_new = text_reader.read_one(Content(data, file, partial(int, lines)))
                 if has_new:
-                    raise StreamlingError.user(f"'{file.path}' has new columns; start the pipeline again to read them")
+                    raise StreamlingError.user(f"'{file.path}' has new columns; restart the pipeline to read them")
                 lines += data.count(b"\n")
                 yield table
 
@@ -101,7 +103,7 @@ class ExecutorFileReader:
 
 
 def partition_files(files: Sequence[File], shares: int) -> list[list[File]]:
-    """Files in as many shares of about the same size, each in the order given."""
+    """Divide files into this many shares of about the same size, each in the given order."""
     sizes = [0] * shares
     owners: dict[File, int] = {}
     for file in sorted(files, key=lambda file: -file.size):
@@ -119,7 +121,7 @@ def _physical(value: Any, wide: pa.DataType, path: str, column: str) -> Any:
 
 
 def _physical_number(number: Decimal | bytes, layout: Layout) -> bytes:
-    """Of a number of Arrow's or of the bytes that Avro writes."""
+    """Encode a number of Arrow, or the bytes that Avro writes."""
     exact = int.from_bytes(number, "big", signed=True) if isinstance(number, bytes) else without_point(number, layout)
     return layout.encode(exact)
 
@@ -143,7 +145,7 @@ def _avro_batches(
         import fastavro
     except ImportError:
         raise StreamlingError.user(
-            "reading Avro files from a bucket on a cluster needs fastavro", remedy="pip install fastavro"
+            "reading Avro files from a bucket on a cluster requires fastavro", remedy="pip install fastavro"
         ) from None
     rows: list[Any] = []
     for content in avro_contents(stream, path) if wide else (stream,):

@@ -1,4 +1,4 @@
-"""Files of a known schema as Spark DataFrames, without anything being inferred."""
+"""Reads files with a known schema as Spark DataFrames, without inference."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-#: characters with a meaning in the path patterns of Hadoop
+#: special characters in Hadoop's path patterns
 _PATTERN_CHARACTERS = frozenset("{}[]*?\\")
 _MTIME, _PATH, _ROW = "__mtime", "__path", "__row"
 
-NO_OPERATION = f"column '{OP_COLUMN}' has no value in some row"
+NO_OPERATION = f"column '{OP_COLUMN}' has no value in a row"
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class FileGroup:
     """Files whose columns are stored in the same way."""
 
     paths: Sequence[str]
-    #: columns that are read; the others are null
+    #: columns to read; the others are null
     columns: Sequence[str]
-    #: timestamps that are stored as numbers of nanoseconds
+    #: timestamps stored as nanoseconds
     nanoseconds: frozenset[str] = frozenset()
-    #: for Spark's reader
+    #: options of Spark's reader
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 def converted_frame(
     spark: SparkSession, schema: FileSchema, paths: Sequence[str], parallelism: int | None
 ) -> DataFrame:
-    """All rows of Parquet files that Arrow has written with the columns of the source, as Spark holds them."""
+    """Return all rows of Parquet files that Arrow has written with the columns of the source."""
     columns = to_spark_schema(schema.columns)
     frame = spark.read.schema(columns).parquet(*map(_spark_path, paths))
     frame = frame.select(*(output_column(field, quoted_column(field.name)) for field in columns))
@@ -55,17 +55,17 @@ class SparkFileReader:
 
     format: str
     schema: FileSchema
-    #: folder that key=value folders count from
+    #: folder above the key=value folders
     root: str
-    #: most files read side by side; None: as many as there are cores
+    #: maximum number of files read concurrently; None: as many as there are cores
     parallelism: int | None
-    #: the order of files when ``parallelism`` is 1: by age, then by path; else by path
+    #: order of files if ``parallelism`` is 1: by age, then by path; else by path
     by_age: bool
-    #: whether files may vanish while they are read
+    #: whether files may disappear while they are read
     ignore_missing: bool = False
 
     def frame(self, spark: SparkSession, groups: Sequence[FileGroup]) -> DataFrame:
-        """All rows of the files; file after file when ``parallelism`` is 1."""
+        """Return all rows of the files; file after file if ``parallelism`` is 1."""
         ordered = self.parallelism == 1 and sum(len(group.paths) for group in groups) > 1
         frames = [self._group(spark, group, ordered) for group in groups]
         frame = frames[0]
@@ -87,7 +87,8 @@ class SparkFileReader:
     def _in_order(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
-        # Spark puts large files first. The row number keeps the order within a file: the sort is not stable.
+        # Spark puts large files first. The row number preserves the order within a file, because the sort is not
+        # stable.
         numbered = frame.coalesce(1).withColumn(_ROW, f.monotonically_increasing_id())
         order = (_MTIME, _PATH, _ROW) if self.by_age else (_PATH, _ROW)
         return numbered.sortWithinPartitions(*order).drop(_MTIME, _PATH, _ROW)
@@ -101,7 +102,7 @@ class SparkFileReader:
         return [output_column(field, self._read(field.name, group)) for field in to_spark_schema(self.schema.columns)]
 
     def _read(self, name: str, group: FileGroup) -> Column | None:
-        """What is read for a column of the source; None when the files do not have it."""
+        """Return what to read for a column of the source, or None if the files do not have it."""
         if name in self.schema.partitions.names:
             return quoted_column(name)
         if name not in group.columns:
@@ -130,7 +131,7 @@ def _from_nanoseconds(name: str, type_: pa.DataType) -> Column:
 
 
 def output_column(field: StructField, read: Column | None) -> Column:
-    """A column of the source out of what was read for it; None when the file has no such column."""
+    """Return a column of the source from what was read for it; None if the file has no such column."""
     from pyspark.sql import functions as f
 
     column = f.lit(None).cast(field.dataType) if read is None else read
@@ -149,7 +150,7 @@ def _order_columns() -> list[Column]:
 
 
 def _spark_path(path: str) -> str:
-    """An absolute path as Spark takes it literally."""
+    """Return an absolute path, escaped for Spark."""
     return "file:" + "".join(f"\\{c}" if c in _PATTERN_CHARACTERS else c for c in path)
 
 

@@ -1,4 +1,4 @@
-"""What the headers of a batch's files say: which columns they have, how these are stored, and whether they fit."""
+"""Headers of a batch's files: their columns, how these are stored, and whether they match the source."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class FileHeader:
 
     staged: StagedFile
     sample: Sample
-    #: Avro: the schema the file was written with
+    #: Avro: the schema that the file was written with
     written: Any = None
 
     def check(self, schema: FileSchema) -> None:
-        """Refuse a file that has a column of another type than the source."""
-        fields = [field for field in self.sample.fields if not self._is_either(field, schema)]
+        """Reject a file with a column of another type than the source."""
+        fields = [field for field in self.sample.fields if not self._is_ambiguous_timestamp(field, schema)]
         if problem := find_type_mismatch(fields, schema.types):
             raise StreamlingError.user(
                 f"'{self.staged.origin.path}': {problem}",
-                remedy="correct the file; types are those of the files looked at when the pipeline started",
+                remedy="correct the file; types are those of the files sampled when the pipeline started",
             )
 
-    def _is_either(self, field: pa.Field, schema: FileSchema) -> bool:
-        """Whether the column holds Impala's timestamps, which stand for both kinds."""
+    def _is_ambiguous_timestamp(self, field: pa.Field, schema: FileSchema) -> bool:
+        """Return whether the column holds Impala's timestamps, which can be of either kind."""
         return field.name in self.sample.int96 and pa.types.is_timestamp(schema.types.get(field.name, pa.null()))
 
     def needs(self, conversion: Conversion, schema: FileSchema) -> bool:
@@ -53,23 +53,23 @@ class FileHeader:
         }
 
     def stored_as(self, schema: FileSchema) -> tuple[tuple[str, ...], frozenset[str]]:
-        """The columns that are read, and those of them that hold nanoseconds."""
-        ways = self._conversions(schema)
-        read = tuple(name for name in schema.types if ways.get(name, Conversion.UNTYPED) != Conversion.UNTYPED)
-        return read, frozenset(name for name in read if ways[name] == Conversion.NANOSECONDS)
+        """Return the columns to read, and those of them that hold nanoseconds."""
+        conversions = self._conversions(schema)
+        read = tuple(name for name in schema.types if conversions.get(name, Conversion.UNTYPED) != Conversion.UNTYPED)
+        return read, frozenset(name for name in read if conversions[name] == Conversion.NANOSECONDS)
 
 
 @dataclass(frozen=True)
 class HeaderReader:
-    """Opens files to look at their headers."""
+    """Opens files to read their headers."""
 
     storage: Storage
     format: str
     #: columns of the source
     known: frozenset[str] = frozenset()
 
-    def look(self, one: StagedFile) -> FileHeader:
-        """Raises `FileNotFoundError` when the file is gone."""
+    def read(self, one: StagedFile) -> FileHeader:
+        """Read the header. Raises `FileNotFoundError` if the file no longer exists."""
         try:
             is_staged = one.path != one.origin.path
             with open(one.path, "rb") if is_staged else self.storage.open(one.path) as stream:
@@ -90,22 +90,22 @@ class HeaderReader:
             raise unreadable_file_error(one.origin, error) from error
 
 
-def groups(headers: Sequence[FileHeader], schema: FileSchema, format: str) -> list[FileGroup]:
-    """The files by how their columns are stored: Spark reads those of a group in the same way."""
+def group_files(headers: Sequence[FileHeader], schema: FileSchema, format: str) -> list[FileGroup]:
+    """Group the files by how their columns are stored: Spark reads the files of a group in the same way."""
     if format == "avro":
         return _avro_groups(headers, schema)
     paths: dict[tuple[tuple[str, ...], frozenset[str]], list[str]] = {}
-    for look in headers:
-        paths.setdefault(look.stored_as(schema), []).append(look.staged.path)
+    for header in headers:
+        paths.setdefault(header.stored_as(schema), []).append(header.staged.path)
     return [FileGroup(found, *stored) for stored, found in paths.items()]
 
 
 def _avro_groups(headers: Sequence[FileHeader], schema: FileSchema) -> list[FileGroup]:
     if not schema.wide:
-        return [FileGroup([look.staged.path for look in headers], schema.data.names)]
-    # Spark is told how to read wide decimals by a schema, which has to be that of the files.
+        return [FileGroup([header.staged.path for header in headers], schema.data.names)]
+    # Spark needs a schema to read wide decimals, which must be that of the files.
     paths: dict[str, tuple[list[str], list[str]]] = {}
-    for look in headers:
-        names = [field.name for field in look.sample.fields]
-        paths.setdefault(avro_with_bytes(look.written), (names, []))[1].append(look.staged.path)
+    for header in headers:
+        names = [field.name for field in header.sample.fields]
+        paths.setdefault(avro_with_bytes(header.written), (names, []))[1].append(header.staged.path)
     return [FileGroup(found, names, options={"avroSchema": text}) for text, (names, found) in paths.items()]

@@ -1,7 +1,7 @@
-"""What has been read, as the position that the engine stores.
+"""Tracks which files have been read, as the position that the engine stores.
 
-Bounded: ranges of paths over the sorted listing, as in the original. Continuous: a ledger of every file read
-with its size and modification time, so that a file is found new whatever its time stamp, and again when it
+Bounded: ranges of paths in the sorted listing, as in the Rust implementation. Continuous: a ledger of every file read,
+with its size and modification time, so that a file counts as new regardless of its timestamp, and again when it
 changes.
 """
 
@@ -15,23 +15,23 @@ from typing import Any, Protocol
 from streamling.connectors.file.storage import File
 from streamling.plugins.operators import Position
 
-#: files per entry of the ledger: the last entry is written again at each checkpoint, full ones never
+#: files per entry of the ledger: the last entry is rewritten at each checkpoint, full ones never
 PAGE_FILES = 500
 
 
 class Tracker(Protocol):
-    """Which files are done."""
+    """Tracks which files are done."""
 
     position: Position
 
     def pending(self, listing: Sequence[File]) -> list[File]:
-        """The files of a sorted listing that are still to be read, in reading order."""
+        """Return the files of a sorted listing that are still to be read, in reading order."""
 
     def add(self, files: Sequence[File]) -> Position:
-        """Count ``files``, the first of those pending, as done; returns the position after them."""
+        """Mark ``files``, the first of the pending ones, as done; return the position after them."""
 
     def forget(self, files: Sequence[File]) -> Position:
-        """Count ``files`` as not done; returns the position without them."""
+        """Mark ``files`` as not done; return the position without them."""
 
 
 class ProcessedRanges:
@@ -50,22 +50,22 @@ class ProcessedRanges:
 
     def add(self, files: Sequence[File]) -> Position:
         added = [(file.key, file.key) for file in files]
-        self._ranges = _coalesced(sorted([*self._ranges, *added]), self._listing)
+        self._ranges = _join_ranges(sorted([*self._ranges, *added]), self._listing)
         completed = [{"first": first, "last": last} for first, last in self._ranges]
         self.position = {self._key: {"completed": completed}}
         return self.position
 
     def forget(self, files: Sequence[File]) -> Position:
-        raise AssertionError("a bounded source stops when a file is gone")
+        raise AssertionError("a bounded source stops when a file is missing")
 
     def _covers(self, key: str) -> bool:
         index = bisect_right(self._ranges, key, key=lambda entry: entry[0]) - 1
         return index >= 0 and key <= self._ranges[index][1]
 
 
-def _coalesced(ranges: list[tuple[str, str]], listing: list[str]) -> list[tuple[str, str]]:
-    """Join ranges with no listed path between them. Those of another folder, from before `path` was changed, stay as
-    they are: between them and ours are paths that nobody has listed."""
+def _join_ranges(ranges: list[tuple[str, str]], listing: list[str]) -> list[tuple[str, str]]:
+    """Join ranges with no listed path between them. Ranges of another folder, from before `path` was changed, are not
+    joined: there may be unlisted paths between them and ours."""
     folder = _common_folder(listing)
     joined: list[tuple[str, str]] = []
     for first, last in ranges:
@@ -82,8 +82,8 @@ def _coalesced(ranges: list[tuple[str, str]], listing: list[str]) -> list[tuple[
 
 
 def _common_folder(listing: list[str]) -> str:
-    """The innermost folder of all paths of a sorted listing, with a slash at its end."""
-    # not commonpath: it would change keys of object stores such as a//b
+    """Return the innermost common folder of a sorted listing, with a trailing slash."""
+    # not commonpath, which would change object store keys such as a//b
     common = os.path.commonprefix([listing[0], listing[-1]]) if listing else ""  # noqa: RUF071
     return common[: common.rfind("/") + 1]
 
@@ -98,8 +98,9 @@ def _none_between(last: str, first: str, listing: list[str]) -> bool:
 class ProcessedFiles:
     """Continuous mode: every file read, by path, with its modification time and size.
 
-    Stored in pages of `PAGE_FILES` under ``{ref}:seen:<n>``; a later page overrules an earlier one. The
-    original's ``{ref}:watermark`` is kept up beside it; it is read only by `import_watermark`, when there is no page.
+    Stored in pages of `PAGE_FILES` under ``{ref}:seen:<n>``; a later page overrides an earlier one. The
+    ``{ref}:watermark`` of the Rust implementation is maintained beside it; only `import_watermark` reads it, if there
+    is no page.
     """
 
     def __init__(self, ref: str, position: Position) -> None:
@@ -121,7 +122,7 @@ class ProcessedFiles:
 
     def pending(self, listing: Sequence[File]) -> list[File]:
         self._listed = {file.key for file in listing}
-        # A file of size 0 is about to be written: it counts once it has something in it.
+        # A file of size 0 is about to be written: it counts once it has content.
         new = [file for file in listing if file.size and self._versions.get(file.key) != _version_of(file)]
         new.sort(key=lambda file: (file.mtime_ms, file.path))
         return new
@@ -130,18 +131,18 @@ class ProcessedFiles:
         for start in range(0, len(files), PAGE_FILES):
             self._append(files[start : start + PAGE_FILES])
         self._raise_watermark(files)
-        return self._moved()
+        return self._update_position()
 
     def forget(self, files: Sequence[File]) -> Position:
         keys = {file.key for file in files}
         for number, page in self._pages.items():
             if not keys.isdisjoint(page):
-                self._pages[number] = {key: mark for key, mark in page.items() if key not in keys}
+                self._pages[number] = {key: version for key, version in page.items() if key not in keys}
         for key in keys:
             self._versions.pop(key, None)
-        return self._moved()
+        return self._update_position()
 
-    def _moved(self) -> Position:
+    def _update_position(self) -> Position:
         self.position = {
             **dict.fromkeys(self._dropped),
             **{f"{self._page_prefix}{number}": {"files": page} for number, page in self._pages.items()},
@@ -150,7 +151,8 @@ class ProcessedFiles:
         return self.position
 
     def import_watermark(self, listing: Sequence[File]) -> Position:
-        """The position after counting as done what the original had read, which stored a time, not the files."""
+        """Mark as done what the Rust implementation had read, which stored a time instead of files; return the
+        position."""
         if self._pages or self._watermark is None:
             return self.position
         instant = self._watermark.get("last_modified_ms", -1)
@@ -158,32 +160,36 @@ class ProcessedFiles:
             _plain(path) for name in ("boundary_paths", "committed_ahead") for path in self._watermark.get(name, [])
         }
         self._listed = {file.key for file in listing}
-        # Even an empty page says that the watermark has been taken over.
+        # Even an empty page records that the watermark has been imported.
         self._pages[0], self._last_page = {}, 0
         return self.add([file for file in listing if file.mtime_ms < instant or file.key in named])
 
     def _append(self, files: Sequence[File]) -> None:
-        marks = {file.key: _version_of(file) for file in files}
+        versions = {file.key: _version_of(file) for file in files}
         # Pages are part of positions already handed out: they are replaced, never changed.
-        page = self._pages.get(self._last_page, {}) | marks
+        page = self._pages.get(self._last_page, {}) | versions
         if self._last_page < 0 or len(page) > PAGE_FILES:
             self._compact_if_worth_it()
             self._last_page += 1
-            page = self._pages.get(self._last_page, {}) | marks
+            page = self._pages.get(self._last_page, {}) | versions
         self._pages[self._last_page] = page
-        self._versions |= marks
+        self._versions |= versions
 
     def _compact_if_worth_it(self) -> None:
-        # Looking at every entry for every page would take minutes for 100 000 files.
+        # Checking every entry for every page would take minutes for 100 000 files.
         if sum(map(len, self._pages.values())) > 2 * len(self._listed) + PAGE_FILES:
             self._compact()
 
     def _compact(self) -> None:
-        """Give up pages that mostly name files which are gone or were read again, so that the ledger grows
-        with the folder and not with its history."""
+        """Drop pages that mostly list files which were deleted or read again, so that the ledger grows with the folder
+        and not with its history."""
         for number in sorted(self._pages):
             page = self._pages[number]
-            live = {key: mark for key, mark in page.items() if key in self._listed and self._versions.get(key) == mark}
+            live = {
+                key: version
+                for key, version in page.items()
+                if key in self._listed and self._versions.get(key) == version
+            }
             if len(live) > len(page) // 2:
                 continue
             del self._pages[number]
@@ -200,7 +206,8 @@ class ProcessedFiles:
             return
         boundary = current["boundary_paths"] if newest == current["last_modified_ms"] else []
         paths = {*boundary, *(file.key for file in files if file.mtime_ms == newest)}
-        # Unpacked archives give thousands of files one time stamp; the original would read what is cut off again.
+        # Unpacked archives give thousands of files the same timestamp; the Rust implementation would read those beyond
+        # the limit again.
         kept = sorted(paths)[:PAGE_FILES]
         self._watermark = {"last_modified_ms": newest, "boundary_paths": kept, "committed_ahead": []}
 

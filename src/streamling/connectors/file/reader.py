@@ -1,4 +1,4 @@
-"""Files turned into rows: by Arrow, by Spark where they are, or on the executors."""
+"""Reads files to rows: with Arrow, with Spark in place, or on the executors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamling.connectors.file.errors import FileErrorTranslator
 from streamling.connectors.file.executors import ExecutorFileReader
 from streamling.connectors.file.formats.parquet import Conversion
 from streamling.connectors.file.frames import SparkFileReader, converted_frame
-from streamling.connectors.file.headers import FileHeader, HeaderReader, groups
+from streamling.connectors.file.headers import FileHeader, HeaderReader, group_files
 from streamling.connectors.file.schema import FileSchema, check_partitions, evolve_schema
 from streamling.connectors.file.splits import SPLIT_BYTES, lines_before
 from streamling.connectors.file.staging import StagedFile, StagingFolder, missing_file_error
@@ -26,26 +26,26 @@ from streamling.plugins.operators import SparkRead
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A batch is in memory, text and what Arrow makes of it. Compressed content grows several times when read.
+#: A batch is held in memory, as text and as Arrow data. Compressed content grows several times when read.
 BATCH_FILES = 1000
 BATCH_BYTES = {"csv": 64 << 20, "json": 64 << 20, "parquet": 32 << 20, "avro": 32 << 20}
-#: A batch that Spark keeps to itself: 2 M parquet rows took 0.96 s in batches of 32 MB, 0.69 s in one.
+#: A batch that stays in Spark: 2 M parquet rows took 0.96 s in batches of 32 MB, 0.69 s in one.
 _UNCOLLECTED_BYTES = 512 << 20
 _COMPRESSED_WEIGHT = 4
 #: formats that Arrow reads
 _TEXT = ("csv", "json")
-#: fewer bytes are not worth a second task
+#: fewer bytes do not justify a second task
 _TASK_BYTES = 8 << 20
 _CONVERTED_ROWS = 64 << 10
 
 
 def weight(file: File) -> int:
-    """About how much a file counts in a batch."""
+    """Return the approximate weight of a file in a batch."""
     return file.size * (_COMPRESSED_WEIGHT if file.is_compressed else 1)
 
 
 class FileReader:
-    """Reads the files of one source. ``staging`` is None on a cluster, whose executors could not see it."""
+    """Reads the files of one source. ``staging`` is None on a cluster, whose executors have no access to it."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class FileReader:
         *,
         collected: bool = True,
     ) -> None:
-        """``by_age``: files come and go, and are read in the order of their age. ``collected``: rows come into this
-        process, so batches have to be small."""
+        """``by_age``: files come and go, and are read in the order of their age. ``collected``: rows are collected into
+        this process, so batches must be small."""
         self._storage = storage
         self._schema = schema
         self._format = format
@@ -68,20 +68,20 @@ class FileReader:
         self._by_age = by_age
         self._staging = staging
         self._log = log
-        # Spark divides these by itself, and where it keeps the rows nothing else has to
-        self._cuts = collected or format in _TEXT
+        # Spark splits the others itself, and rows that stay in Spark need no limit
+        self._can_split = collected or format in _TEXT
         is_here = collected or (format in _TEXT and staging is not None)
         self.batch_bytes = BATCH_BYTES[format] if is_here else _UNCOLLECTED_BYTES
         self._cores = parallelism or os.cpu_count() or 1
-        #: files of the batch under way
+        #: files of the current batch
         self._current: Sequence[StagedFile] = ()
 
     def is_split(self, file: File) -> bool:
-        """Whether a file is read in pieces: when it is large."""
-        return self._staging is not None and self._cuts and weight(file) > 2 * SPLIT_BYTES
+        """Return whether a file is read in splits because it is large."""
+        return self._staging is not None and self._can_split and weight(file) > 2 * SPLIT_BYTES
 
-    def whole(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
-        """Rows of files that are not cut, and those of the files that are gone."""
+    def read_files(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
+        """Return the rows of files that are not split, and the files that no longer exist."""
         filled = [file for file in files if file.size]
         for file in filled:
             check_partitions(file, self._schema)
@@ -100,31 +100,31 @@ class FileReader:
             staged = self._staging.stage(filled)
         return self._declared_rows(filled, staged)
 
-    def pieces(self, file: File, offset: int) -> tuple[pa.Table | SparkRead, int | None] | None:
-        """Rows of the next pieces of a file that is cut, and the offset behind them: None at its end. No rows when the
-        file is gone."""
+    def read_splits(self, file: File, offset: int) -> tuple[pa.Table | SparkRead, int | None] | None:
+        """Return the rows of the next splits of a file, and the offset after them: None at its end. None if the file no
+        longer exists."""
         assert self._staging is not None
         check_partitions(file, self._schema)
         self._current = ()
         self._staging.clear()
         try:
-            pieces, end = self._staging.next_splits(file, offset, self.batch_bytes)
+            splits, end = self._staging.next_splits(file, offset, self.batch_bytes)
         except FileNotFoundError:
             self._missing([file], [None])
             return None
         if self._format not in _TEXT:
-            staged = self._staging.stage_splits(file, pieces)
+            staged = self._staging.stage_splits(file, splits)
             return self._declared_rows([file] * len(staged), staged)[0], end
-        return self._text_rows([self._piece(data, file, start) for data, start in pieces]), end
+        return self._text_rows([self._split_content(data, file, start) for data, start in splits]), end
 
     def missing_files(self) -> list[File]:
-        """Files of the last batch that Spark may not have found any more."""
+        """Return the files of the last batch that may have disappeared before Spark read them."""
         if not self._storage.is_local or not self._by_age or self._format in _TEXT:
             return []
         current, self._current = self._current, ()
         files = [one.origin for one in current if not os.path.exists(one.origin.path)]
         for file in files:
-            self._log.warning("'%s' was deleted while it was read; it is read again should it come back", file.path)
+            self._log.warning("'%s' was deleted while it was being read; if it reappears, it is read again", file.path)
         return files
 
     # ── CSV and JSON ────────────────────────────────────────────────────────────────────────────────────────
@@ -133,14 +133,14 @@ class FileReader:
         assert self._staging is not None
         tables = TextFileReader(self._format, self._schema, self._cores)
         found = [table for table in tables.read(contents) if table.num_rows]
-        self._take(tables.schema, [content.origin for content in contents])
+        self._update_schema(tables.schema, [content.origin for content in contents])
         if not found:
             return self._schema.columns.empty_table()
         rows = sum(table.num_rows for table in found)
         return self._converted([self._staging.write(part) for part in self._parts(found)], rows)
 
     def _parts(self, tables: list[pa.Table]) -> list[list[pa.Table]]:
-        """The tables in as many parts as Spark shall read side by side."""
+        """Divide the tables into as many parts as Spark should read concurrently."""
         size = sum(table.nbytes for table in tables)
         count = min(self._cores, max(size // _TASK_BYTES, 1))
         if count == 1:
@@ -153,7 +153,7 @@ class FileReader:
         schema, found = self._schema, [path for path in paths if path]
         return SparkRead(lambda spark: converted_frame(spark, schema, found, self._parallelism), rows)
 
-    def _piece(self, data: bytes, file: File, offset: int) -> Content:
+    def _split_content(self, data: bytes, file: File, offset: int) -> Content:
         def count_lines() -> int:
             with self._storage.open(file.path) as stream:
                 return lines_before(stream, file.path, self._format, offset)
@@ -168,46 +168,50 @@ class FileReader:
         headers, missing = self._read_headers(files, staged)
         if not headers:
             return self._schema.columns.empty_table(), missing
-        self._current = [look.staged for look in headers]
+        self._current = [header.staged for header in headers]
         schema = self._schema
-        if self._staging is not None and any(look.needs(Conversion.ARROW, schema) for look in headers):
+        if self._staging is not None and any(header.needs(Conversion.ARROW, schema) for header in headers):
             return self._converted(self._written_by_arrow(headers)), missing
         return SparkRead(lambda spark: self._found_frame(spark, headers, schema)), missing
 
     def _read_headers(
         self, files: Sequence[File], staged: Sequence[StagedFile | None]
     ) -> tuple[list[FileHeader], list[File]]:
-        """The headers of the files, checked against the schema, which takes up new columns."""
-        looking = HeaderReader(self._storage, self._format, frozenset(self._schema.types))
-        headers = self._pool(lambda one: None if one is None else _none_if_missing(lambda: looking.look(one)), staged)
+        """Return the headers of the files, checked against the schema, which gains new columns."""
+        header_reader = HeaderReader(self._storage, self._format, frozenset(self._schema.types))
+        headers = self._pool(
+            lambda one: None if one is None else _none_if_missing(lambda: header_reader.read(one)), staged
+        )
         missing = self._missing(files, headers)
-        found = [look for look in headers if look]
-        samples = [(look.staged.origin, look.sample) for look in found]
-        self._take(evolve_schema(self._schema, samples, self._format), [look.staged.origin for look in found])
-        for look in found if self._format not in _TEXT else ():
-            look.check(self._schema)
+        found = [header for header in headers if header]
+        samples = [(header.staged.origin, header.sample) for header in found]
+        self._update_schema(
+            evolve_schema(self._schema, samples, self._format), [header.staged.origin for header in found]
+        )
+        for header in found if self._format not in _TEXT else ():
+            header.check(self._schema)
         return found, missing
 
     def _written_by_arrow(self, headers: Sequence[FileHeader]) -> list[str | None]:
         assert self._staging is not None
         if self._parallelism == 1:
-            return [self._staging.write(table for look in headers for table in self._tables(look))]
-        return [self._staging.write(self._tables(look)) for look in headers]
+            return [self._staging.write(table for header in headers for table in self._tables(header))]
+        return [self._staging.write(self._tables(header)) for header in headers]
 
-    def _tables(self, look: FileHeader) -> Iterable[pa.Table]:
-        with open(look.staged.path, "rb") as stream:
-            yield from parquet_tables(stream, look.staged.origin, self._schema, _CONVERTED_ROWS)
+    def _tables(self, header: FileHeader) -> Iterable[pa.Table]:
+        with open(header.staged.path, "rb") as stream:
+            yield from parquet_tables(stream, header.staged.origin, self._schema, _CONVERTED_ROWS)
 
     def _found_frame(self, spark: SparkSession, headers: Sequence[FileHeader], schema: FileSchema) -> DataFrame:
         is_staged = headers[0].staged.path != headers[0].staged.origin.path
         root = self._staging.root if is_staged and self._staging else self._storage.root
-        reading = SparkFileReader(
+        reader = SparkFileReader(
             self._format, schema, root, self._parallelism, self._by_age, ignore_missing=self._by_age
         )
         try:
-            return reading.frame(spark, groups(headers, schema, self._format))
+            return reader.frame(spark, group_files(headers, schema, self._format))
         except Exception as error:
-            left = [look for look in headers if os.path.exists(look.staged.origin.path)]
+            left = [header for header in headers if os.path.exists(header.staged.origin.path)]
             if not self._by_age or "PATH_NOT_FOUND" not in str(error) or len(left) == len(headers):
                 raise
             if left:
@@ -219,25 +223,26 @@ class FileReader:
     # ── a cluster ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _on_cluster(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
-        """Executors see the files, not this process's folder. They read them with Arrow where Spark cannot."""
+        """Executors have access to the files, but not to this process's folder. They read them with Arrow if Spark
+        cannot."""
         in_place = self._in_place(files)
         headers, missing = ([], []) if self._format == "json" else self._read_headers(files, in_place)
         self._current = in_place
         schema = self._schema
         by_spark = self._format not in _TEXT and self._storage.is_local and all(map(_is_readable, files))
-        if by_spark and not any(look.needs(Conversion.ARROW, schema) for look in headers):
+        if by_spark and not any(header.needs(Conversion.ARROW, schema) for header in headers):
             return SparkRead(lambda spark: self._found_frame(spark, headers, schema)), missing
-        there = [file for file in files if file not in missing]
-        reading = ExecutorFileReader(self._storage, self._format, schema, self._parallelism)
-        return SparkRead(lambda spark: reading.frame(spark, there)), missing
+        existing = [file for file in files if file not in missing]
+        reader = ExecutorFileReader(self._storage, self._format, schema, self._parallelism)
+        return SparkRead(lambda spark: reader.frame(spark, existing)), missing
 
-    # ── what all share ──────────────────────────────────────────────────────────────────────────────────────
+    # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _in_place(self, files: Sequence[File]) -> list[StagedFile]:
         return [StagedFile(file.path, file) for file in files]
 
-    def _take(self, schema: FileSchema, files: Sequence[File]) -> None:
-        """Read with ``schema`` from now on; say so when it has more than before."""
+    def _update_schema(self, schema: FileSchema, files: Sequence[File]) -> None:
+        """Use ``schema`` from now on; log new columns."""
         if schema is self._schema:
             return
         known = self._schema.types
@@ -246,26 +251,26 @@ class FileReader:
         if new:
             names = ", ".join(f"'{name}'" for name in new)
             where = f"'{files[0].path}'" + (f" or one of the {len(files) - 1} files read with it" if files[1:] else "")
-            self._log.warning("new columns in %s: %s; rows have them from here on", where, names)
+            self._log.warning("new columns in %s: %s; rows have them from now on", where, names)
 
     def _missing(self, files: Sequence[File], found: Sequence[object | None]) -> list[File]:
-        """Files that are gone: left out where files come and go, an error where they were to be read once."""
+        """Return the files that no longer exist: skipped in continuous mode, an error in bounded mode."""
         missing = [file for file, one in zip(files, found, strict=True) if one is None]
         for file in missing:
             if not self._by_age:
                 raise missing_file_error(file)
-            self._log.warning("'%s' was deleted or renamed before it was read and is left out", file.path)
+            self._log.warning("'%s' was deleted or renamed before it was read; skipping it", file.path)
         return missing
 
     def _pool(self, call: Callable[..., object], items: Sequence[object]) -> list:  # type: ignore[type-arg]
-        """``call`` for all items, side by side where each has to wait for a bucket."""
+        """Call ``call`` for all items, concurrently if each waits for a bucket."""
         if len(items) == 1 or self._storage.is_local:
             return list(map(call, items))
         with ThreadPoolExecutor(16) as pool:
             return list(pool.map(call, items))
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
-        """Spark's failure with file, line and column; None when it is not about the files."""
+        """Translate Spark's error, with file, line and column; None if it is not about the files."""
         return FileErrorTranslator(self._storage, self._format, self._schema, self._current).translate_error(str(error))
 
     def close(self) -> None:
@@ -281,6 +286,6 @@ def _none_if_missing(read: Callable[[], object]) -> object | None:
 
 
 def _is_readable(file: File) -> bool:
-    """Whether Spark can read a local file: Hadoop takes a colon for a scheme and leaves hidden files out."""
+    """Return whether Spark can read a local file: Hadoop treats a colon as a scheme and skips hidden files."""
     name = os.path.basename(file.path)
     return ":" not in name and not is_hidden(name)

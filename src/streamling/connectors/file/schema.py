@@ -1,4 +1,4 @@
-"""The columns of all files together, from a look into some of them."""
+"""Infers the columns of all files from a sample of them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from streamling.plugins.operators import OP_COLUMN
 from streamling.types.names import readable
 from streamling.types.wide.layout import contains_wide
 
-#: how much is looked at: all of a small data set, the beginnings of spread-out files of a large one
+#: sample size: all of a small data set, the beginnings of evenly spaced files of a large one
 SAMPLE_FILES = 64
 SAMPLE_BYTES = {"csv": 16 << 20, "json": 4 << 20}
 
-#: folder name that stands for null
+#: folder name that represents null
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-# 01 is text: as a number it would come out as 1
+# 01 is text: as a number it would become 1
 _WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 
 FORMATS: dict[str, ModuleType] = {
@@ -61,12 +61,12 @@ class FileSchema:
 
 
 def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
-    """Look into up to `SAMPLE_FILES` of ``files``, which are not empty, and put their columns together."""
-    chosen = sample_files(files, SAMPLE_FILES)
-    share = _share(chosen, SAMPLE_BYTES.get(format, 0))
-    samples = [(file, sample) for file in chosen if (sample := _sample(storage, file, format, share))]
+    """Sample up to `SAMPLE_FILES` of ``files``, which are not empty, and merge their columns."""
+    sampled = sample_files(files, SAMPLE_FILES)
+    share = _share(sampled, SAMPLE_BYTES.get(format, 0))
+    samples = [(file, sample) for file in sampled if (sample := _sample(storage, file, format, share))]
     if not samples:
-        raise StreamlingError.user("none of the files has columns", remedy="put a header or a row into one of them")
+        raise StreamlingError.user("none of the files has columns", remedy="add a header or a row to one of them")
     fields = _merge_fields(samples, format)
     if any(field.name == OP_COLUMN for field in fields):
         _check_operation(fields, samples)
@@ -77,7 +77,7 @@ def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
 
 
 def evolve_schema(schema: FileSchema, samples: Sequence[tuple[File, Sample]], format: str) -> FileSchema:
-    """``schema`` with the columns, and the fields of structs, that later files have beside."""
+    """Return ``schema`` with the additional columns and struct fields of later files."""
     known = schema.types
     found = pa.schema(_merge_fields([(file, _without_known(sample, known)) for file, sample in samples], format))
     fields = {name: _evolve_type(kind, [sample for _, sample in samples], name) for name, kind in known.items()}
@@ -85,7 +85,7 @@ def evolve_schema(schema: FileSchema, samples: Sequence[tuple[File, Sample]], fo
     if OP_COLUMN in found.names:
         raise StreamlingError.user(
             f"column '{OP_COLUMN}' is in '{samples[0][0].path}', but not in the first files",
-            remedy="write the operation into all files, then start the pipeline again",
+            remedy="write the operation to all files, then restart the pipeline",
         )
     _check_names([*fields, *schema.partitions.names])
     data = [
@@ -108,7 +108,7 @@ def _evolve_type(kind: pa.DataType, samples: Sequence[Sample], name: str) -> pa.
 
 
 def with_new_fields(known: pa.DataType, found: pa.DataType) -> pa.DataType:
-    """``known`` with the fields of structs that ``found`` has beside, at any depth."""
+    """Return ``known`` with the additional struct fields of ``found``, at any depth."""
     if pa.types.is_struct(known) and pa.types.is_struct(found):
         parts = {field.name: field.type for field in known}
         for field in found:
@@ -125,13 +125,13 @@ def with_new_fields(known: pa.DataType, found: pa.DataType) -> pa.DataType:
 
 
 def partition_schema(files: Sequence[File]) -> pa.Schema:
-    """Columns in folder names: int64 when all values are whole numbers, else string."""
+    """Return the columns in folder names: int64 if all values are whole numbers, else string."""
     names = tuple(name for name, _ in files[0].partitions)
     values: dict[str, set[str]] = {name: set() for name in names}
     for file in files:
         if tuple(name for name, _ in file.partitions) != names:
             raise StreamlingError.user(
-                f"'{files[0].path}' and '{file.path}' lie in different kinds of key=value folders",
+                f"'{files[0].path}' and '{file.path}' have different key=value folders",
                 remedy="use the same keys in the same order for all files",
             )
         for name, value in file.partitions:
@@ -140,19 +140,19 @@ def partition_schema(files: Sequence[File]) -> pa.Schema:
 
 
 def check_partitions(file: File, schema: FileSchema) -> None:
-    """Refuse a file whose key=value folders do not fit those of the others."""
+    """Reject a file whose key=value folders do not match those of the others."""
     if [name for name, _ in file.partitions] != schema.partitions.names:
         expected = "/".join(f"{name}=…" for name in schema.partitions.names) or "none"
         raise StreamlingError.user(
-            f"'{file.path}' lies in other key=value folders than the first files ({expected})",
+            f"'{file.path}' has other key=value folders than the first files ({expected})",
             remedy="use the same keys in the same order for all files",
         )
     for name, value in file.partitions:
         number = schema.partitions.field(name).type == pa.int64()
         if number and value != HIVE_NULL and not re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
             raise StreamlingError.user(
-                f"the folder {name}={value} of '{file.path}' has no whole number as the others",
-                remedy="rename the folder, or start the pipeline again: the column then holds text",
+                f"the folder {name}={value} of '{file.path}' is not a whole number, unlike the others",
+                remedy="rename the folder, or restart the pipeline: the column then holds text",
             )
 
 
@@ -163,7 +163,7 @@ def _partition_field(name: str, values: set[str]) -> pa.Field:
 
 
 def sample_files(files: Sequence[File], count: int) -> list[File]:
-    """``count`` files spread evenly over the listing, first and last included, and the newest."""
+    """Return ``count`` files spread evenly over the listing, including the first, the last and the newest."""
     if len(files) <= count:
         return list(files)
     indexes = {round(i * (len(files) - 1) / (count - 2)) for i in range(count - 1)}
@@ -172,7 +172,8 @@ def sample_files(files: Sequence[File], count: int) -> list[File]:
 
 
 def _share(files: Sequence[File], budget: int) -> int:
-    """Bytes to look at in each file to stay within ``budget``; small files leave theirs to the others."""
+    """Return the number of bytes to sample per file to stay within ``budget``; small files leave theirs to the
+    others."""
     share, left = 0, budget
     for rank, size in enumerate(sorted(file.size for file in files)):
         share = left // (len(files) - rank)
@@ -186,7 +187,7 @@ def _sample(storage: Storage, file: File, format: str, limit: int) -> Sample | N
             sample: Sample | None = FORMATS[format].take_sample(stream, file.path, limit)
             return sample
     except FileNotFoundError:
-        return None  # gone since it was listed
+        return None  # deleted since it was listed
     except READ_ERRORS as error:
         raise unreadable_file_error(file, error) from error
 
@@ -199,16 +200,16 @@ def _merge_fields(samples: list[tuple[File, Sample]], format: str) -> list[pa.Fi
     for file, sample in samples:
         for field in sample.fields:
             if field.name in sample.int96 and pa.types.is_timestamp(types.get(field.name, pa.null())):
-                continue  # it can stand for either kind
+                continue  # it can be of either kind
             before = types.setdefault(field.name, field.type)
             common = _file_parquet.common_type(before, field.type)
             if common is None and field.name in _int96_columns(samples):
                 common = field.type
             if common is None:
                 raise StreamlingError.user(
-                    f"column '{field.name}' is {readable(field.type)} in '{file.path}'"
-                    f" and {readable(before)} in another file",
-                    remedy="write the column in one type",
+                    f"column '{field.name}' has type {readable(field.type)} in '{file.path}' and {readable(before)} "
+                    "in another file",
+                    remedy="write the column with one type",
                 )
             types[field.name] = common
     return [pa.field(name, text.replace_null_types(kind)) for name, kind in types.items()]
@@ -221,7 +222,7 @@ def _int96_columns(samples: list[tuple[File, Sample]]) -> frozenset[str]:
 def _check_operation(fields: list[pa.Field], samples: list[tuple[File, Sample]]) -> None:
     kind = next(field.type for field in fields if field.name == OP_COLUMN)
     if kind != pa.string():
-        raise StreamlingError.user(f"column '{OP_COLUMN}' is {kind} where text is expected", remedy="write i, u or d")
+        raise StreamlingError.user(f"column '{OP_COLUMN}' has type {kind}, expected text", remedy="write i, u or d")
     for file, sample in samples:
         names = {field.name for field in sample.fields}
         if OP_COLUMN not in names or OP_COLUMN in sample.with_nulls:
@@ -236,7 +237,7 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         if (other := seen.setdefault(name.lower(), name)) != name or names.count(name) > 1:
             raise StreamlingError.user(
-                f"columns '{other}' and '{name}' cannot be told apart (upper and lower case count as equal)",
+                f"columns '{other}' and '{name}' conflict, because names are not case-sensitive",
                 remedy="rename one of them",
             )
 

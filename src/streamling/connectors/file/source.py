@@ -1,4 +1,4 @@
-"""The file source: csv, json, parquet and avro files, once or as they arrive."""
+"""File source: reads csv, json, parquet and avro files, once or as they arrive."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _BUCKETS = ("s3", "s3a", "gs")
 
 
 class Bounded(Options):
-    """Read the files that are there, then end."""
+    """Read the existing files, then end."""
 
     type: Literal["bounded"]
 
 
 class Continuous(Options):
-    """Keep looking for new and changed files."""
+    """Keep polling for new and changed files."""
 
     type: Literal["continuous"] = "continuous"
-    poll_interval: Duration = Field(default=5.0, gt=0, description="Pause between two looks, such as 5s.")
+    poll_interval: Duration = Field(default=5.0, gt=0, description="Interval between two listings, such as 5s.")
 
 
 def _format_name(value: object) -> object:
@@ -61,7 +61,7 @@ class FileSourceOptions(ParallelOptions, SourceOptions):
     mode: Bounded | Continuous = Field(
         default_factory=Continuous,
         discriminator="type",
-        description="bounded reads what is there and ends; continuous also takes what arrives.",
+        description="bounded reads the existing files and ends; continuous also reads files that arrive later.",
     )
 
     @property
@@ -70,7 +70,7 @@ class FileSourceOptions(ParallelOptions, SourceOptions):
 
 
 class FileSource(Source[FileSourceOptions]):
-    """Files of one format under a path, in batches that Spark reads."""
+    """Reads files of one format under a path, in batches."""
 
     Options = FileSourceOptions
 
@@ -82,7 +82,7 @@ class FileSource(Source[FileSourceOptions]):
         self._queue: deque[File] = deque()
         self._total = 0
         self._listings = 0
-        #: the position that `_tracker` and `_queue` stand at
+        #: the position of `_tracker` and `_queue`
         self._at: Position | None = None
 
     def labels(self) -> dict[str, str]:
@@ -105,18 +105,18 @@ class FileSource(Source[FileSourceOptions]):
         return self._reader.translate_error(error)
 
     def close(self) -> None:
-        if "_reader" in vars(self):  # nothing has been read otherwise
+        if "_reader" in vars(self):  # otherwise nothing has been read
             self._reader.close()
 
     @cached_property
     def _schema(self) -> FileSchema:
-        return infer(self._storage, _files(self._storage), self.options.format)
+        return infer(self._storage, _non_empty_files(self._storage), self.options.format)
 
     @cached_property
     def _reader(self) -> FileReader:
         local = is_local(self.context.config.spark.master)
         staging = StagingFolder(self._storage, self.options.format) if local else None
-        # Changes have an order: the last operation on a key wins. Plain rows can be read in any.
+        # Changes have an order: the last operation on a key wins. Plain rows can be read in any order.
         in_order = not self.bounded or OP_COLUMN in self._schema.columns.names
         parallelism = self.options.parallelism or (1 if in_order else None)
         return FileReader(
@@ -134,7 +134,7 @@ class FileSource(Source[FileSourceOptions]):
 
     @property
     def _partial_key(self) -> str:
-        """Holds the file of which only a part has been read."""
+        """State key of the file that has been read only in part."""
         return f"{self.context.name}:partial"
 
     def restore(self) -> Position:
@@ -150,7 +150,7 @@ class FileSource(Source[FileSourceOptions]):
         return (*files, self._partial_key)
 
     def _seek(self, position: Position) -> None:
-        """Find out what is to be read after ``position``, unless it is where the last call left off."""
+        """Find the files to read after ``position``, unless the last call ended there."""
         if self._at is not position:
             self._tracker = (ProcessedRanges if self.bounded else ProcessedFiles)(self.context.name, position)
             self._queue.clear()
@@ -173,7 +173,7 @@ class FileSource(Source[FileSourceOptions]):
         except StreamlingError as error:
             if self.bounded or not error.retriable:
                 raise
-            self.context.log.warning("%s; trying again", error)
+            self.context.log.warning("%s; retrying", error)
         if missing_files := self._reader.missing_files() if self._at is position else ():
             self._at = self._tracker.forget(missing_files)
             return SourceBatch(self._schema.columns.empty_table(), self._at)
@@ -184,14 +184,14 @@ class FileSource(Source[FileSourceOptions]):
         return batch
 
     def caught_up(self) -> bool:
-        """The files of the first listing have been read."""
+        """Return whether the files of the first listing have been read."""
         return self._listings > 1 or (self._listings == 1 and not self._queue)
 
     def progress(self) -> Progress | None:
         return Progress(self._total - len(self._queue), self._total, "files") if self.bounded else None
 
     def _next_files(self, position: Position) -> SourceBatch:
-        """The next files of the queue, as many as make a good batch, at least one."""
+        """Read the next files of the queue, as many as fit into a batch, at least one."""
         files = [self._queue.popleft()]
         room = self._reader.batch_bytes - weight(files[0])
         while self._queue and len(files) < BATCH_FILES and weight(self._queue[0]) <= room:
@@ -199,31 +199,31 @@ class FileSource(Source[FileSourceOptions]):
                 break
             files.append(self._queue.popleft())
             room -= weight(files[-1])
-        rows, gone = self._reader.whole(files)
-        return SourceBatch(rows, self._done([file for file in files if file not in gone], position))
+        rows, missing = self._reader.read_files(files)
+        return SourceBatch(rows, self._mark_done([file for file in files if file not in missing], position))
 
     def _next_splits(self, position: Position) -> SourceBatch:
         file = self._queue[0]
-        mark = {"path": file.key, "mtime_ns": file.mtime_ns, "size": file.size}
+        file_version = {"path": file.key, "mtime_ns": file.mtime_ns, "size": file.size}
         partial = position.get(self._partial_key) or {}
-        offset = partial["offset"] if partial.items() >= mark.items() else 0
-        found = self._reader.pieces(file, offset)
+        offset = partial["offset"] if partial.items() >= file_version.items() else 0
+        found = self._reader.read_splits(file, offset)
         if found is None:
             self._queue.popleft()
-            return SourceBatch(self._schema.columns.empty_table(), self._done([], position))
+            return SourceBatch(self._schema.columns.empty_table(), self._mark_done([], position))
         rows, end = found
         if end is not None:
-            return SourceBatch(rows, {**position, self._partial_key: {**mark, "offset": end}})
+            return SourceBatch(rows, {**position, self._partial_key: {**file_version, "offset": end}})
         self._queue.popleft()
-        return SourceBatch(rows, self._done([file], position))
+        return SourceBatch(rows, self._mark_done([file], position))
 
-    def _done(self, files: list[File], position: Position) -> Position:
+    def _mark_done(self, files: list[File], position: Position) -> Position:
         after = self._tracker.add(files)
         return {**after, self._partial_key: None} if self._partial_key in position else after
 
 
-def _files(storage: Storage) -> list[File]:
-    """The files that have something in them; at least one."""
+def _non_empty_files(storage: Storage) -> list[File]:
+    """Return the files with content; raises if there are none."""
     files = [file for file in storage.list_files() if file.size]
     if not files:
         raise storage.no_files_error().about("path")
@@ -232,7 +232,7 @@ def _files(storage: Storage) -> list[File]:
 
 def _check_files(options: FileSourceOptions) -> str:
     storage = _storage(options)
-    files = _files(storage)
+    files = _non_empty_files(storage)
     try:
         with storage.open(files[0].path) as stream:
             stream.read(1)
@@ -242,8 +242,8 @@ def _check_files(options: FileSourceOptions) -> str:
 
 
 def _storage(options: FileSourceOptions) -> Storage:
-    scheme, mark, rest = options.path.partition("://")
-    if not mark:
+    scheme, separator, rest = options.path.partition("://")
+    if not separator:
         return LocalStorage(options.path, options.format)
     if scheme == "file":
         return LocalStorage(rest, options.format)

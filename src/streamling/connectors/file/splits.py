@@ -1,7 +1,7 @@
-"""Files cut into pieces that Spark reads one batch at a time.
+"""Splits files into parts that Spark reads one batch at a time.
 
-A batch is collected in memory, so a file must not decide how large it is. A piece is a file of its own in the
-same format, ending at a row; the offset behind it is part of the position.
+A batch is held in memory, so its size must not depend on the size of a file. A split is a file in the same format that
+ends at a row; the offset after it is part of the position.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ import pyarrow as pa
 
 from streamling.connectors.file.formats import avro as _file_avro
 from streamling.connectors.file.formats.csv_boundaries import header_end, row_end
-from streamling.connectors.file.storage import decompressed
+from streamling.connectors.file.storage import decompress
 from streamling.errors import StreamlingError
 
-#: Large enough for Spark to read at full speed, small enough that all cores find work in one batch.
+#: Large enough for Spark to read at full speed, small enough to keep all cores busy in one batch.
 SPLIT_BYTES = 32 << 20
-#: a row longer than this is taken for a quote that was never closed
+#: a longer row is treated as an unclosed quote
 _LONGEST_ROW = 256 << 20
 
 _STEP = 1 << 20
 
-#: content, and the offset behind it: None when it is the last
+#: content, and the offset after it: None for the last one
 Split = tuple[bytes, int | None]
 
 
 def split_file(stream: IO[bytes], path: str, format: str, offset: int, size: int = SPLIT_BYTES) -> Iterator[Split]:
-    """The pieces of a file from ``offset`` on, which is 0 or what an earlier piece ended at."""
+    """Yield the splits of a file from ``offset`` on, which is 0 or the end of an earlier split."""
     if format == "parquet":
         return _row_groups(stream, offset, size)
     if format == "avro":
         return _file_avro.blocks(stream, path, offset, size)
-    return _rows(decompressed(stream, path), path, format == "csv", offset, size)
+    return _rows(decompress(stream, path), path, format == "csv", offset, size)
 
 
 def lines_before(stream: IO[bytes], path: str, format: str, offset: int) -> int:
-    """What to add to line numbers of the piece at ``offset`` of a csv or json file."""
-    content = decompressed(stream, path)
+    """Return what to add to line numbers of the split at ``offset`` of a csv or json file."""
+    content = decompress(stream, path)
     part = content.read(_STEP)
     left, lines = offset, -part[: header_end(part)].count(b"\n") if format == "csv" and offset else 0
     while left and part:
@@ -70,7 +70,7 @@ def _rows(stream: IO[bytes], path: str, is_csv: bool, offset: int, size: int) ->
             if len(content) > _LONGEST_ROW:
                 raise StreamlingError.user(
                     f"'{path}' has a row of more than {_LONGEST_ROW >> 20} MiB at byte {start}",
-                    remedy="look for a quote that is not closed",
+                    remedy="check for an unclosed quote",
                 )
             yield header + content, None
             return
@@ -80,7 +80,7 @@ def _rows(stream: IO[bytes], path: str, is_csv: bool, offset: int, size: int) ->
 
 
 def _from(stream: IO[bytes], head: bytes, start: int) -> bytes:
-    """Go on at ``start``, which may be before the end of what has been read: then returns what lies between."""
+    """Continue at ``start``; if it lies before the end of what has been read, return the bytes in between."""
     if start <= len(head):
         return head[start:]
     if stream.seekable():
@@ -93,7 +93,7 @@ def _from(stream: IO[bytes], head: bytes, start: int) -> bytes:
 
 
 def _row_groups(stream: IO[bytes], offset: int, size: int) -> Iterator[Split]:
-    """Row groups, written again without compression; offsets count row groups."""
+    """Yield row groups, rewritten without compression; offsets count row groups."""
     from pyarrow import parquet
 
     file = parquet.ParquetFile(stream, coerce_int96_timestamp_unit="us")

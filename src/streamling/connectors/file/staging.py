@@ -1,4 +1,5 @@
-"""A folder of our own for what Spark cannot read where it is: files in a bucket, large ones, odd names."""
+"""A local folder for files that Spark cannot read in place: files in a bucket, large ones, names that Hadoop
+rejects."""
 
 from __future__ import annotations
 
@@ -18,23 +19,24 @@ from streamling.connectors.file.values import for_spark
 from streamling.errors import StreamlingError
 from streamling.spark.scratch import Scratch
 
-#: downloads side by side: waiting for a bucket costs no core
+#: concurrent downloads: waiting for a bucket costs no CPU
 _DOWNLOADS = 16
 _COPY_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A readable file and the one it was made from."""
+    """A readable file and the file it was created from."""
 
     path: str
     origin: File
-    #: where in the original its content begins
+    #: offset of its content in the original file
     offset: int = 0
 
 
 class StagingFolder:
-    """Numbered files in a scratch folder, emptied before each batch: the one before has been read by then."""
+    """Numbered files in a scratch folder, which is emptied before each batch: the previous one has been read by
+    then."""
 
     def __init__(self, storage: Storage, format: str) -> None:
         self._storage = storage
@@ -54,7 +56,7 @@ class StagingFolder:
                 os.unlink(entry.path)
 
     def stage(self, files: Sequence[File]) -> list[StagedFile | None]:
-        """Whole files, in the same order; None for one that is gone."""
+        """Stage whole files, in the same order; None for a file that no longer exists."""
         staged = [StagedFile(self._new_path(file), file) for file in files]
         if self._storage.is_local:
             return [self._link(one) for one in staged]
@@ -62,37 +64,37 @@ class StagingFolder:
             return list(pool.map(self._download, staged))
 
     def next_splits(self, file: File, offset: int, room: int) -> tuple[list[tuple[bytes, int]], int | None]:
-        """Pieces of one file from ``offset`` on until ``room`` bytes are filled, each with its own offset, and the
-        offset behind them: None at the end."""
-        pieces: list[tuple[bytes, int]] = []
+        """Return splits of one file from ``offset`` on until ``room`` bytes are filled, each with its own offset, and
+        the offset after them: None at the end."""
+        splits: list[tuple[bytes, int]] = []
         end: int | None = offset
-        cutting = self._split_reader_at(file, offset)
+        split_reader = self._split_reader_at(file, offset)
         while room > 0 and end is not None:
             start = end
-            content, end = cutting.next()
-            pieces.append((content, start))
+            content, end = split_reader.next()
+            splits.append((content, start))
             room -= len(content)
         if end is None:
             self._close_split_reader()
-        return pieces, end
+        return splits, end
 
-    def stage_splits(self, file: File, pieces: Sequence[tuple[bytes, int]]) -> list[StagedFile]:
-        """Pieces as files of their own."""
-        staged = [StagedFile(self._new_path(file, content=True), file, start) for _, start in pieces]
-        for one, (content, _) in zip(staged, pieces, strict=True):
+    def stage_splits(self, file: File, splits: Sequence[tuple[bytes, int]]) -> list[StagedFile]:
+        """Write splits as separate files."""
+        staged = [StagedFile(self._new_path(file, content=True), file, start) for _, start in splits]
+        for one, (content, _) in zip(staged, splits, strict=True):
             Path(one.path).write_bytes(content)
             os.utime(one.path, ns=(file.mtime_ns, file.mtime_ns))
         return staged
 
     def write(self, tables: Iterable[pa.Table]) -> str | None:
-        """A Parquet file with the rows of all tables, in types that Spark reads; None when there is no table."""
+        """Write the rows of all tables to a Parquet file, in types that Spark reads; None if there is no table."""
         from pyarrow import parquet
 
         self._count += 1
         path, writer = os.path.join(self.root, f"{self._count:09}.parquet"), None
         for table in tables:
             held = for_spark(table)
-            # Spark reads it once, right away: nothing that makes files small or searchable is worth its time
+            # Spark reads it once, immediately: compression and statistics are not worth the time
             writer = writer or parquet.ParquetWriter(
                 path, held.schema, compression="none", use_dictionary=False, write_statistics=False, store_schema=False
             )
@@ -112,14 +114,14 @@ class StagingFolder:
             self._split_reader = None
 
     def _split_reader_at(self, file: File, offset: int) -> _SplitReader:
-        """The open file when it stands there already: a compressed one cannot be entered in the middle."""
+        """Reuse the open file if it is at this offset: a compressed file cannot be entered in the middle."""
         if self._split_reader is None or (self._split_reader.file, self._split_reader.offset) != (file, offset):
             self._close_split_reader()
             self._split_reader = _SplitReader(self._storage, file, self._format, offset)
         return self._split_reader
 
     def _new_path(self, file: File, content: bool = False) -> str:
-        """A path whose order is the order of the calls, with the folders that give the partition columns."""
+        """Return a path that sorts in the order of the calls, with the folders of the partition columns."""
         folders = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in file.partitions]
         self._count += 1
         ending = next((e for e in (".gz", ".zst") if file.path.lower().endswith(e)), "")
@@ -141,20 +143,20 @@ class StagingFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StreamlingError.transient(f"'{one.origin.path}' cannot be fetched", cause=error) from error
+            raise StreamlingError.transient(f"'{one.origin.path}' cannot be downloaded", cause=error) from error
         os.utime(one.path, ns=(one.origin.mtime_ns, one.origin.mtime_ns))
         return one
 
 
 class _SplitReader:
-    """A file that is being cut."""
+    """A file that is being split."""
 
     def __init__(self, storage: Storage, file: File, format: str, offset: int) -> None:
         self.file = file
         self.offset: int | None = offset
         try:
             self._stream = storage.open(file.path)
-            self._pieces: Iterator[Split] = split_file(self._stream, file.path, format, offset)
+            self._splits: Iterator[Split] = split_file(self._stream, file.path, format, offset)
         except FileNotFoundError:
             raise
         except READ_ERRORS as error:
@@ -162,7 +164,7 @@ class _SplitReader:
 
     def next(self) -> Split:
         try:
-            content, self.offset = next(self._pieces)
+            content, self.offset = next(self._splits)
         except READ_ERRORS as error:
             raise unreadable_file_error(self.file, error) from error
         return content, self.offset

@@ -1,4 +1,4 @@
-"""Where the files are: a folder, a file or a pattern, on this machine or in a bucket."""
+"""Storage of files: a folder, a file or a pattern, on this machine or in a bucket."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 
-#: endings by format; csv and json may be compressed
+#: extensions by format; csv and json may be compressed
 EXTENSIONS = {
     "csv": (".csv",),
     "json": (".json", ".jsonl", ".ndjson"),
     "parquet": (".parquet",),
     "avro": (".avro",),
 }
-#: what files have to be called
+#: hint on valid file names
 EXPECTED_EXTENSIONS = {
-    format: f"names have to end in {', '.join(endings)}, and may go on with .gz or .zst"
+    format: f"file names must end in {', '.join(endings)}, optionally followed by .gz or .zst"
     if format in ("csv", "json")
-    else f"names have to end in {endings[0]}"
+    else f"file names must end in {endings[0]}"
     for format, endings in EXTENSIONS.items()
 }
 COMPRESSED = (".gz", ".zst")
-#: what reading a file may raise, a damaged compression included
+#: errors when reading a file, including corrupt compression
 READ_ERRORS = (OSError, EOFError, zlib.error, pa.ArrowException)
 _TEMPORARY = (".tmp", ".crc", ".part", ".crdownload", ".swp", "~")
 _GLOB_CHARACTERS = frozenset("*?[")
@@ -39,10 +39,10 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file as it was listed."""
+    """A file in a listing."""
 
     path: str
-    #: its name in the state, as object stores spell it: without the bucket and the slash in front
+    #: its name in the state, as in object stores: without the bucket and the leading slash
     key: str
     size: int
     mtime_ns: int
@@ -61,35 +61,37 @@ class File:
 class Storage(Protocol):
     """Lists files and opens them."""
 
-    #: folder that `File.partitions` count from
+    #: folder above those of `File.partitions`
     root: str
-    #: True when Spark can read `File.path` by itself
+    #: whether Spark can read `File.path` itself
     is_local: bool
 
     def list_files(self) -> list[File]:
-        """All matching files in the order of their paths; empty when there is none."""
+        """Return all matching files, sorted by path; may be empty."""
 
     def open(self, path: str) -> IO[bytes]:
-        """A stream of the file's bytes as they are stored."""
+        """Open a stream of the file's bytes as they are stored."""
 
     def no_files_error(self) -> StreamlingError:
-        """That there is no file with content, and what is there instead."""
+        """Return the error that there is no file with content, and what was found instead."""
 
 
 def unreadable_file_error(file: File, error: BaseException) -> StreamlingError:
-    """A file that is there and cannot be read."""
+    """Return the error for a file that exists but cannot be read."""
     if "AWS Error" in str(error) or "NETWORK_CONNECTION" in str(error):
-        return StreamlingError.transient(f"'{file.path}' cannot be fetched", cause=error)
-    damaged = not isinstance(error, PermissionError | IsADirectoryError)
+        return StreamlingError.transient(f"'{file.path}' cannot be downloaded", cause=error)
+    is_damaged = not isinstance(error, PermissionError | IsADirectoryError)
     return StreamlingError.user(
         f"'{file.path}' cannot be read",
         cause=error,
-        remedy="write the file again, or take it out of the folder" if damaged else "allow this user to read the file",
+        remedy="write the file again, or remove it from the folder"
+        if is_damaged
+        else "allow this user to read the file",
     )
 
 
 def is_data_file(name: str, format: str) -> bool:
-    """Whether a file of this name holds data of ``format``."""
+    """Return whether a file with this name holds data of ``format``."""
     name = name.lower()
     for ending in COMPRESSED if format in ("csv", "json") else ():
         name = name.removesuffix(ending)
@@ -97,9 +99,10 @@ def is_data_file(name: str, format: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Hidden, temporary and bookkeeping files and folders, such as ``.x``, ``_SUCCESS`` or ``a.csv.tmp``.
+    """Return whether a file or folder is hidden, temporary or bookkeeping, such as ``.x``, ``_SUCCESS`` or
+    ``a.csv.tmp``.
 
-    ``_dt=1`` is a folder of data: a column may be named that way.
+    ``_dt=1`` is a data folder: a column may have such a name.
     """
     if name.startswith("."):
         return True
@@ -107,7 +110,7 @@ def is_hidden(name: str) -> bool:
 
 
 def partitions_of(path: str, root: str) -> tuple[tuple[str, str], ...]:
-    """The ``key=value`` folders of ``path`` below ``root``, with %XX undone as Hive writes it."""
+    """Return the ``key=value`` folders of ``path`` below ``root``, with Hive's %XX escapes decoded."""
     if "=" not in path:
         return ()
     folders = path[len(root) :].split("/")[:-1]
@@ -116,8 +119,8 @@ def partitions_of(path: str, root: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def decompressed(stream: IO[bytes], path: str) -> IO[bytes]:
-    """The content of a stream whose file name may end in ``.gz`` or ``.zst``."""
+def decompress(stream: IO[bytes], path: str) -> IO[bytes]:
+    """Decompress a stream whose file name may end in ``.gz`` or ``.zst``."""
     if path.lower().endswith(".gz"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
     if path.lower().endswith(".zst"):
@@ -133,7 +136,7 @@ class LocalStorage:
     def __init__(self, path: str, format: str) -> None:
         self._format = format
         self._path = os.path.abspath(os.path.expanduser(path))
-        # A path that exists is meant literally, whatever characters it has.
+        # A path that exists is literal, whatever characters it has.
         self._is_pattern = not os.path.exists(self._path) and not _GLOB_CHARACTERS.isdisjoint(self._path)
         self.root = self._fixed_part() if self._is_pattern else self._path
         if os.path.isfile(self.root):
@@ -148,11 +151,11 @@ class LocalStorage:
                 cause=error,
                 remedy="allow this user to read it",
             ) from error
-        except OSError as error:  # a link that leads to itself, a file system that is gone
+        except OSError as error:  # a link to itself, or an unavailable file system
             raise StreamlingError.user(
                 f"'{error.filename}' cannot be listed",
                 cause=error,
-                remedy="take it out of the folder, or check the file system",
+                remedy="remove it from the folder, or check the file system",
             ) from error
         files.sort(key=lambda file: file.path)
         return files
@@ -165,18 +168,20 @@ class LocalStorage:
         if self._is_pattern:
             found = f"no {self._format} file matches '{self._path}'"
         elif not existing and is_data_file(os.path.basename(self._path), self._format):
-            folder, found = os.path.dirname(self._path), f"there is no file '{self._path}'"
+            folder, found = os.path.dirname(self._path), f"the file '{self._path}' does not exist"
             existing = os.path.isdir(folder)
         else:
-            found = f"there is no {self._format} file in '{self._path}'"
+            found = f"there are no {self._format} files in '{self._path}'"
         named = "the folder" if folder == self._path else f"the folder '{folder}'"
         if not existing:
             return StreamlingError.user(
                 f"{found}: {named} does not exist",
-                remedy=f"correct the path; it counts from the working directory, '{os.getcwd()}'",
+                remedy=f"correct the path; it is relative to the working directory, '{os.getcwd()}'",
             )
         if any(not file.size for file in self.list_files()):
-            return StreamlingError.user(f"{found} with content", remedy="the types of the columns come from the rows")
+            return StreamlingError.user(
+                f"{found} with content", remedy="add rows to a file; column types are inferred from rows"
+            )
         return StreamlingError.user(f"{found} ({named} exists)", remedy=EXPECTED_EXTENSIONS[self._format])
 
     def _fixed_part(self) -> str:
@@ -193,7 +198,7 @@ class LocalStorage:
         try:
             if os.path.isdir(path):
                 yield from self._walk(path, frozenset())
-            else:  # named by the user: taken whatever its ending
+            else:  # named by the user: any extension is accepted
                 yield self._file(path, os.stat(path))
         except FileNotFoundError:
             return
@@ -201,7 +206,7 @@ class LocalStorage:
     def _walk(self, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[File]:
         identity = os.stat(folder)
         if (inode := (identity.st_dev, identity.st_ino)) in above:
-            return  # a symbolic link to a folder above
+            return  # a symbolic link to a parent folder
         with os.scandir(folder) as entries:
             for entry in entries:
                 if is_hidden(entry.name):
@@ -211,7 +216,7 @@ class LocalStorage:
                         yield from self._walk(entry.path, above | {inode})
                     elif is_data_file(entry.name, self._format):
                         yield self._file(entry.path, entry.stat())
-                except FileNotFoundError:  # gone meanwhile, or a link that leads nowhere
+                except FileNotFoundError:  # deleted meanwhile, or a broken link
                     continue
 
     def _file(self, path: str, stat: os.stat_result) -> File:

@@ -1,6 +1,6 @@
-"""Values of files in the types of the source: text that stands for something else, and Arrow types Spark lacks.
+"""Converts values of files to the types of the source: typed text, and Arrow types that Spark lacks.
 
-What does not fit exactly raises `pa.ArrowInvalid`; whoever knows the file says where it stands.
+A value that does not fit exactly raises `pa.ArrowInvalid`; the caller adds its location.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamling.types import kernels
 from streamling.types.spark import to_physical
 from streamling.types.wide.layout import contains_wide, is_wide
 
-#: the dates that Python and most databases know
+#: the range of dates that Python and most databases support
 FIRST_DAY: Final = date(1, 1, 1)
 LAST_DAY: Final = date(9999, 12, 31)
 FIRST_INSTANT: Final = datetime(1, 1, 1)
@@ -26,34 +26,34 @@ _FRACTION_BEYOND_MICROSECONDS = r"(\.\d{6})\d+"
 _NANOSECONDS: Final = 1000
 
 
-def typed(texts: pa.Array, kind: pa.DataType, *, trim: bool) -> pa.Array:
-    """Texts as the values they stand for. ``trim``: blanks around a value do not count, and blank is null."""
+def parse_texts(texts: pa.Array, kind: pa.DataType, *, trim: bool) -> pa.Array:
+    """Parse texts as values of ``kind``. ``trim``: ignore whitespace around a value; blank is null."""
     if kind == text.STRING:
         return texts
     if trim:
-        texts = kernels.trimmed(texts)
+        texts = kernels.trim(texts)
         texts = kernels.null_where(texts, kernels.equal(texts, ""))
-    values = kernels.present(texts)
+    values = kernels.drop_null(texts)
     if not text.all_fit(values, kind):
         raise pa.ArrowInvalid(f"a text is not {text.NAMES[kind]}")
     if kind == text.INT:
-        texts = kernels.without(texts, r"^\+")
+        texts = kernels.remove_regex(texts, r"^\+")
     elif kind == text.BOOLEAN:
         texts = kernels.lower(texts)
     elif kind in (text.TIMESTAMP, text.INSTANT):
-        texts = kernels.replaced(texts, _FRACTION_BEYOND_MICROSECONDS, r"\1")
+        texts = kernels.replace_regex(texts, _FRACTION_BEYOND_MICROSECONDS, r"\1")
     return checked_range(kernels.cast(texts, kind))
 
 
 def checked_range(values: pa.Array) -> pa.Array:
-    """Dates and timestamps of the years 1 to 9999."""
+    """Return dates and timestamps, which must be within the years 1 to 9999."""
     if (index := out_of_range(values)) is not None:
         raise pa.ArrowInvalid(f"row {index + 1} is outside the years 1 to 9999")
     return values
 
 
 def out_of_range(values: pa.Array) -> int | None:
-    """Index of the first date or timestamp outside the years 1 to 9999."""
+    """Return the index of the first date or timestamp outside the years 1 to 9999."""
     if pa.types.is_date32(values.type):
         first, last = pa.scalar(FIRST_DAY), pa.scalar(LAST_DAY)
     elif pa.types.is_timestamp(values.type) and values.type.unit == "us":
@@ -62,12 +62,12 @@ def out_of_range(values: pa.Array) -> int | None:
         )
     else:
         return None
-    outside = kernels.either(kernels.less(values, first), kernels.less(last, values))
+    outside = kernels.or_values(kernels.less(values, first), kernels.less(last, values))
     return kernels.index_of(outside, True)
 
 
 def conform(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Values of a Parquet file as ``type_``, which is the type of the column over all files."""
+    """Convert values of a Parquet file to ``type_``, the type of the column over all files."""
     if pa.types.is_dictionary(values.type):
         values = kernels.cast(values, values.type.value_type)
     if isinstance(values, pa.ExtensionArray) and not is_wide(values.type):
@@ -81,7 +81,7 @@ def conform(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if pa.types.is_nested(type_):
         return nested(values, type_, conform)
     if pa.types.is_timestamp(type_) and values.type.unit == "ns":
-        # whole microseconds, downwards: the cast alone would cut towards zero
+        # floor to microseconds: the cast alone would truncate towards zero
         values = kernels.whole_microseconds(values)
     elif type_ == pa.time64("us") and values.type == pa.time64("ns"):
         return kernels.unsafe_cast(values, type_)
@@ -89,7 +89,7 @@ def conform(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _in_microseconds(values: pa.Array) -> pa.Array:
-    """Durations, cut towards zero; one of seconds that is too long is an error."""
+    """Convert durations, truncated towards zero; seconds that overflow are an error."""
     cast = kernels.unsafe_cast if values.type.unit == "ns" else kernels.cast
     return cast(values, pa.duration("us"))
 
@@ -101,10 +101,10 @@ def _checked_leaf(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def nested(values: pa.Array, type_: pa.DataType, leaf: Callable[[pa.Array, pa.DataType], pa.Array]) -> pa.Array:
-    """A list, map or struct with each part made by ``leaf``; a part that the file does not have is null."""
+    """Rebuild a list, map or struct with each part converted by ``leaf``; missing parts are null."""
     mask = values.is_null() if values.null_count else None
     if pa.types.is_struct(type_):
-        # `field` gives a child with the array's offset applied, without the struct's own nulls
+        # `field` returns a child with the array's offset applied, but without the struct's own nulls
         parts = [_child(values, field, leaf) for field in type_]
         return pa.StructArray.from_arrays(parts, fields=list(type_), mask=mask)
     values = _as_list(values)
@@ -137,6 +137,6 @@ def _part(values: pa.Array, type_: pa.DataType, leaf: Callable[[pa.Array, pa.Dat
 
 
 def for_spark(table: pa.Table) -> pa.Table:
-    """The table in types that Spark reads from a Parquet file."""
+    """Return the table in types that Spark reads from a Parquet file."""
     plain = [pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in table.schema]
     return to_physical(table.cast(pa.schema(plain)) if not any(map(contains_wide, table.schema.types)) else table)

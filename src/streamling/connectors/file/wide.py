@@ -1,7 +1,6 @@
 """Decimals of more than 38 digits in Parquet and Avro files.
 
-Spark has no such type, but reads the column as bytes when the schema it is given says so. The number is made of them in
-the plan.
+Spark has no such type, but reads the column as bytes if its schema says so. The plan converts them to numbers.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from streamling.types.names import arrow_type
 from streamling.types.wide.layout import Layout, is_wide, layout_of
 from streamling.types.wide.spark_sql import from_twos_complements
 
-#: what stops the plan at a number that is none of its type: its bytes, the type, the bytes of the column's name
-_BYTES: Final = re.compile(r"no place for 0x([0-9A-F]+) as (\w+|decimal\(\d+, \d+\)) in 0x([0-9A-F]+)")
-#: what stops a worker there
+#: error that stops the plan at a number that overflows its type: its bytes, the type, the bytes of the column's name
+_BYTES: Final = re.compile(r"number 0x([0-9A-F]+) overflows (\w+|decimal\(\d+, \d+\)) in 0x([0-9A-F]+)")
+#: the same error in a worker
 _INVALID_NUMBER: Final = re.compile(
     r"ValueError: '.+': (column '.+': -?[\d.]+ does not fit into (?:\w+|decimal\(\d+, \d+\)))"
 )
@@ -30,24 +29,24 @@ _INVALID_NUMBER: Final = re.compile(
 _PART_BYTES: Final = 8 << 20
 
 
-def value_sql(place: str, column: str, type_: pa.DataType) -> str:
-    """Spark SQL for the value of a column of ``type_`` that was read with bytes in place of its wide numbers."""
+def value_sql(path: str, column: str, type_: pa.DataType) -> str:
+    """Return Spark SQL for the value of a column of ``type_`` that was read with bytes instead of its wide numbers."""
     name = column.encode().hex().upper()
 
-    def misfit(place: str, layout: Layout) -> str:
-        found = f"'no place for 0x', hex({place}), ' as {layout.name} in 0x{name} of '"
+    def on_overflow(path: str, layout: Layout) -> str:
+        found = f"'number 0x', hex({path}), ' overflows {layout.name} in 0x{name} of '"
         return f"raise_error(concat({found}, _metadata.file_path))"
 
-    return from_twos_complements(place, type_, misfit)
+    return from_twos_complements(path, type_, on_overflow)
 
 
 def invalid_number_text(path: str, column: str, error: OverflowError) -> str:
-    """What `find_invalid_number` finds again in the failure of a worker."""
+    """Return an error text that `find_invalid_number` recognizes in the failure of a worker."""
     return f"'{path}': column '{column}': {error}"
 
 
 def find_invalid_number(failure: str) -> str | None:
-    """Which number in which column is none of its type, when that is what a text of Spark's is about."""
+    """Return which number in which column overflows its type, if an error of Spark is about that."""
     if match := _BYTES.search(failure):
         column, type_ = bytes.fromhex(match[3]).decode(), arrow_type(match[2])
         layout = layout_of(type_) if type_ is not None else None
@@ -59,13 +58,13 @@ def find_invalid_number(failure: str) -> str | None:
 
 
 def avro_with_bytes(schema: Any) -> str:
-    """An Avro schema, as text, with plain bytes in place of wide decimals: of data it says the same."""
+    """Return an Avro schema, as text, with plain bytes instead of wide decimals; it describes the same data."""
     return json.dumps(_with_bytes(schema))
 
 
 def avro_contents(stream: IO[bytes], path: str) -> Iterator[IO[bytes]]:
-    """An Avro file in parts, each a file with plain bytes in place of wide decimals. fastavro would round those of more
-    digits than are declared, and every number of 256 bits is one of 77 digits here."""
+    """Yield an Avro file in parts, each a file with plain bytes instead of wide decimals. fastavro would round decimals
+    with more digits than declared, and every 256-bit number counts as one of 77 digits here."""
     header = read_header(stream, path)
     plain = header.with_schema(avro_with_bytes(header.schema))
     stream.seek(0)

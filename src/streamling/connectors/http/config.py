@@ -9,30 +9,34 @@ from streamling.config.section import Section
 
 
 class HttpHandler(Section):
-    """Handlers and webhooks."""
+    """Settings of handlers and webhooks."""
 
-    trigger_max_count: int = Field(default=2000, ge=1, description="Rows per request at most.")
-    operator_timeout_sec: float = Field(default=300, gt=0, description="Longest wait for one answer.")
-    buffer_size: int = Field(default=25, ge=1, description="Requests under way at once, per instance of a node.")
+    trigger_max_count: int = Field(default=2000, ge=1, description="Maximum number of rows per request.")
+    operator_timeout_sec: float = Field(default=300, gt=0, description="Time limit for one response.")
+    buffer_size: int = Field(default=25, ge=1, description="Requests in flight at once, per instance of a node.")
     max_request_bytes: int = Field(
-        default=64 * 1024 * 1024, ge=1, description="Longest request; a batch is cut accordingly."
+        default=64 * 1024 * 1024, ge=1, description="Maximum size of a request; larger batches are split."
     )
-    max_response_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Longest answer, also when unpacked.")
+    max_response_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=1, description="Maximum size of a response, also after decompression."
+    )
     max_response_values: int = Field(
-        default=5_000_000, ge=1, description="JSON values (objects, arrays, fields) in an answer to a handler at most."
+        default=5_000_000,
+        ge=1,
+        description="Maximum number of JSON values (objects, arrays, fields) in a response to a handler.",
     )
 
 
 class Network(Section):
-    """What handlers and webhooks may reach."""
+    """Which addresses handlers and webhooks may connect to."""
 
     deny_private: bool = Field(
-        default=False, description="Refuse private, loopback, link-local and metadata addresses."
+        default=False, description="Reject private, loopback, link-local and metadata addresses."
     )
 
 
 class HttpConfig(CoreConfig):
-    """What handlers and webhooks add to the configuration."""
+    """Settings that handlers and webhooks add to the configuration."""
 
     external_http_handler: HttpHandler = Field(default=HttpHandler())
     http_secret_header: dict[str, str] = Field(

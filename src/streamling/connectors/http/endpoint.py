@@ -1,4 +1,5 @@
-"""One endpoint as one node calls it: its headers, what is tried again, what is fatal, what is counted."""
+"""One endpoint as called by one node: its headers, and which responses are retried, which are fatal and which are
+counted."""
 
 from __future__ import annotations
 
@@ -23,19 +24,19 @@ from streamling.output.redaction import excerpt
 from streamling.plugins.context import NodeContext
 from streamling.retry import MAX_STARTUP_BACKOFF, RetryLog, backoff_delay, should_give_up
 
-#: answers that may be others later; so may all of 500 and above
+#: statuses that may change on a retry, as may 500 and above
 _RETRIABLE_STATUSES: Final = frozenset({408, 429})
-#: answers that are about what was sent, and not about the address or who asks
+#: statuses that concern the rows sent, not the address or the caller
 _ROW_ERROR_STATUSES: Final = frozenset({400, 409, 413, 422})
-#: seconds between two looks at whether the pipeline is to stop
+#: seconds between two checks whether the pipeline is stopping
 _POLL: Final = 0.2
 _LONGEST_RETRY_AFTER: Final = 60.0
-#: how much of an answer an error shows
+#: how many characters of a response an error quotes
 _SHOWN: Final = 200
 
 
 def secrets_in(url: str) -> set[str]:
-    """What must not be shown of an address: user, password, the header they become, and values of the query."""
+    """Return the parts of a URL that must not be shown: user, password, their basic-auth header, and query values."""
     parts = urlsplit(url)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     basic = b64encode(f"{user}:{password}".encode()).decode() if parts.username else ""
@@ -43,15 +44,15 @@ def secrets_in(url: str) -> set[str]:
 
 
 class ErrorResponse(StreamlingError):
-    """The endpoint answered, and the answer is an error."""
+    """The endpoint responded with an error."""
 
     retry_after: float = 0.0
-    #: whether it is about the rows that were sent
+    #: whether the rows sent caused the error
     caused_by_rows: bool = False
 
 
 class Endpoint:
-    """Made when the node opens, closed with it. `start` and `close` are called on the node's thread."""
+    """Created when the node opens, closed with it. `start` and `close` are called on the node's thread."""
 
     def __init__(self, context: NodeContext[Any], *, skip_errors: bool = False, return_errors: bool = False) -> None:
         options: HttpCall = context.options
@@ -61,7 +62,7 @@ class Endpoint:
         if secret is not None:
             headers[secret[0]] = secret[1].get_secret_value()
         hidden = {*headers.values(), *secrets_in(options.url)}
-        # what is shorter is no secret, and masking it would leave nothing to read
+        # shorter values are not secrets, and masking them would leave nothing readable
         self._secrets = sorted((text for text in hidden if len(text) > 3), key=len, reverse=True)
         if "content-type" not in map(str.lower, headers):
             headers["Content-Type"] = "application/json"
@@ -81,20 +82,20 @@ class Endpoint:
         self._senders = Senders(self._client, settings.buffer_size, self._send_with_retry)
 
     def max_calls(self, requests: int = 1) -> int:
-        """How many calls of `start` with so many ``requests`` each may be unanswered: enough for those under way and
-        as many again, so that the client need not wait for the node's thread."""
+        """Return how many calls of `start` with ``requests`` requests each may be in flight: enough for the senders and
+        as many again, so that the client does not wait for the node's thread."""
         return max(4, 2 * self._senders.most // requests)
 
     def start(self, bodies: Sequence[Body]) -> Future[list[bytes | ErrorResponse | None]]:
-        """Send ``bodies`` until they are answered: the texts of the answers, None for an error that is skipped; where
-        refusals are to be returned, those of rows."""
+        """Send ``bodies`` and retry until they are answered. The result holds the response bodies, None for skipped
+        errors, and an `ErrorResponse` for rejected rows if errors are to be returned."""
         return self._senders.start(bodies)
 
     def log_skipped(self) -> None:
-        """Log what was skipped since the last time; when no call is under way."""
+        """Log what was skipped since the last call. Called when no request is in flight."""
         if self._skipped_rows:
             self._context.log.warning(
-                "skipped %d rows that were answered with an error (skip_on_error); the last one: %s",
+                "skipped %d rows for which the endpoint returned an error (skip_on_error); the last error: %s",
                 self._skipped_rows,
                 self._last_error,
             )
@@ -110,31 +111,31 @@ class Endpoint:
         started, attempt = time.monotonic(), 0
         while True:
             try:
-                answer = await self._send_once(body)
-            except ErrorResponse as refusal:
+                response = await self._send_once(body)
+            except ErrorResponse as error_response:
                 if self._skip_errors:
                     self._skipped_rows += body.stop - body.start
-                    self._last_error = str(refusal)
+                    self._last_error = str(error_response)
                     return None
-                if self._return_errors and refusal.caused_by_rows:
-                    return refusal
+                if self._return_errors and error_response.caused_by_rows:
+                    return error_response
                 attempt += 1
-                await self._pause(refusal, attempt, started, refusal.retry_after)
+                await self._pause(error_response, attempt, started, error_response.retry_after)
             except StreamlingError as error:
                 attempt += 1
                 await self._pause(error, attempt, started)
             else:
                 if attempt:
                     self._retry_log.recovered(attempt, time.monotonic() - started)
-                return answer
+                return response
 
     async def _send_once(self, body: Body) -> bytes:
         metrics, began = self._context.metrics, time.monotonic()
         status = "none"
         try:
-            answer = await self._client.post(self._target, body.text)
-            status = f"{answer.status // 100}xx"
-            self._check(answer)
+            response = await self._client.post(self._target, body.text)
+            status = f"{response.status // 100}xx"
+            self._check(response)
         except StreamlingError as error:
             outcome = "retriable_error" if error.retriable else "non_retriable_error"
             metrics.count("http_requests", tags={"outcome": outcome, "status_class": status})
@@ -143,34 +144,35 @@ class Endpoint:
             raise
         metrics.count("http_requests", tags={"outcome": "success", "status_class": status})
         metrics.latency("http_request_latency", time.monotonic() - began)
-        return answer.body
+        return response.body
 
-    def _check(self, answer: Response) -> None:
-        if 200 <= answer.status < 300:
+    def _check(self, response: Response) -> None:
+        if 200 <= response.status < 300:
             return
-        passing = answer.status in _RETRIABLE_STATUSES or answer.status >= 500
-        said = f": {text}" if (text := self._excerpt(answer.body)) else ""
-        refusal = ErrorResponse(
-            f"{self._target.shown} was answered with {answer.status} {answer.reason}{said}",
-            internal=passing,
-            retriable=passing,
+        retriable = response.status in _RETRIABLE_STATUSES or response.status >= 500
+        detail = f": {text}" if (text := self._excerpt(response.body)) else ""
+        error_response = ErrorResponse(
+            f"{self._target.shown} returned {response.status} {response.reason}{detail}",
+            internal=retriable,
+            retriable=retriable,
             remedy=None
-            if passing
-            else "check url, headers and what the endpoint expects; rows come again after a restart",
+            if retriable
+            else "check the URL, the headers and what the endpoint expects; the rows are sent again after a restart",
         )
-        refusal.retry_after = min(answer.retry_after, _LONGEST_RETRY_AFTER)
-        refusal.caused_by_rows = answer.status in _ROW_ERROR_STATUSES
-        raise refusal
+        error_response.retry_after = min(response.retry_after, _LONGEST_RETRY_AFTER)
+        error_response.caused_by_rows = response.status in _ROW_ERROR_STATUSES
+        raise error_response
 
     def _excerpt(self, body: bytes) -> str:
-        """The beginning of an error's text on one line; an endpoint may repeat the key that it was sent."""
+        """Return the beginning of an error body on one line, with secrets masked: an endpoint may echo the key that it
+        was sent."""
         text = body[: 20 * _SHOWN].decode("utf-8", "replace")
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
         return "".join(char for char in excerpt(text, _SHOWN) if char.isprintable())
 
     async def _pause(self, error: StreamlingError, attempt: int, started: float, at_least: float = 0.0) -> None:
-        """Wait before the next attempt, or raise ``error`` when there is none."""
+        """Wait before the next attempt, or raise ``error`` if there is none."""
         stopping = self._context.stopping
         if should_give_up(error, attempt, stopping):
             raise error

@@ -1,4 +1,4 @@
-"""Handler transform: rows are sent to an HTTP endpoint and replaced by its answer."""
+"""Handler transform: sends rows to an HTTP endpoint and replaces them with its response."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ if TYPE_CHECKING:
     from streamling.connectors.http.payload import Body
     from streamling.plugins.context import NodeContext
 
-    #: a request and what came back: the text of the answer, or that its rows are refused
+    #: a request and its outcome: the response body, or the error that rejects its rows
     Response = tuple[Body, bytes | ErrorResponse | None]
 
 
-_LEFT_OUT = "the endpoint answers with columns that are not part of the output (declare them in 'schema_override')"
+_UNDECLARED_COLUMNS = "the endpoint returns columns that are not part of the output (declare them in 'schema_override')"
 
 
 class HandlerTransformOptions(
     HttpCall, ParallelOptions, BatchOptions, DeadLetterOptions, UpstreamOptions, TransformOptions
 ):
-    """Enrichment over HTTP."""
+    """Enriches rows over HTTP."""
 
-    primary_key: PrimaryKey = Field(description="Key columns of the answer, comma-separated.")
+    primary_key: PrimaryKey = Field(description="Key columns of the response, comma-separated.")
     schema_override: dict[str, TypeName | None] = Field(
-        default={}, description="Columns that the answer adds or changes, with their type; null removes one."
+        default={}, description="Columns that the response adds or changes, with their types; null removes a column."
     )
 
 
 class HandlerTransform(Transform[HandlerTransformOptions]):
-    """A batch is one or more requests; its answers together are the batch that goes on."""
+    """A batch becomes one or more requests. Their responses together form the output batch."""
 
     Options = HandlerTransformOptions
 
     def __init__(self, context: NodeContext[HandlerTransformOptions]) -> None:
         super().__init__(context)
-        # a secret that is not configured is found by `validate`
+        # so that `validate` finds a secret that is not configured
         resolve_secret(context.options, context.config.part(HttpConfig))
 
     @classmethod
@@ -75,7 +75,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         return {"url": redact_url(self.options.url)}
 
     def output_schema(self) -> pa.Schema:
-        """The input's columns with `schema_override`: new ones stand at the end, before the row kind."""
+        """Return the input columns changed by `schema_override`; new columns come last, before the row kind."""
         override, incoming = self.options.schema_override, self.context.input_schema
         if OP_COLUMN in override:
             raise StreamlingError.user(
@@ -84,12 +84,12 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         unknown = [name for name, kind in override.items() if kind is None and name not in incoming.names]
         if unknown:
             raise StreamlingError.user(
-                f"schema_override removes '{unknown[0]}', which is no column of '{self.options.from_}'",
-                remedy=f"its columns are {', '.join(incoming.names)}",
+                f"schema_override removes '{unknown[0]}', but '{self.options.from_}' has no such column",
+                remedy=f"use one of {', '.join(incoming.names)}",
             )
         kept = [field for field in incoming if field.name not in override and field.name != OP_COLUMN]
         types = {name: parse_type(kind) for name, kind in override.items() if kind is not None}
-        # the endpoint may leave out every column but the key
+        # the endpoint may leave out every column except the key
         fields = [
             pa.field(field.name, types.pop(field.name)) if field.name in types else field.with_nullable(True)
             for field in incoming
@@ -110,7 +110,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         sent: list[Body] = []
         return AsyncCalls(
             self._starts(batch, sent),
-            lambda answers: self._result(batch, list(zip(sent, chain.from_iterable(answers), strict=True))),
+            lambda responses: self._result(batch, list(zip(sent, chain.from_iterable(responses), strict=True))),
             max_in_flight=self._endpoint.max_calls(self._payload.group_size(batch)),
         )
 
@@ -126,41 +126,43 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
             sent += bodies
             yield partial(self._endpoint.start, bodies)
 
-    def _result(self, batch: pa.RecordBatch, answered: Sequence[Response]) -> pa.RecordBatch:
+    def _result(self, batch: pa.RecordBatch, responses: Sequence[Response]) -> pa.RecordBatch:
         try:
-            return self._rows(batch, answered)
+            return self._rows(batch, responses)
         except BadRow:
             if self.context.rejected_rows is None:
                 raise
-        parts = [part for body, text in answered for part in self._split_rejected(batch, body, text)]
+        parts = [part for body, text in responses for part in self._split_rejected(batch, body, text)]
         return pa.concat_batches([self._rows(batch, ()), *parts])
 
-    def _rows(self, batch: pa.RecordBatch, answered: Sequence[Response]) -> pa.RecordBatch:
+    def _rows(self, batch: pa.RecordBatch, responses: Sequence[Response]) -> pa.RecordBatch:
         from streamling.connectors.http.payload import operations
         from streamling.connectors.http.responses import ResponseRows
 
         kinds = operations(batch)
-        answers = ResponseRows(
+        response_rows = ResponseRows(
             self._schema,
             version=self.options.payload_version,
             key=self.context.primary_key,
             max_values=self.context.config.part(HttpConfig).external_http_handler.max_response_values,
         )
-        for body, text in answered:
+        for body, text in responses:
             if isinstance(text, StreamlingError):
                 raise BadRow.user(text.message, remedy=text.remedy)
-            answers.add(text or b"", kinds[body.start : body.stop])
+            response_rows.add(text or b"", kinds[body.start : body.stop])
         removed = self.options.schema_override
-        self.context.report_dropped_columns(_LEFT_OUT, (name for name in answers.left_out if name not in removed))
-        return answers.batch()
+        self.context.report_dropped_columns(
+            _UNDECLARED_COLUMNS, (name for name in response_rows.undeclared_columns if name not in removed)
+        )
+        return response_rows.batch()
 
-    # ── where there is a dead-letter sink ───────────────────────────────────────────────────────────────────
+    # ── with a dead-letter sink ──────────────────────────────────────────────────────────────────────────────
 
     def _split_rejected(
         self, batch: pa.RecordBatch, body: Body, text: bytes | ErrorResponse | None
     ) -> list[pa.RecordBatch]:
-        """The rows of one answer. Where it is bad, the rows that were sent are sent again in parts until it is known
-        which of them are to blame."""
+        """Return the rows of one response. If it is bad, resend its rows in smaller parts until the rows that cause the
+        error are found."""
         rows = batch.slice(body.start, body.stop - body.start)
         try:
             return [self._rows(batch, [(body, text)])]
@@ -168,9 +170,11 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
             if rows.num_rows == 1:
                 self.context.reject(rows, bad.reason)
                 return []
-        made: list[pa.RecordBatch] = []
-        reject_failing_rows(lambda part: made.append(self._rows(part, self._resend(part))), rows, self.context.reject)
-        return made
+        results: list[pa.RecordBatch] = []
+        reject_failing_rows(
+            lambda part: results.append(self._rows(part, self._resend(part))), rows, self.context.reject
+        )
+        return results
 
     def _resend(self, rows: pa.RecordBatch) -> list[Response]:
         sent: list[Body] = []

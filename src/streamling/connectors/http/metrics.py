@@ -7,7 +7,7 @@ from typing import Final
 from streamling.telemetry.catalogue import Metric
 
 METRICS: Final = {
-    "http_requests": Metric("counter", "Requests that got an answer, or none.", ("outcome", "status_class")),
-    "http_retries": Metric("counter", "Requests that are sent again.", ("status_class",)),
-    "http_request_latency": Metric("histogram", "Time from a request to its answer, when that was success."),
+    "http_requests": Metric("counter", "Requests sent, with or without a response.", ("outcome", "status_class")),
+    "http_retries": Metric("counter", "Requests that are retried.", ("status_class",)),
+    "http_request_latency": Metric("histogram", "Time from a request to its successful response."),
 }

@@ -1,4 +1,4 @@
-"""Fields of nodes that call an HTTP endpoint, and the header that ``secret_name`` stands for."""
+"""Options of nodes that call an HTTP endpoint, and the header that ``secret_name`` refers to."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import NodeOptions
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-#: where a body ends; set for each request
+#: headers that delimit the body; set for each request
 _FRAMING = ("content-length", "transfer-encoding")
 
 
 def _check_header_name(name: str) -> str:
     if not _TOKEN.fullmatch(name):
-        raise BadValueError("is no header name", "use letters, digits and dashes")
+        raise BadValueError("is not a valid header name", "use letters, digits and dashes")
     if name.lower() in _FRAMING:
-        raise BadValueError("is set for each request, and cannot be chosen", "remove it")
+        raise BadValueError("is set for each request and cannot be overridden", "remove it")
     return name
 
 
@@ -41,23 +41,23 @@ HeaderValue = Annotated[Secret, AfterValidator(_check_header_value)]
 class HttpCall(NodeOptions):
     """Mix-in for nodes that post rows to an HTTP endpoint."""
 
-    url: HttpUrl = Field(description="Endpoint that the rows are posted to.")
+    url: HttpUrl = Field(description="Endpoint to which rows are posted.")
     headers: dict[HeaderName, HeaderValue] = Field(
         default={}, description="Headers of each request; their values are never shown."
     )
     secret_name: str | None = Field(
         default=None,
         min_length=1,
-        description="Name of a header kept in the configuration, such as an API key.",
+        description="Name of a header defined in the configuration, such as an API key.",
     )
-    one_row_per_request: bool = Field(default=False, description="One object per request instead of an array.")
+    one_row_per_request: bool = Field(default=False, description="Send one object per request instead of an array.")
     payload_version: Literal[0, 1] = Field(
         default=0, description="0: plain rows; 1: rows as `data`, with the row kind as `metadata.op`."
     )
 
 
 def resolve_secret(options: HttpCall, config: HttpConfig) -> tuple[str, SecretStr] | None:
-    """The header that ``secret_name`` stands for; None when the node has none."""
+    """Return the header that ``secret_name`` refers to, or None if the node has none."""
     if options.secret_name is None:
         return None
     key = secret_key(options.secret_name)
@@ -67,19 +67,19 @@ def resolve_secret(options: HttpCall, config: HttpConfig) -> tuple[str, SecretSt
         raise _not_configured(options.secret_name, missing)
     if header.lower() in (name.lower() for name in options.headers):
         raise StreamlingError.user(
-            f"the header '{header}' comes from both 'secret_name' and 'headers'",
+            f"the header '{header}' is set by both 'secret_name' and 'headers'",
             remedy="keep one of the two",
         ).about("secret_name")
-    with _naming(f"the header name of the secret '{options.secret_name}'"):
+    with _describe_invalid(f"the header name of the secret '{options.secret_name}'"):
         _check_header_name(header)
-    with _naming(f"the value of the secret '{options.secret_name}'"):
+    with _describe_invalid(f"the value of the secret '{options.secret_name}'"):
         _check_header_value(value)
     return header, value
 
 
 @contextmanager
-def _naming(what: str) -> Iterator[None]:
-    """Says of what a value is that cannot be used."""
+def _describe_invalid(what: str) -> Iterator[None]:
+    """Add to an error what the invalid value is."""
     try:
         yield
     except BadValueError as error:
@@ -87,7 +87,7 @@ def _naming(what: str) -> Iterator[None]:
 
 
 def _not_configured(secret: str, missing: list[str]) -> StreamlingError:
-    """``missing``: its `header`, its `value`, or both."""
+    """``missing``: `header`, `value`, or both."""
     settings = [f"http_secret_{part}.{secret_key(secret)}" for part in missing]
     variables = [f"STREAMLING__{setting.upper().replace('.', '__')}" for setting in settings]
     verb = "is" if len(missing) == 1 else "are"

@@ -1,4 +1,4 @@
-"""Rows as the bodies of requests.
+"""Encodes rows as request bodies.
 
 | `payload_version` | a row |
 |---|---|
@@ -24,15 +24,15 @@ from streamling.errors import StreamlingError
 from streamling.plugins.operators import OP_COLUMN
 from streamling.types.json import json_rows
 
-#: rows that are put into words at a time
+#: rows encoded at a time
 _STEP: Final = 2000
-#: requests of one row that are handed over at a time
+#: one-row requests that are handed over at a time
 _GROUP: Final = 25
 
 
 @dataclass(frozen=True)
 class Body:
-    """One request: its text and the rows of the batch that are in it."""
+    """One request: its body and the rows of the batch that it contains."""
 
     text: bytes
     start: int
@@ -41,7 +41,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Payload:
-    """How rows are written."""
+    """How rows are encoded."""
 
     version: int
     one_row: bool
@@ -58,7 +58,7 @@ class Payload:
         )
 
     def bodies(self, batch: pa.RecordBatch) -> Iterator[Body]:
-        """All rows of ``batch`` in order, cut into requests."""
+        """Encode all rows of ``batch`` in order, split into requests."""
         if self.one_row:
             for number, text in enumerate(self._checked(batch)):
                 yield Body(text, number, number + 1)
@@ -74,20 +74,21 @@ class Payload:
             yield Body(_array(texts), start, batch.num_rows)
 
     def groups(self, batch: pa.RecordBatch) -> Iterator[list[Body]]:
-        """The same in groups that are handed over together: requests of one row cost less that way."""
+        """Yield the `bodies` in groups that are handed over together, which is cheaper for one-row requests."""
         bodies = self.bodies(batch)
         while group := list(islice(bodies, self.group_size(batch))):
             yield group
 
     def group_size(self, batch: pa.RecordBatch) -> int:
-        """Requests in each of the `groups`, the last one aside."""
+        """Return the number of requests in each group; the last group may be smaller."""
         return min(_GROUP, batch.num_rows) if self.one_row else 1
 
     def _checked(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         for text in self._rows(batch):
             if len(text) > self.max_bytes:
                 raise StreamlingError.user(
-                    f"a row is {len(text)} bytes as JSON, and a request may have {self.max_bytes}: {text[:100]!r}…",
+                    f"a row takes {len(text)} bytes as JSON, but a request is limited to {self.max_bytes}: "
+                    f"{text[:100]!r}…",
                     remedy="select fewer columns, or raise external_http_handler.max_request_bytes",
                 )
             yield text
@@ -110,14 +111,14 @@ def _array(texts: Sequence[bytes]) -> bytes:
 
 
 def with_declared_types(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
-    """``batch`` with what is known about its columns: Spark hands over wide integers as bytes without a word."""
+    """Return ``batch`` with the declared field metadata: Spark delivers wide integers as plain bytes."""
     if batch.schema.names != declared.names or batch.schema.types != declared.types:
-        return batch  # a source may gain columns while it runs
+        return batch  # a source may add columns while it runs
     return pa.RecordBatch.from_arrays(batch.columns, schema=declared)
 
 
 def operations(batch: pa.RecordBatch) -> list[str]:
-    """The row kind of each row; a row without one is an insert."""
+    """Return the row kind of each row; a row without one is an insert."""
     if OP_COLUMN not in batch.schema.names:
         return ["i"] * batch.num_rows
     return [operation or "i" for operation in batch.column(OP_COLUMN).to_pylist()]

@@ -1,4 +1,4 @@
-"""Trying a connection to an HTTP endpoint: TCP and TLS only, no request is sent."""
+"""ConnectionCheck check for an HTTP endpoint: TCP and TLS only, without a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONNECT_SECONDS: Final = 5.0
 
 
 def http_connection(url: str, *, deny_private: bool) -> ConnectionCheck:
-    """The connection to the host of ``url``, for `Operator.connections`."""
+    """Return the check of the host of ``url``, for `Operator.connections`."""
     return ConnectionCheck("HTTP", redact_url(url), partial(_check, url, deny_private))
 
 
@@ -25,31 +25,27 @@ def _check(url: str, deny_private: bool) -> str | None:
     try:
         origin = origin_of(url)
     except InvalidUrlError:
-        raise StreamlingError.user(
-            f"{redact_url(url)} is not an address that can be called", remedy="correct `url`"
-        ) from None
+        raise StreamlingError.user(f"{redact_url(url)} is not a valid HTTP URL", remedy="correct `url`") from None
     try:
         with socket.create_connection((origin.host, origin.port), timeout=_CONNECT_SECONDS) as plain:
             address = str(plain.getpeername()[0])
             if deny_private and is_private(address):
                 raise StreamlingError.user(
-                    f"'{origin.host}' leads to {address}, a private address, and network.deny_private is on",
+                    f"'{origin.host}' resolves to {address}, a private address, and network.deny_private is on",
                     remedy="use a public address, or turn network.deny_private off",
                 )
             return _tls_version(plain, origin) if origin.tls else None
     except socket.gaierror:
-        raise _unreachable(origin, "the host cannot be resolved") from None
+        raise _unreachable(origin, "the host name cannot be resolved") from None
     except ssl.SSLCertVerificationError as error:
         raise StreamlingError.user(
-            f"{origin}: the certificate of the server cannot be verified ({error.verify_message})",
-            remedy="let the server send a certificate of a known authority, or name yours in SSL_CERT_FILE",
+            f"{origin}: the server's certificate cannot be verified ({error.verify_message})",
+            remedy="install a certificate from a known authority on the server, or set SSL_CERT_FILE to yours",
         ) from None
     except ssl.SSLError as error:
-        raise StreamlingError.user(
-            f"{origin}: no TLS with the server ({error.reason})", remedy="correct `url`"
-        ) from None
+        raise StreamlingError.user(f"{origin}: TLS handshake failed ({error.reason})", remedy="correct `url`") from None
     except TimeoutError:
-        raise _unreachable(origin, f"no connection within {_CONNECT_SECONDS:g} s") from None
+        raise _unreachable(origin, f"connection timed out after {_CONNECT_SECONDS:g} s") from None
     except OSError as error:
         raise _unreachable(origin, error.strerror or str(error)) from None
 
@@ -60,4 +56,4 @@ def _tls_version(plain: socket.socket, origin: Origin) -> str | None:
 
 
 def _unreachable(origin: Origin, reason: str) -> Unreachable:
-    return Unreachable(f"no connection to {origin}: {reason}", remedy="start the service, or correct `url`")
+    return Unreachable(f"cannot connect to {origin}: {reason}", remedy="start the service, or correct `url`")

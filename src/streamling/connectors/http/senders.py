@@ -1,4 +1,4 @@
-"""Requests of one node that are under way at the same time."""
+"""Concurrent requests of one node."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ResponseT = TypeVar("ResponseT")
 
 
 class _Job(Generic[ResponseT]):
-    """Requests that were started together; their answers come together, too."""
+    """Requests that were started together and complete together."""
 
     def __init__(self, count: int) -> None:
-        self.answers: list[ResponseT | None] = [None] * count
+        self.responses: list[ResponseT | None] = [None] * count
         self.left = count
         self.done: Future[list[ResponseT]] = Future()
 
@@ -26,8 +26,8 @@ class _Job(Generic[ResponseT]):
 class Senders(Generic[WorkT, ResponseT]):
     """Up to ``most`` tasks on the client's thread that take work from a queue.
 
-    A task and a future per request, each started from the node's thread, took twice the processor time: every start
-    and every end was a switch of threads.
+    One task and one future per request, each started from the node's thread, took twice the CPU time: every start and
+    every end was a thread switch.
     """
 
     def __init__(self, client: HttpClient, most: int, do: Callable[[WorkT], Awaitable[ResponseT]]) -> None:
@@ -36,28 +36,28 @@ class Senders(Generic[WorkT, ResponseT]):
         self._do = do
         self._queue: deque[tuple[_Job[ResponseT], int, WorkT]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        #: tasks that will look at the queue again
+        #: tasks that will check the queue again
         self._working = 0
-        self._told = False
+        self._is_scheduled = False
 
     def start(self, works: Sequence[WorkT]) -> Future[list[ResponseT]]:
-        """Done when all of ``works`` are answered, or one has failed."""
+        """Return a future that completes when all ``works`` are answered or one of them has failed."""
         job = _Job[ResponseT](len(works))
         self._queue.extend((job, number, work) for number, work in enumerate(works))
-        if not self._told:
-            self._told = True
+        if not self._is_scheduled:
+            self._is_scheduled = True
             self._client.soon(self._send)
         return job.done
 
     def close(self) -> None:
-        """Give up everything."""
+        """Cancel everything."""
         self._queue.clear()
         self._client.soon(self._cancel)
 
     # ── on the client's thread ───────────────────────────────────────────────────────────────────────────────
 
     def _send(self) -> None:
-        self._told = False
+        self._is_scheduled = False
         for _ in range(min(len(self._queue), self.most - self._working)):
             self._working += 1
             task = asyncio.ensure_future(self._work())
@@ -68,14 +68,14 @@ class Senders(Generic[WorkT, ResponseT]):
         while self._queue:
             job, number, work = self._queue.popleft()
             try:
-                job.answers[number] = await self._do(work)
+                job.responses[number] = await self._do(work)
             except Exception as error:
                 if not job.done.done():
                     job.done.set_exception(error)
             else:
                 job.left -= 1
                 if not job.left:
-                    job.done.set_result(cast(list[ResponseT], job.answers))
+                    job.done.set_result(cast(list[ResponseT], job.responses))
         self._working -= 1
 
     def _cancel(self) -> None:

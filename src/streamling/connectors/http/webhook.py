@@ -1,4 +1,4 @@
-"""Webhook sink: rows are posted to an HTTP endpoint."""
+"""Webhook sink: posts rows to an HTTP endpoint."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class WebhookSinkOptions(HttpCall, ParallelOptions, BatchOptions, SinkOptions):
-    """Rows as JSON to an HTTP endpoint."""
+    """Posts rows as JSON to an HTTP endpoint."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"url"})
 
     skip_on_error: bool = Field(
-        default=False, description="Count rows as delivered when the endpoint answers with an error."
+        default=False, description="Count rows as delivered when the endpoint returns an error."
     )
 
 
 class WebhookSink(Sink[WebhookSinkOptions]):
-    """Many requests are under way at once; those that share a key are sent one after the other."""
+    """Sends many requests at once; requests that share a key are sent one after the other."""
 
     Options = WebhookSinkOptions
     distributable = True
 
     def __init__(self, context: NodeContext[WebhookSinkOptions]) -> None:
         super().__init__(context)
-        # a secret that is not configured is found by `validate`
+        # so that `validate` finds a secret that is not configured
         resolve_secret(context.options, context.config.part(HttpConfig))
 
     @classmethod
@@ -86,13 +86,13 @@ class WebhookSink(Sink[WebhookSinkOptions]):
         self._endpoint.close()
 
     def _keys(self, batch: pa.RecordBatch) -> list[Any]:
-        """The key of each row; rows without a key have nothing in common."""
+        """Return the key of each row; empty if there is no key."""
         columns = [batch.column(name).to_pylist() for name in self.context.primary_key]
         return list(map(repr, zip(*columns, strict=True))) if columns else []
 
 
 class _LatestPerKey:
-    """The last request that each key was in, so that a later one does not overtake it."""
+    """The last request that contained each key, so that a later request does not overtake it."""
 
     def __init__(self) -> None:
         self._calls: dict[str, Future[Any]] = {}

@@ -1,4 +1,4 @@
-"""The hybrid source: tables first, then the topic that continues them."""
+"""The hybrid source: reads tables first, then the topic that continues them."""
 
 from streamling.builtins import Builtin
 

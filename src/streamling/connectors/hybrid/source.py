@@ -1,4 +1,4 @@
-"""Hybrid source: tables first, then the topic that continues them."""
+"""Hybrid source: reads tables first, then the topic that continues them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class UnboundedPhase(AvroDecoding):
 
     source_type: Literal["kafka"] = Field(description="Kind of unbounded source.")
     topic: str = Field(min_length=1, description="Topic to read.")
-    filter: ProgramText | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
+    filter: ProgramText | None = Field(default=None, description="SQL condition; rows that do not match are dropped.")
     start_at: Literal["earliest", "latest"] = Field(
-        default="earliest", description="Where to start without stored offsets."
+        default="earliest", description="Where to start if no offsets are stored."
     )
 
     @model_validator(mode="after")
@@ -35,7 +35,7 @@ class UnboundedPhase(AvroDecoding):
 
 
 class OffsetTable(Options):
-    """Table that says at which offset of the topic each partition continues the bounded phases."""
+    """Table with the offset of the topic at which each partition continues the bounded phases."""
 
     topic_name: str = Field(min_length=1, description="Topic whose offsets are looked up.")
     table_name: str | None = Field(default=None, description="Table with the offsets.")
@@ -45,14 +45,16 @@ class OffsetTable(Options):
 
 
 class HybridSourceOptions(SourceOptions):
-    """Bounded phases one after the other, then an unbounded one; in job mode it ends before that one."""
+    """Runs bounded phases one after the other, then an unbounded one. In job mode it ends before the latter."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table", "topic"})
 
-    bounded_sources: list[BoundedPhase] = Field(description="Phases with an end, in order; may be empty.")
-    unbounded_source: UnboundedPhase = Field(description="The phase without end.")
+    bounded_sources: list[BoundedPhase] = Field(description="Bounded phases, in order; may be empty.")
+    unbounded_source: UnboundedPhase = Field(description="The unbounded phase.")
     offset_table: OffsetTable | None = Field(
-        default=None, description="Where the unbounded phase begins; by default looked up for its topic."
+        default=None,
+        description="Table with the offsets at which the unbounded phase starts; by default they are "
+        "looked up by topic.",
     )
 
     @property

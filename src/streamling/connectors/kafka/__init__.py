@@ -11,8 +11,9 @@ BUILTIN = Builtin(
     jars="jars.lock.json",
     java="java",
     spark_settings={
-        # What a task has fetched beyond its range is kept for the task that continues there. When several tasks read a
-        # partition, each batch leaves some behind that nobody asks for; Spark's default keeps it for 5 minutes.
+        # Messages that a task has fetched beyond its range are cached for the task that continues there. When several
+        # tasks read a partition, each batch leaves some behind that are never used; Spark's default keeps them for 5
+        # minutes.
         "spark.kafka.consumer.fetchedData.cache.timeout": "2s",
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "1s",
     },

@@ -1,4 +1,4 @@
-"""What the brokers know about a topic, asked with the Java client that Spark brings along."""
+"""Queries the brokers about topics and groups with the Java client that Spark ships."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
 _TOPIC_EXISTS = "TopicExistsException"
 _UNKNOWN_GROUP = "GroupIdNotFoundException"
-#: Java exceptions that will not go away → the sentence
-_REFUSED = {
-    "SaslAuthenticationException": "the brokers at {brokers} refused the credentials",
-    "SslAuthenticationException": "no TLS connection to the brokers at {brokers}: {said}",
-    "TopicAuthorizationException": "no right to use the topic '{topic}'",
-    "GroupAuthorizationException": "no right to use the consumer group",
-    "ClusterAuthorizationException": "no right to do this on the brokers at {brokers}",
-    "GroupSubscribedToTopicException": "the consumer group still has members that read the topic '{topic}': stop them, "
-    "or wait until those that were killed time out",
-    "InconsistentGroupProtocolException": "another program is in the consumer group and divides topics otherwise",
-    "UnsupportedSaslMechanismException": "the brokers at {brokers} do not know this SASL mechanism",
-    "ConfigException": "the Kafka settings are not usable: {said}",
-    "InvalidTopicException": "'{topic}' is no name for a topic",
-    "PolicyViolationException": "the brokers at {brokers} do not allow the topic '{topic}': {said}",
-    "InvalidPartitionsException": "the topic '{topic}' cannot be created: {said}",
-    "InvalidConfigurationException": "the topic '{topic}' cannot be created: {said}",
+#: Java exceptions of permanent errors → the message
+_PERMANENT_ERRORS = {
+    "SaslAuthenticationException": "the brokers at {brokers} rejected the credentials",
+    "SslAuthenticationException": "TLS connection to the brokers at {brokers} failed: {message}",
+    "TopicAuthorizationException": "missing permission for the topic '{topic}'",
+    "GroupAuthorizationException": "missing permission for the consumer group",
+    "ClusterAuthorizationException": "missing permission on the brokers at {brokers}",
+    "GroupSubscribedToTopicException": "the consumer group still has members that read the topic '{topic}': stop "
+    "them, or wait until members that were killed time out",
+    "InconsistentGroupProtocolException": "the consumer group has a member of another program that uses another "
+    "assignment strategy",
+    "UnsupportedSaslMechanismException": "the brokers at {brokers} do not support this SASL mechanism",
+    "ConfigException": "the Kafka settings are invalid: {message}",
+    "InvalidTopicException": "'{topic}' is not a valid topic name",
+    "PolicyViolationException": "the brokers at {brokers} do not allow the topic '{topic}': {message}",
+    "InvalidPartitionsException": "the topic '{topic}' cannot be created: {message}",
+    "InvalidConfigurationException": "the topic '{topic}' cannot be created: {message}",
 }
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a consumer group, as the brokers know it."""
+    """A member of a consumer group, as the brokers report it."""
 
     client_id: str
     host: str
-    #: its partitions of the topic that was asked about
+    #: its partitions of the requested topic
     partitions: frozenset[int]
 
 
@@ -52,23 +53,23 @@ class Member:
 class Committed:
     """An offset that a consumer group has stored for a partition."""
 
-    #: of the next message
+    #: offset of the next message
     offset: int
-    #: what whoever committed it wrote beside it
+    #: metadata stored with the offset
     metadata: str
 
 
 @dataclass(frozen=True)
 class TopicInfo:
-    """A topic, as the brokers know it."""
+    """A topic, as the brokers report it."""
 
-    #: the same as long as the topic is not deleted; None from brokers that give topics no ids
+    #: unchanged until the topic is deleted; None from brokers that do not assign topic ids
     id: str | None
     partitions: list[int]
 
 
 class KafkaAdmin:
-    """One connection to the brokers. Calls wait at most 15 s and raise `StreamlingError`s."""
+    """One connection to the brokers. Calls time out after 15 s and raise `StreamlingError`s."""
 
     def __init__(self, spark: SparkSession, settings: Mapping[str, str]) -> None:
         jvm: Any = spark._jvm
@@ -86,35 +87,35 @@ class KafkaAdmin:
         return self._jvm.org.apache.kafka.clients
 
     def describe(self, topic: str) -> TopicInfo:
-        """The id and the partitions of ``topic``."""
+        """Return the id and the partitions of ``topic``."""
         names = self._jvm.java.util.Collections.singletonList(topic)
 
-        def ask() -> TopicInfo:
+        def call() -> TopicInfo:
             described = self._result_of(self._admin.describeTopics(names).allTopicNames()).get(topic)
             id = str(described.topicId().toString())
             return TopicInfo(
                 None if id == _NO_ID else id, sorted(entry.partition() for entry in described.partitions())
             )
 
-        return self.translate_errors(topic, ask)
+        return self.translate_errors(topic, call)
 
     def find(self, topic: str) -> TopicInfo | None:
-        """The same; None when there is no such topic."""
+        """Like `describe`, but return None if the topic does not exist."""
         try:
             return self.describe(topic)
         except _UnknownTopicError:
             return None
 
     def partitions(self, topic: str) -> list[int]:
-        """Numbers of the partitions of ``topic``."""
+        """Return the partition numbers of ``topic``."""
         return self.describe(topic).partitions
 
     def exists(self, topic: str) -> bool:
-        """Whether there is a topic of this name."""
+        """Return whether the topic exists."""
         return self.find(topic) is not None
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Make ``topic``, with as many replicas as the brokers choose; one that is there already stays as it is."""
+        """Create ``topic`` with the brokers' default number of replicas; an existing topic is left unchanged."""
         optional, properties = self._jvm.java.util.Optional, self._jvm.java.util.HashMap()
         for name, value in settings.items():
             properties.put(name, value)
@@ -126,38 +127,39 @@ class KafkaAdmin:
             return  # another sink was faster
 
     def earliest(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """The first offset there is, by partition."""
+        """Return the first available offset, by partition."""
         return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.earliest())
 
     def latest(self, topic: str, partitions: Iterable[int], *, committed: bool = False) -> dict[int, int]:
-        """The offset that the next message gets, by partition; with ``committed`` the last stable offset: nothing
-        before it is part of an open transaction."""
+        """Return the offset of the next message, by partition; with ``committed`` the last stable offset: no message
+        before it belongs to an open transaction."""
         return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.latest(), committed=committed)
 
     def at_time(
         self, topic: str, partitions: Iterable[int], milliseconds: int, *, committed: bool = False
     ) -> dict[int, int]:
-        """The first offset written at a time or later, by partition; the end where there is none."""
-        wanted, spec = list(partitions), self._clients.admin.OffsetSpec.forTimestamp(milliseconds)
-        found = self._offsets(topic, wanted, spec, committed=committed)
-        missing = [partition for partition in wanted if found[partition] < 0]
+        """Return the first offset written at this time or later, by partition; the end of the partition if there is
+        none."""
+        requested, spec = list(partitions), self._clients.admin.OffsetSpec.forTimestamp(milliseconds)
+        found = self._offsets(topic, requested, spec, committed=committed)
+        missing = [partition for partition in requested if found[partition] < 0]
         return found | self.latest(topic, missing, committed=committed)
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str = "") -> None:
-        """Store ``offsets`` (of the next message) for a consumer group, each with a ``metadata``."""
-        places = self._jvm.java.util.HashMap()
+        """Commit ``offsets`` (of the next message) for a consumer group, each with ``metadata``."""
+        topic_partitions = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
-            places.put(
+            topic_partitions.put(
                 self._topic_partition(topic, partition), self._clients.consumer.OffsetAndMetadata(offset, metadata)
             )
         self.translate_errors(
-            topic, lambda: self._result_of(self._admin.alterConsumerGroupOffsets(group, places).all())
+            topic, lambda: self._result_of(self._admin.alterConsumerGroupOffsets(group, topic_partitions).all())
         )
 
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
-        """What a consumer group has stored for ``topic``; nothing when there is no such group."""
+        """Return the offsets that a consumer group has committed for ``topic``; empty if the group does not exist."""
 
-        def ask() -> dict[int, Committed]:
+        def call() -> dict[int, Committed]:
             found = self._result_of(self._admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata())
             return {
                 entry.getKey().partition(): Committed(entry.getValue().offset(), str(entry.getValue().metadata()))
@@ -166,31 +168,31 @@ class KafkaAdmin:
             }
 
         try:
-            return self.translate_errors(topic, ask)
+            return self.translate_errors(topic, call)
         except _UnknownGroupError:
             return {}
 
     def delete_committed(self, group: str, topic: str) -> bool:
-        """Delete what a consumer group has stored for ``topic``; False when that is nothing."""
+        """Delete the offsets that a consumer group has committed for ``topic``; return False if there are none."""
         partitions = self.committed(group, topic)
         if not partitions:
             return False
-        places = self._jvm.java.util.HashSet()
+        topic_partitions = self._jvm.java.util.HashSet()
         for partition in partitions:
-            places.add(self._topic_partition(topic, partition))
+            topic_partitions.add(self._topic_partition(topic, partition))
         try:
             self.translate_errors(
-                topic, lambda: self._result_of(self._admin.deleteConsumerGroupOffsets(group, places).all())
+                topic, lambda: self._result_of(self._admin.deleteConsumerGroupOffsets(group, topic_partitions).all())
             )
         except _UnknownGroupError:
             return False
         return True
 
     def members(self, group: str, topic: str) -> list[Member]:
-        """Who takes part in a consumer group, and what each has of ``topic``."""
+        """Return the members of a consumer group, with their partitions of ``topic``."""
         names = self._jvm.java.util.Collections.singletonList(group)
 
-        def ask() -> list[Member]:
+        def call() -> list[Member]:
             described = self._result_of(self._admin.describeConsumerGroups(names).all()).get(group)
             return [
                 Member(
@@ -201,29 +203,32 @@ class KafkaAdmin:
                 for member in described.members()
             ]
 
-        return self.translate_errors(topic, ask)
+        return self.translate_errors(topic, call)
 
     def close(self) -> None:
         """Disconnect without waiting."""
         self._admin.close(self._jvm.java.time.Duration.ZERO)
 
     def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, *, committed: bool = False) -> dict[int, int]:
-        places = {partition: self._topic_partition(topic, partition) for partition in partitions}
-        if not places:
+        topic_partitions = {partition: self._topic_partition(topic, partition) for partition in partitions}
+        if not topic_partitions:
             return {}
-        wanted = self._jvm.java.util.HashMap()
-        for place in places.values():
-            wanted.put(place, spec)
+        requested = self._jvm.java.util.HashMap()
+        for topic_partition in topic_partitions.values():
+            requested.put(topic_partition, spec)
 
         levels = self._jvm.org.apache.kafka.common.IsolationLevel
         level = levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
         options = self._clients.admin.ListOffsetsOptions(level)
 
-        def ask() -> dict[int, int]:
-            found = self._result_of(self._admin.listOffsets(wanted, options).all())
-            return {partition: found.get(place).offset() for partition, place in places.items()}
+        def call() -> dict[int, int]:
+            found = self._result_of(self._admin.listOffsets(requested, options).all())
+            return {
+                partition: found.get(topic_partition).offset()
+                for partition, topic_partition in topic_partitions.items()
+            }
 
-        return self.translate_errors(topic, ask)
+        return self.translate_errors(topic, call)
 
     def _topic_partition(self, topic: str, partition: int) -> Any:
         return self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
@@ -231,48 +236,50 @@ class KafkaAdmin:
     def _result_of(self, future: Any) -> Any:
         return future.get(_SECONDS + 1, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
 
-    def translate_errors(self, topic: str, ask: Callable[[], T]) -> T:
-        """What ``ask`` returns; what the Java client raises in there as a `StreamlingError` about ``topic``."""
+    def translate_errors(self, topic: str, call: Callable[[], T]) -> T:
+        """Call ``call``; translate exceptions of the Java client to `StreamlingError`s about ``topic``."""
         from py4j.protocol import Py4JJavaError
 
         try:
-            return ask()
+            return call()
         except Py4JJavaError as error:
             raise self._translate_error(_root(error.java_exception), topic) from None
 
     def _translate_error(self, cause: Any, topic: str) -> StreamlingError:
-        name, said = cause.getClass().getSimpleName(), str(cause.getMessage())
+        name, message = cause.getClass().getSimpleName(), str(cause.getMessage())
         if name == _UNKNOWN_TOPIC:
             return _UnknownTopicError.user(
-                f"there is no topic '{topic}' at {self._brokers}", remedy="create it, or correct the name"
+                f"the topic '{topic}' does not exist at {self._brokers}", remedy="create it, or correct the name"
             ).about("topic")
         if name == _TOPIC_EXISTS:
-            return _TopicExistsError.user(f"there is a topic '{topic}' already")
+            return _TopicExistsError.user(f"the topic '{topic}' already exists")
         if name == _UNKNOWN_GROUP:
-            return _UnknownGroupError.user(f"there is no such consumer group at {self._brokers}")
-        if name in _REFUSED:
-            refused = StreamlingError.user(_REFUSED[name].format(brokers=self._brokers, topic=topic, said=said))
-            return refused.about("topic") if "{topic}" in _REFUSED[name] else refused
+            return _UnknownGroupError.user(f"the consumer group does not exist at {self._brokers}")
+        if name in _PERMANENT_ERRORS:
+            permanent = StreamlingError.user(
+                _PERMANENT_ERRORS[name].format(brokers=self._brokers, topic=topic, message=message)
+            )
+            return permanent.about("topic") if "{topic}" in _PERMANENT_ERRORS[name] else permanent
         retriable = self._jvm.org.apache.kafka.common.errors.RetriableException
-        passing = name == "TimeoutException" or _is_instance(self._gateway, cause, retriable)
-        text = f"the brokers at {self._brokers} do not answer: {name}: {said}"
-        return StreamlingError.transient(text) if passing else StreamlingError(text)
+        is_retriable = name == "TimeoutException" or _is_instance(self._gateway, cause, retriable)
+        text = f"the brokers at {self._brokers} do not respond: {name}: {message}"
+        return StreamlingError.transient(text) if is_retriable else StreamlingError(text)
 
 
 class _UnknownTopicError(StreamlingError):
-    """The brokers do not know the topic they were asked about."""
+    """The topic does not exist."""
 
 
 class _UnknownGroupError(StreamlingError):
-    """The brokers do not know the consumer group they were asked about."""
+    """The consumer group does not exist."""
 
 
 class _TopicExistsError(StreamlingError):
-    """The topic that was to be created is there."""
+    """The topic to be created already exists."""
 
 
 def _root(error: Any) -> Any:
-    """What a chain of Java exceptions began with; wrappers of futures say nothing."""
+    """Return the root of a chain of Java exceptions; wrappers of futures carry no information."""
     while error.getClass().getSimpleName() in ("ExecutionException", "CompletionException", "KafkaException"):
         if error.getCause() is None:
             break

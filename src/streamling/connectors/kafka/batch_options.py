@@ -1,4 +1,4 @@
-"""How much of a topic is one batch, and how many tasks read it."""
+"""How much of a topic one batch contains, and how many tasks read it."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ if TYPE_CHECKING:
     from streamling.connectors.kafka.source import KafkaSourceOptions
     from streamling.plugins.context import NodeContext
 
-#: messages per batch whose rows come into this process: below it throughput suffers, above it only memory grows
+#: messages per batch whose rows are collected into this process: fewer cost throughput, more only cost memory
 _COLLECTED_ROWS = 200_000
-#: and per batch that stays in Spark, where it costs no memory: what a trigger costs by itself is shared by more rows
+#: messages per batch that stays in Spark, where it costs no memory: more rows share the fixed cost of a trigger
 _ROWS = 1_000_000
-#: messages that are worth a task of their own
-_FEWEST_PER_TASK = 20_000
-#: For every poll Spark asks the broker where the partition begins and ends. With Kafka's default of 500 messages per
-#: poll the broker's work is 0.9 µs per message, with 2 000 it is 0.4, with 10 000 it is 0.25; but then the collector's
-#: work grows by as much, since all messages of a poll are held as objects.
-_MOST_PER_POLL = "2000"
-#: Milliseconds that a broker may hold a fetch back until there is something to send. It answers one request of a
-#: connection after the other, and the question where the partition ends comes after a fetch for which there is nothing
-#: any more: with Kafka's default every batch that catches up with its topic takes 500 ms longer.
-_LONGEST_FETCH = "10"
+#: minimum number of messages that justifies a task of its own
+_MIN_MESSAGES_PER_TASK = 20_000
+#: For every poll Spark asks the broker for the start and end of the partition. With Kafka's default of 500 messages per
+#: poll this costs the broker 0.9 µs per message, with 2 000 it costs 0.4, with 10 000 0.25; but then garbage collection
+#: costs as much more, since all messages of a poll are held as objects.
+_MAX_POLL_RECORDS = "2000"
+#: Milliseconds that a broker may hold back a fetch until it has data. It answers the requests of a connection in order,
+#: and the request for the end of the partition follows a fetch for which there is no data left: with Kafka's default
+#: every batch that catches up with its topic takes 500 ms longer.
+_FETCH_MAX_WAIT_MS = "10"
 
-#: options of Spark's reader that only a stream knows
+#: options of Spark's reader that only apply to streams
 STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 
 
 def batch_options(context: NodeContext[KafkaSourceOptions], cores: int) -> dict[str, str]:
-    """Options of Spark's reader. A large batch of one partition is cut into consecutive ranges, one per core: whoever
-    puts the rows of several tasks together keeps the order of tasks, and with it the order of the partition."""
+    """Return the options of Spark's reader. A large batch of one partition is split into consecutive ranges, one per
+    core: the results of the tasks are combined in task order, which preserves the order of the partition."""
     options, config = context.options, context.config
     rows = options.batch_size or config.given("record_batch_size") or (_COLLECTED_ROWS if context.collected else _ROWS)
     interval = options.batch_flush_interval
     if interval is None and (milliseconds := config.given("record_batch_interval_ms")) is not None:
         interval = milliseconds / 1000
-    chosen = {
+    reader_options = {
         "maxOffsetsPerTrigger": str(rows),
-        "kafka.max.poll.records": _MOST_PER_POLL,
-        "kafka.fetch.max.wait.ms": _LONGEST_FETCH,
+        "kafka.max.poll.records": _MAX_POLL_RECORDS,
+        "kafka.fetch.max.wait.ms": _FETCH_MAX_WAIT_MS,
     }
     if interval is not None:
-        chosen["minOffsetsPerTrigger"] = str(rows)
-        chosen["maxTriggerDelay"] = f"{int(interval * 1000)}ms"
+        reader_options["minOffsetsPerTrigger"] = str(rows)
+        reader_options["maxTriggerDelay"] = f"{int(interval * 1000)}ms"
     if context.is_splittable and options.parallelism is None:
-        chosen["maxRecordsPerPartition"] = str(max(_FEWEST_PER_TASK, -(-rows // cores)))
-    return chosen
+        reader_options["maxRecordsPerPartition"] = str(max(_MIN_MESSAGES_PER_TASK, -(-rows // cores)))
+    return reader_options

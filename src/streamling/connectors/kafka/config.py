@@ -1,4 +1,4 @@
-"""How the Kafka source and sink reach their brokers and schema registry."""
+"""How the Kafka source and sink connect to their brokers and schema registry."""
 
 from __future__ import annotations
 
@@ -25,60 +25,63 @@ class Kafka(Section):
     """Kafka brokers and schema registry."""
 
     brokers: str = Field(default="localhost:9092", description="Bootstrap servers, comma-separated.")
-    security_protocol: SecurityProtocol = Field(default="plaintext", description="How to connect.")
+    security_protocol: SecurityProtocol = Field(default="plaintext", description="Security protocol.")
     sasl_mechanism: SaslMechanism | None = Field(default=None, description="SASL mechanism.")
     sasl_username: SecretStr | None = Field(default=None, description="SASL user.")
     sasl_password: SecretStr | None = Field(default=None, description="SASL password.")
     ssl_ca_location: values.LocalPath | None = Field(
-        default=None, description="PEM file with the certificates to trust; else those Java trusts."
+        default=None, description="PEM file with trusted certificates; defaults to those that Java trusts."
     )
     ssl_certificate_location: values.LocalPath | None = Field(
-        default=None, description="PEM file with the client's certificate, for brokers that ask for one."
+        default=None, description="PEM file with the client certificate, for brokers that require one."
     )
     ssl_key_location: values.LocalPath | None = Field(
-        default=None, description="PEM file with its private key (PKCS#8)."
+        default=None, description="PEM file with the private key of the client certificate (PKCS#8)."
     )
-    schema_registry_url: values.Url = Field(default="http://localhost:18081", description="Schema registry.")
+    schema_registry_url: values.Url = Field(default="http://localhost:18081", description="URL of the schema registry.")
     schema_registry_username: str | None = Field(default=None, description="Registry user.")
     schema_registry_password: SecretStr | None = Field(default=None, description="Registry password.")
-    client_id: str | None = Field(default=None, description="Client id told to the brokers.")
+    client_id: str | None = Field(default=None, description="Client id sent to the brokers.")
 
 
 class KafkaSource(Kafka):
-    """Reading Kafka."""
+    """Settings of the Kafka source."""
 
     consumer_group_id: str | None = Field(
-        default=None, description="Consumer group, with the node's name behind it; else the application id."
+        default=None,
+        description="Prefix of the consumer group, followed by the node's name; defaults to the application id.",
     )
     session_timeout_ms: int = Field(
-        default=10000, ge=1000, description="An instance silent that long loses its partitions to the others."
+        default=10000,
+        ge=1000,
+        description="Time without a heartbeat after which an instance loses its partitions to the others.",
     )
     lag_report_interval_ms: int = Field(default=60000, ge=1, description="Time between two lag reports.")
-    consumer_fetch_timeout_sec: float = Field(default=60, gt=0, description="Longest wait for one fetch.")
+    consumer_fetch_timeout_sec: float = Field(default=60, gt=0, description="Time limit for one fetch.")
     stall_watchdog_timeout_sec: float = Field(
         default=60,
         gt=0,
-        json_schema_extra=no_effect("a broker that does not answer is logged and waited for"),
-        description="No effect: a broker that does not answer is logged and waited for.",
+        json_schema_extra=no_effect("a broker that does not respond is logged and retried"),
+        description="No effect: a broker that does not respond is logged and retried.",
     )
 
 
 class KafkaSink(Kafka):
-    """Writing Kafka."""
+    """Settings of the Kafka sink."""
 
 
 class KafkaConfig(CoreConfig):
-    """What the Kafka source and sink add to the configuration."""
+    """Settings that the Kafka source and sink add to the configuration."""
 
     record_batch_interval_ms: int = Field(
         default=100,
         ge=1,
-        description="`batch_flush_interval` of Kafka sources that have none; no wait unless it is set.",
+        description="Default of `batch_flush_interval` in Kafka sources; no wait unless it is set.",
     )
     record_batch_size: int = Field(
         default=1000,
         ge=1,
-        description="`batch_size` of Kafka sources that have none; 200 000 or more unless it is set.",
+        description="Default of `batch_size` in Kafka sources; 200 000 or more unless it is set.",
     )
     kafka_source: KafkaSource = Field(default=KafkaSource())
     kafka_sink: KafkaSink = Field(default=KafkaSink())

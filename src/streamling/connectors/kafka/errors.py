@@ -1,10 +1,10 @@
-"""What Spark says when its Kafka source or sink fails."""
+"""The text of Spark's errors when its Kafka source or sink fails."""
 
 from __future__ import annotations
 
 
 def error_text(error: BaseException) -> str:
-    """All that an exception and its causes say, the Java stack included."""
+    """Return the text of an exception and its causes, including the Java stack."""
     texts: list[str] = []
     seen: BaseException | None = error
     while seen is not None:

@@ -1,4 +1,4 @@
-"""How far a source is behind its topic, reported every so often."""
+"""Reports periodically how far a source is behind its topic."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _FIRST_SECONDS = 2.0
 
 
 class LagReporter:
-    """A thread that compares the end of each partition with the offset stored for it. It also notices a topic that was
-    deleted and created again: a running query may not, and goes on at the same offsets."""
+    """A thread that compares the end of each partition with its stored offset. It also detects a topic that was deleted
+    and recreated: a running query may not notice, and would continue at the same offsets."""
 
     def __init__(
         self,
@@ -35,28 +35,28 @@ class LagReporter:
         self._metrics = metrics
         self._interval = interval
         self._log = log
-        #: the offsets to compare with, of the partitions that are ours
+        #: stored offsets of the partitions assigned to this instance
         self._stored: Mapping[int, int] = {}
-        #: the partitions of the last report
+        #: partitions of the last report
         self._reported: Set[int] = frozenset()
-        #: the end of each partition, as of the last report
+        #: end of each partition, as of the last report
         self._ends: Mapping[int, int] | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lag of {offsets.topic}", daemon=True)
 
     def track(self, offsets: Mapping[int, int]) -> None:
-        """Tell about these partitions, which are read from ``offsets`` on, and no others."""
+        """Report on exactly these partitions, which are read from ``offsets`` on."""
         self._stored = dict(offsets)
         if self._thread.ident is None:
             self._thread.start()
 
-    def stored(self, offsets: Mapping[int, int]) -> None:
-        """Everything before ``offsets`` is done."""
+    def record_stored(self, offsets: Mapping[int, int]) -> None:
+        """Record that everything before ``offsets`` is stored."""
         self._stored = {partition: offsets.get(partition, offset) for partition, offset in self._stored.items()}
 
     @property
     def total_lag(self) -> int | None:
-        """Messages that were there at the last report and are not stored yet; None before the first one."""
+        """Number of messages that existed at the last report and are not stored yet; None before the first report."""
         stored, ends = self._stored, self._ends
         return (
             None if ends is None else sum(max(0, end - stored.get(partition, end)) for partition, end in ends.items())
@@ -72,13 +72,13 @@ class LagReporter:
         lags = {partition: max(0, end - stored[partition]) for partition, end in ends.items()}
         for partition, lag in lags.items():
             self._metrics.gauge(METRIC, lag, {"partition": str(partition)})
-        for partition in self._reported - lags.keys():  # another instance tells those now
+        for partition in self._reported - lags.keys():  # another instance reports them now
             self._metrics.remove(METRIC, {"partition": str(partition)})
         self._reported = lags.keys()
         self._ends = ends
 
     def _run(self) -> None:
-        """The first report comes early, for people who watch the start."""
+        """The first report comes early, for users who watch the start."""
         wait = min(self._interval, _FIRST_SECONDS)
         while not self._stopped.wait(wait):
             try:
@@ -88,10 +88,10 @@ class LagReporter:
                     self.report()
                     self._log_lag(is_first=wait != self._interval)
             except StreamlingError as error:
-                self._log.debug("the lag is not known: %s", error)
+                self._log.debug("cannot determine the lag: %s", error)
             wait = self._interval
 
     def _log_lag(self, is_first: bool) -> None:
-        """Whoever looks at the log sees whether the source keeps up."""
+        """Log the lag, so that the log shows whether the source keeps up."""
         if self.total_lag and not is_first:
             self._log.info("%s messages of topic '%s' are not stored yet", f"{self.total_lag:,}", self._topic)

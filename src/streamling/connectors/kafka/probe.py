@@ -1,4 +1,4 @@
-"""Trying the connections to brokers and to a schema registry."""
+"""ConnectionCheck checks for brokers and a schema registry."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from streamling.plugins.connections import ConnectionCheck
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: gives the Spark session, which is started when it is first asked for
+#: returns the Spark session, which is started on the first call
 Sessions = Callable[[], "SparkSession"]
 
 
 def topic_connection(
     config: Kafka, section: str, topic: str, spark: Sessions, *, must_exist: bool = True
 ) -> ConnectionCheck:
-    """The connection to the brokers and the topic on them, for `Operator.connections`."""
+    """Return the check of the brokers and the topic, for `Operator.connections`."""
     check = partial(_check_topic, config, section, topic, spark, must_exist)
     return ConnectionCheck("Kafka", f"{config.brokers}, topic '{topic}'", check, uses_spark=True)
 
 
 def registry_connection(config: Kafka, section: str, subject: str, *, must_exist: bool = True) -> ConnectionCheck:
-    """The connection to the schema registry and the subject in it, for `Operator.connections`."""
+    """Return the check of the schema registry and the subject, for `Operator.connections`."""
     check = partial(_check_subject, config, section, subject, must_exist)
     return ConnectionCheck("schema registry", f"{redact_url(config.schema_registry_url)}, subject '{subject}'", check)
 

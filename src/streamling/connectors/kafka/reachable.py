@@ -1,5 +1,4 @@
-"""Whether anybody listens where the brokers are said to be. The Java client needs 15 s to find out, and does not say
-why."""
+"""Checks whether the brokers are reachable. The Java client needs 15 s to find out, and does not say why."""
 
 from __future__ import annotations
 
@@ -11,20 +10,20 @@ _CONNECT_SECONDS = 3.0
 
 
 def check_reachable(brokers: str, section: str) -> None:
-    """Raise `Unreachable` when none of the bootstrap servers takes a connection; ``section`` is the part of the
+    """Raise `Unreachable` if none of the bootstrap servers accepts a connection; ``section`` is the section of the
     configuration that names them."""
     reasons = []
     for broker in filter(None, (part.strip() for part in brokers.split(","))):
         host, colon, port = broker.rpartition(":")
         if not colon or not port.isdecimal():
-            return  # the client has its own words for what is not an address
+            return  # the client reports malformed addresses itself
         reason = _failure(host.strip("[]"), int(port))
         if reason is None:
             return
         reasons.append(f"{broker}: {reason}")
     if reasons:
         raise Unreachable(
-            f"no connection to the Kafka brokers at {'; '.join(reasons)}",
+            f"cannot connect to the Kafka brokers at {'; '.join(reasons)}",
             remedy=f"start the brokers, or correct {section}.brokers",
         )
 
@@ -33,9 +32,9 @@ def _failure(host: str, port: int) -> str | None:
     try:
         socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
     except socket.gaierror:
-        return "the host cannot be resolved"
+        return "the host name cannot be resolved"
     except TimeoutError:
-        return f"no answer within {_CONNECT_SECONDS:g} s"
+        return f"no response within {_CONNECT_SECONDS:g} s"
     except (OSError, OverflowError) as error:
         return getattr(error, "strerror", None) or str(error)
     return None

@@ -1,4 +1,4 @@
-"""A client for schema registries with Confluent's interface, on the standard library alone."""
+"""A client for schema registries with Confluent's API, using only the standard library."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from streamling.http.blocking import HttpResponse, reason_of, send_request
 from streamling.http.errors import ResponseTooLargeError
 from streamling.output.redaction import excerpt
 
-#: for a whole answer
+#: time limit for a whole response
 _SECONDS = 10.0
-_MOST_BYTES = 16 << 20
-#: of objects and arrays inside each other in the JSON of a schema
-_MOST_LEVELS = 200
+_MAX_BYTES = 16 << 20
+#: nesting depth of objects and arrays in the JSON of a schema
+_MAX_LEVELS = 200
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
-#: versions of a subject that are fetched ahead, the newest ones, and how many at a time
-_VERSIONS_AHEAD = 32
-_AT_A_TIME = 8
-#: answers that may be others later
+#: number of newest versions of a subject that are prefetched, and how many at a time
+_PREFETCHED_VERSIONS = 32
+_CONCURRENT_REQUESTS = 8
+#: statuses that may change on a retry
 _RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
-_NOT_ALLOWED = frozenset({401, 403})
+_UNAUTHORIZED = frozenset({401, 403})
 
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """An Avro schema under the id that the registry gave it."""
+    """An Avro schema with its id in the registry."""
 
     id: int
     schema: Any
 
 
 class SchemaRegistry:
-    """Looks schemas up and registers them. Every method may be called from any thread."""
+    """Looks up and registers schemas. Thread-safe."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class SchemaRegistry:
         timeout: float = _SECONDS,
         setting: str = "schema_registry_url",
     ) -> None:
-        """``setting`` is where the address comes from, for errors."""
+        """``setting`` is the name of the setting with the URL, for errors."""
         parts = urlsplit(url.rstrip("/"))
-        if parts.username is not None:  # urllib would take them for a part of the host's name
+        if parts.username is not None:  # urllib would treat them as part of the host name
             username, password = username or unquote(parts.username), password or unquote(parts.password or "")
         self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         self._timeout = timeout
@@ -62,16 +62,16 @@ class SchemaRegistry:
             self._headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
         self._by_id: dict[int, RegisteredSchema] = {}
         self._setting = setting
-        #: whether the registry has ever answered
+        #: whether the registry has ever responded
         self._has_answered = False
 
     @classmethod
     def of(cls, config: Kafka, section: str) -> SchemaRegistry:
-        """The registry of a part of the configuration."""
+        """Return the registry of a section of the configuration."""
         if not config.schema_registry_url:
-            raise StreamlingError.user(f"{section}.schema_registry_url is not set, and Avro needs a schema registry")
+            raise StreamlingError.user(f"{section}.schema_registry_url is not set, but Avro requires a schema registry")
         if urlsplit(config.schema_registry_url).scheme not in ("http", "https"):
-            raise StreamlingError.user(f"{section}.schema_registry_url is no http or https address")
+            raise StreamlingError.user(f"{section}.schema_registry_url is not an http or https URL")
         password = config.schema_registry_password
         return cls(
             config.schema_registry_url,
@@ -81,57 +81,57 @@ class SchemaRegistry:
         )
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The newest schema of ``subject``."""
+        """Return the newest schema of ``subject``."""
         return self._version(subject, "latest")
 
     def find_latest(self, subject: str) -> RegisteredSchema | None:
-        """The newest schema of ``subject``; None when there is none."""
+        """Return the newest schema of ``subject``, or None if there is none."""
         try:
             return self.latest(subject)
         except NotRegistered:
             return None
 
     def versions(self, subject: str) -> list[RegisteredSchema]:
-        """The newest schemas of ``subject``, oldest first."""
+        """Return the newest schemas of ``subject``, oldest first."""
         what = f"the subject '{subject}'"
-        numbers = self._ask(f"/subjects/{quote(subject, safe='')}/versions", what)
+        numbers = self._request(f"/subjects/{quote(subject, safe='')}/versions", what)
         if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
-            raise self._unexpected(what)
-        with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="registry") as pool:
-            return list(pool.map(lambda number: self._version(subject, number), numbers[-_VERSIONS_AHEAD:]))
+            raise self._unexpected_error(what)
+        with ThreadPoolExecutor(_CONCURRENT_REQUESTS, thread_name_prefix="registry") as pool:
+            return list(pool.map(lambda number: self._version(subject, number), numbers[-_PREFETCHED_VERSIONS:]))
 
     def by_id(self, id: int) -> RegisteredSchema:
-        """The schema under ``id``, whatever its subject."""
+        """Return the schema with ``id``, of any subject."""
         if id not in self._by_id:
             what = f"the schema id {id}"
-            self._by_id[id] = self._registered(id, self._ask(f"/schemas/ids/{id}", what), what)
+            self._by_id[id] = self._parse_response(id, self._request(f"/schemas/ids/{id}", what), what)
         return self._by_id[id]
 
     def register(self, subject: str, schema: Any) -> int:
-        """The id of ``schema`` under ``subject``, new or known."""
+        """Register ``schema`` under ``subject`` and return its id, new or existing."""
         body = {"schema": json.dumps(schema)}
         what = f"the subject '{subject}'"
-        return self._id(self._ask(f"/subjects/{quote(subject, safe='')}/versions", what, body), what)
+        return self._id(self._request(f"/subjects/{quote(subject, safe='')}/versions", what, body), what)
 
     def _version(self, subject: str, version: int | str) -> RegisteredSchema:
         what = f"the subject '{subject}'"
-        answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions/{version}", what)
-        found = self._registered(self._id(answer, what), answer, what)
+        response = self._request(f"/subjects/{quote(subject, safe='')}/versions/{version}", what)
+        found = self._parse_response(self._id(response, what), response, what)
         self._by_id[found.id] = found
         return found
 
-    def _id(self, answer: Any, what: str) -> int:
-        id = answer.get("id") if isinstance(answer, dict) else None
+    def _id(self, response: Any, what: str) -> int:
+        id = response.get("id") if isinstance(response, dict) else None
         if not isinstance(id, int):
-            raise self._unexpected(what)
+            raise self._unexpected_error(what)
         return id
 
-    def _registered(self, id: int, answer: Any, what: str) -> RegisteredSchema:
-        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
-            raise self._unexpected(what)
-        return _registered(id, answer)
+    def _parse_response(self, id: int, response: Any, what: str) -> RegisteredSchema:
+        if not isinstance(response, dict) or not isinstance(response.get("schema"), str):
+            raise self._unexpected_error(what)
+        return _parse_schema(id, response)
 
-    def _ask(self, path: str, what: str, body: Any = None) -> Any:
+    def _request(self, path: str, what: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         try:
             reply = send_request(
@@ -139,85 +139,85 @@ class SchemaRegistry:
                 headers=self._headers,
                 data=data,
                 seconds=self._timeout,
-                max_bytes=_MOST_BYTES,
+                max_bytes=_MAX_BYTES,
                 redirects=True,
             )
         except ResponseTooLargeError:
             raise StreamlingError.user(
-                f"the schema registry at {self._url} answered with more than {_MOST_BYTES} bytes when asked for {what}",
-                remedy="check the registry's address: no schema is that long",
+                f"the schema registry at {self._url} returned more than {_MAX_BYTES} bytes for {what}",
+                remedy="check the registry's URL: no schema is that long",
             ) from None
         except (OSError, HTTPException) as error:
-            raise self._unavailable(reason_of(error)) from None
+            raise self._unavailable_error(reason_of(error)) from None
         except StreamlingError as error:
             raise error.context(f"the schema registry at {self._url}") from None
         self._has_answered = True
         if not 200 <= reply.status < 300:
-            raise self._refused(reply, what)
+            raise self._status_error(reply, what)
         try:
             return json.loads(reply.body)
         except (ValueError, RecursionError):
             raise StreamlingError.transient(
-                f"the schema registry at {self._url} did not answer with JSON when asked for {what}"
+                f"the schema registry at {self._url} returned invalid JSON for {what}"
             ) from None
 
-    def _unavailable(self, reason: str) -> StreamlingError:
-        text = f"the schema registry at {self._url} does not answer: {reason}"
+    def _unavailable_error(self, reason: str) -> StreamlingError:
+        text = f"the schema registry at {self._url} does not respond: {reason}"
         if self._has_answered:
             return StreamlingError.transient(text)
         return Unreachable(text, remedy=f"start the registry, or correct {self._setting}")
 
-    def _refused(self, reply: HttpResponse, what: str) -> StreamlingError:
+    def _status_error(self, reply: HttpResponse, what: str) -> StreamlingError:
         if reply.status == 404:
             return NotRegistered.user(
-                f"the schema registry at {self._url} does not know {what}",
-                remedy="register the schema, or correct the topic or the registry's address",
+                f"the schema registry at {self._url} has no entry for {what}",
+                remedy="register the schema, or correct the topic or the registry's URL",
             )
-        if reply.status in _NOT_ALLOWED:
+        if reply.status in _UNAUTHORIZED:
             return StreamlingError.user(
-                f"the schema registry at {self._url} refused the credentials",
+                f"the schema registry at {self._url} rejected the credentials",
                 remedy="check schema_registry_username and schema_registry_password",
             )
-        text = f"the schema registry at {self._url} answered {reply.status} when asked for {what}: {_error_text(reply)}"
+        text = f"the schema registry at {self._url} returned {reply.status} for {what}: {_error_text(reply)}"
         return StreamlingError.transient(text) if reply.status in _RETRIABLE else StreamlingError.user(text)
 
-    def _unexpected(self, what: str) -> StreamlingError:
+    def _unexpected_error(self, what: str) -> StreamlingError:
         return StreamlingError.user(
-            f"the schema registry at {self._url} answered in an unexpected form when asked for {what}",
-            remedy="check the registry's address",
+            f"the schema registry at {self._url} returned an unexpected response for {what}",
+            remedy="check the registry's URL",
         )
 
 
 class NotRegistered(StreamlingError):
-    """The registry does not know what it was asked for."""
+    """The registry has no such subject or schema."""
 
 
-def _registered(id: int, answer: dict[str, Any]) -> RegisteredSchema:
-    kind = answer.get("schemaType", "AVRO")
+def _parse_schema(id: int, response: dict[str, Any]) -> RegisteredSchema:
+    kind = response.get("schemaType", "AVRO")
     if kind != "AVRO":
         raise StreamlingError.user(f"the schema with id {id} is {kind}, expected AVRO")
-    if answer.get("references"):
+    if response.get("references"):
         raise StreamlingError.user(
-            f"the schema with id {id} refers to other subjects", remedy="register it with everything written out"
+            f"the schema with id {id} refers to other subjects", remedy="register it with all references inlined"
         )
     try:
-        schema = json.loads(answer["schema"])
+        schema = json.loads(response["schema"])
         if _is_deep(schema):
             raise RecursionError
         return RegisteredSchema(id, schema)
     except RecursionError:
         raise StreamlingError.user(
-            f"the schema with id {id} is nested too deeply", remedy=f"use at most {_MOST_LEVELS} levels"
+            f"the schema with id {id} is nested too deeply", remedy=f"use at most {_MAX_LEVELS} levels"
         ) from None
     except ValueError:
-        # a primitive's name may come without quotes
-        return RegisteredSchema(id, answer["schema"])
+        # the name of a primitive type may come without quotes
+        return RegisteredSchema(id, response["schema"])
 
 
 def _is_deep(schema: Any) -> bool:
-    """Whether a schema has more levels than everything that walks through it can take."""
+    """Return whether a schema is nested more deeply than recursive code can handle."""
     level = [schema]
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_MAX_LEVELS):
         inner = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
         level = [part for parts in inner for part in parts]
         if not level:

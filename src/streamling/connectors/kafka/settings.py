@@ -1,4 +1,4 @@
-"""The Kafka part of the configuration as settings of the Java clients, which Spark uses."""
+"""Converts the Kafka configuration to settings of the Java clients, which Spark uses."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LOGIN = {"PLAIN": _PLAIN, "SCRAM-SHA-256": _SCRAM, "SCRAM-SHA-512": _SCRAM}
 
 
 def client_settings(config: Kafka, section: str) -> dict[str, str]:
-    """What every client needs to reach the brokers; ``section`` names the part of the configuration in errors.
-    The result holds secrets."""
+    """Return the settings that every client needs to connect to the brokers; ``section`` names the section of the
+    configuration in errors. The result contains secrets."""
     settings = {
         "bootstrap.servers": config.brokers,
         "security.protocol": config.security_protocol.upper(),
@@ -33,7 +33,7 @@ def client_settings(config: Kafka, section: str) -> dict[str, str]:
 
 
 def spark_options(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a client as options of Spark's Kafka source and sink."""
+    """Convert settings of a client to options of Spark's Kafka source and sink."""
     return {f"kafka.{name}": value for name, value in settings.items()}
 
 
@@ -56,7 +56,7 @@ def _sasl(config: Kafka, section: str) -> dict[str, str]:
     assert password is not None
     if mechanism not in _LOGIN:
         raise StreamlingError.user(
-            f"{section}.sasl_mechanism is {mechanism}, which cannot be used yet", remedy=f"use {', '.join(_LOGIN)}"
+            f"{section}.sasl_mechanism is {mechanism}, which is not supported yet", remedy=f"use {', '.join(_LOGIN)}"
         )
     login = f"{_LOGIN[mechanism]} required username={_quoted(user.get_secret_value())}"
     return {
@@ -66,7 +66,7 @@ def _sasl(config: Kafka, section: str) -> dict[str, str]:
 
 
 def _ssl(config: Kafka, section: str) -> dict[str, str]:
-    """Certificates travel as text: executors on other machines do not have the files."""
+    """Certificates are passed as text: executors on other machines do not have the files."""
     settings = {}
     if config.ssl_ca_location is not None:
         settings["ssl.truststore.type"] = "PEM"
@@ -74,7 +74,7 @@ def _ssl(config: Kafka, section: str) -> dict[str, str]:
     certificate, key = config.ssl_certificate_location, config.ssl_key_location
     if (certificate is None) != (key is None):
         raise StreamlingError.user(
-            f"{section} has one of ssl_certificate_location and ssl_key_location", remedy="set both, or none"
+            f"{section} sets only one of ssl_certificate_location and ssl_key_location", remedy="set both, or none"
         )
     if certificate is not None and key is not None:
         chain = _read(certificate, f"{section}.ssl_certificate_location")
@@ -94,13 +94,13 @@ def _read(path: Path, setting: str) -> str:
 
 
 def _parts(pem: str, kind: str) -> str:
-    """Those parts of a PEM text whose label ends in ``kind``: one file may hold key and certificates."""
+    """Return the parts of a PEM text whose label ends in ``kind``: one file may hold a key and certificates."""
     found = re.finditer(r"-----BEGIN ([A-Z ]+)-----.*?-----END \1-----", pem, re.DOTALL)
     return "\n".join(part[0] for part in found if part[1].endswith(kind))
 
 
 def _material(pem: str) -> list[str]:
-    """The lines of a PEM text that nobody may see; what stands around them is the same in all of them."""
+    """Return the secret lines of a PEM text; the lines around them are always the same."""
     return [line for line in pem.splitlines() if not line.startswith("-----")]
 
 

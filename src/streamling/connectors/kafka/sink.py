@@ -1,4 +1,4 @@
-"""Kafka sink: one message per row."""
+"""Kafka sink: writes one message per row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.operators import FrameSink
-from streamling.spark.counting import counted, read_count, report_counts, shuffled_rows
+from streamling.spark.counting import read_count, report_counts, shuffled_rows, with_row_counter
 from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _SECTION = "kafka_sink"
 _LARGEST_MESSAGE = 10_485_760
-#: Java's producer counts bytes, not messages, per request: a message is taken as that many
+#: Java's producer limits requests by bytes, not messages: assume this size for a message
 _BYTES_PER_MESSAGE = 100
 _MESSAGES_PER_REQUEST = 10_000
 _LARGEST_REQUEST = 8 * 2**20
@@ -52,22 +52,24 @@ _LINGER = 0.2
 
 
 class KafkaSinkOptions(ParallelOptions, SinkOptions):
-    """Messages in a Kafka topic, keyed by the primary key, with the row kind in the header `dbz.op`."""
+    """Writes messages to a Kafka topic, keyed by the primary key, with the row kind in the header `dbz.op`."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
     requires_primary_key: ClassVar[bool] = True
 
-    topic: str = Field(min_length=1, description="Topic to write to; created when it does not exist.")
+    topic: str = Field(min_length=1, description="Topic to write to; created if it does not exist.")
     data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
         description="Encoding of the messages."
     )
-    topic_partitions: int = Field(default=4, ge=1, description="Partitions of a topic that is created.")
-    # Batching is the producer's here: rows are not collected in front of the node.
+    topic_partitions: int = Field(default=4, ge=1, description="Number of partitions if the topic is created.")
+    # The producer batches messages: rows are not collected in front of the node.
     batch_size: int | None = Field(default=None, ge=1, description="Messages per request (`batch.num.messages`).")
     batch_flush_interval: Duration | None = Field(
         default=None, description="Longest wait for a full request (`linger.ms`)."
     )
-    message_max_bytes: int | None = Field(default=None, ge=1, description="Largest message (`message.max.bytes`).")
+    message_max_bytes: int | None = Field(
+        default=None, ge=1, description="Maximum size of a message (`message.max.bytes`)."
+    )
     compression: Literal["none", "gzip", "lz4"] = Field(default="lz4", description="Compression of messages.")
     deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")
 
@@ -86,8 +88,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         self._registry: SchemaRegistry | None = None
         self._schema: RegisteredSchema | None = None
         self._admin: KafkaAdmin | None = None
-        #: columns of the last batch and how they become a value
-        self._known: tuple[pa.Schema, Column] | None = None
+        #: columns of the last batch and the expression that encodes them
+        self._value_cache: tuple[pa.Schema, Column] | None = None
         if context.options.data_format == "avro":
             self._registry = SchemaRegistry.of(context.config.part(KafkaConfig).kafka_sink, _SECTION)
             self._own_schema()
@@ -110,12 +112,12 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         return {"topic": self._topic}
 
     def batching(self) -> tuple[int | None, float | None]:
-        return None, None  # the producer collects, nobody in front of it
+        return None, None  # the producer collects messages, not the node
 
     # ── topic and subject ───────────────────────────────────────────────────────────────────────────────────
 
     def open(self) -> None:
-        """Waits for brokers and registry that are away."""
+        """Retries until brokers and registry are available."""
         try:
             self.context.retry(self._prepare)
         except BaseException:
@@ -136,7 +138,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             self._admin.create(self._topic, self.options.topic_partitions, self._topic_settings())
             self.context.log.info("created the topic '%s'", self._topic)
         if self._registry is not None:
-            self._schema = self._registry.find_latest(self._subject) or self._registered(self._registry)
+            self._schema = self._registry.find_latest(self._subject) or self._register_schema(self._registry)
 
     def _topic_settings(self) -> dict[str, str]:
         settings = {"cleanup.policy": "compact", "retention.ms": "-1"}
@@ -144,7 +146,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             settings["max.message.bytes"] = str(self.options.message_max_bytes)
         return settings
 
-    def _registered(self, registry: SchemaRegistry) -> RegisteredSchema:
+    def _register_schema(self, registry: SchemaRegistry) -> RegisteredSchema:
         schema = self._own_schema()
         try:
             id = registry.register(self._subject, schema)
@@ -169,7 +171,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         from streamling.types.spark import to_arrow_schema
 
         in_place = self._is_in_place
-        frame = with_operation(counted(frame) if in_place else frame)
+        frame = with_operation(with_row_counter(frame) if in_place else frame)
         columns = to_arrow_schema(frame.schema)
         key = key_text(self.context.primary_key, columns)
         register(frame.sparkSession, [key, json_value(columns)] if self._registry is None else [key])
@@ -183,7 +185,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
     @property
     def _is_in_place(self) -> bool:
-        """Whether rows are written by the task that computes them, without a shuffle."""
+        """Whether the task that computes rows also writes them, without a shuffle."""
         return not self.options.deduplicate and self.options.instance_count == 1
 
     def _ordered(self, frame: DataFrame, key: str) -> DataFrame:
@@ -192,25 +194,25 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         return in_one_stream(frame) if self._is_in_place else by_key(frame, key, self.options.instance_count)
 
     def _value(self, columns: pa.Schema) -> Column:
-        if self._known is None or not self._known[0].equals(columns, check_metadata=True):
-            self._known = columns, self._encoded(columns)
-        return self._known[1]
+        if self._value_cache is None or not self._value_cache[0].equals(columns, check_metadata=True):
+            self._value_cache = columns, self._encode_value(columns)
+        return self._value_cache[1]
 
-    def _encoded(self, columns: pa.Schema) -> Column:
+    def _encode_value(self, columns: pa.Schema) -> Column:
         from pyspark.sql import functions as f
 
         if self._registry is None:
             return f.expr(json_value(columns))
-        assert self._schema is not None, "open first"
+        assert self._schema is not None, "call open() first"
         try:
             found = encoding(self._schema.schema, columns)
             return avro_value(found, self._schema.id, self.context.primary_key)
-        except StreamlingError as misfit:
+        except StreamlingError as error:
             latest = self._registry.latest(self._subject)
             if latest == self._schema:
-                raise misfit.context(f"schema {latest.id} of the subject '{self._subject}'") from None
-            self._schema = latest  # someone registered what the new columns need
-            return self._encoded(columns)
+                raise error.context(f"schema {latest.id} of the subject '{self._subject}'") from None
+            self._schema = latest  # a schema with the new columns has been registered meanwhile
+            return self._encode_value(columns)
 
     def _producer(self) -> dict[str, str]:
         options = self.options
@@ -223,31 +225,33 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             "max.request.size": str(options.message_max_bytes or _LARGEST_MESSAGE),
             "batch.size": str(min(request, _LARGEST_REQUEST)),
             "linger.ms": str(round(linger * 1000)),
-            # A broker that is away is told after half a minute, and tried again by us; else by the client, silently.
+            # An unavailable broker is reported after half a minute and retried by us; otherwise the client would retry
+            # silently.
             "request.timeout.ms": "15000",
             "delivery.timeout.ms": str(30000 + round(linger * 1000)),
             "max.block.ms": "15000",
         }
 
     def _translate_error(self, error: Exception) -> Exception:
-        """The failure in the user's terms; as it is when the rows themselves could not be computed."""
-        trouble = write_error(error_text(error), self._topic)
-        if trouble is None:
+        """Translate the error, or return it unchanged if the rows themselves could not be computed."""
+        translated = write_error(error_text(error), self._topic)
+        if translated is None:
             return error
-        if trouble.retriable and self._admin is not None:
-            return self._deleted_topic_error() or trouble
-        return trouble
+        if translated.retriable and self._admin is not None:
+            return self._deleted_topic_error() or translated
+        return translated
 
     def _deleted_topic_error(self) -> StreamlingError | None:
-        """A topic that was deleted is never made again: what was in it would be missing."""
+        """Return an error if the topic was deleted. A deleted topic is not recreated silently, because its messages
+        would be missing."""
         assert self._admin is not None
         try:
-            there = self._admin.exists(self._topic)
+            exists = self._admin.exists(self._topic)
         except StreamlingError:
             return None
-        if there:
+        if exists:
             return None
         return StreamlingError.user(
-            f"the topic '{self._topic}' was deleted while it was written to",
-            remedy="create it again, or restart the pipeline to have it created",
+            f"the topic '{self._topic}' was deleted while the sink was writing to it",
+            remedy="create it, or restart the pipeline, which creates it",
         )

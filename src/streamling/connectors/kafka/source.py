@@ -1,4 +1,4 @@
-"""Kafka source: rows of a topic."""
+"""Kafka source: reads the rows of a topic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streamling.connectors.kafka.decode.invalid_messages import (
 from streamling.connectors.kafka.decode.json import JsonFormat
 from streamling.connectors.kafka.decode.rows import METADATA, decode_rows, decode_rows_with_rejects
 from streamling.connectors.kafka.errors import error_text
-from streamling.connectors.kafka.filter import compiled_filter, filtered
+from streamling.connectors.kafka.filter import apply_filter, compile_filter
 from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, group_name, group_position
 from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
@@ -58,7 +58,7 @@ def _starting_offsets(value: object) -> object:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if isinstance(text, str) and text not in ("earliest", "latest") and not (text.isascii() and text.isdigit()):
         raise BadValueError(
-            f"is '{text}', which is no place to start", "write earliest, latest, or milliseconds since 1970"
+            f"is '{text}', which is not a valid starting offset", "write earliest, latest, or milliseconds since 1970"
         )
     return text
 
@@ -71,7 +71,7 @@ StartingOffsets = Annotated[
 
 
 class SchemaIdOverride(Options):
-    """Reads messages framed with one schema id as if they had another."""
+    """Decodes messages framed with one schema id as if they had another."""
 
     from_: SchemaId = Field(alias="from", description="Schema id in the message.")
     to: SchemaId = Field(description="Schema id to decode with.")
@@ -81,7 +81,7 @@ class AvroDecoding(Options):
     """Fields on how Avro messages are decoded, shared by the Kafka and hybrid sources."""
 
     validate_writer_schema_ordering: bool = Field(
-        default=True, description="React to messages written with a newer schema than the one read with."
+        default=True, description="Refresh the reader schema when a message was written with a newer one."
     )
     schema_id_overrides: list[SchemaIdOverride] = Field(
         default=[], description="Schema ids to replace before decoding."
@@ -91,11 +91,11 @@ class AvroDecoding(Options):
         description="Decode with the writer's schema, without resolving it against the reader's.",
     )
     skip_schema_resolution_for_reader_schema_ids: list[SchemaId] = Field(
-        default=[], description="The same, only while the reader's schema has one of these ids."
+        default=[], description="The same, but only while the reader's schema has one of these ids."
     )
 
     def check_overrides(self, topic: str) -> None:
-        """Each schema id may be overridden once."""
+        """Check that each schema id is overridden at most once."""
         ids = [override.from_ for override in self.schema_id_overrides]
         twice = next((id for id in ids if ids.count(id) > 1), None)
         if twice is not None:
@@ -107,7 +107,7 @@ class AvroDecoding(Options):
 
 
 class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, SourceOptions):
-    """Rows of a Kafka topic, Avro with a schema registry or JSON with a declared schema."""
+    """Reads a Kafka topic: Avro with a schema registry, or JSON with a declared schema."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
     infers_primary_key: ClassVar[bool] = True
@@ -116,36 +116,39 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
     parallelism: int | None = Field(
         default=None,
         ge=1,
-        description="Tasks that read at the same time, each whole partitions; by default as many as there are cores.",
+        description="Number of tasks that read concurrently, each reading whole partitions; defaults to the number "
+        "of cores.",
     )
     starting_offsets: StartingOffsets = Field(
         default="earliest",
-        description="Where to start without a stored position: earliest, latest, or milliseconds since 1970.",
+        description="Where to start if no position is stored: earliest, latest, or milliseconds since 1970.",
     )
     isolation_level: Annotated[Literal["read_committed", "read_uncommitted"], BeforeValidator(folded)] = Field(
         default="read_committed",
-        description="Whether messages of open and aborted transactions are left out (read_committed) or read as well.",
+        description="Skip messages of open and aborted transactions (read_committed), or read them too "
+        "(read_uncommitted).",
     )
     include_metadata: bool = Field(
         default=False,
         description="Add the columns `__kafka_partition`, `__kafka_offset` and `__kafka_timestamp`.",
     )
-    filter: ProgramText | None = Field(default=None, description="SQL condition; rows that do not meet it are dropped.")
+    filter: ProgramText | None = Field(default=None, description="SQL condition; rows that do not match are dropped.")
     batch_size: int | None = Field(
         default=None,
         ge=1,
         le=_U32,
-        description="Most messages per batch; 200 000 by default, a million where Spark alone takes them.",
+        description="Maximum number of messages per batch; defaults to 200 000, or a million if the rows stay in "
+        "Spark.",
     )
     batch_flush_interval: Duration | None = Field(
         default=None,
-        description="Longest wait for a full batch; by default a batch begins as soon as there are messages.",
+        description="Longest wait for a full batch; by default a batch starts as soon as there are messages.",
     )
     data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
         default="avro", description="Encoding of the messages."
     )
     schema_: dict[str, TypeName] | None = Field(
-        default=None, alias="schema", description="Columns and their types; for `data_format: json` only."
+        default=None, alias="schema", description="Columns and their types; only for `data_format: json`."
     )
 
     @model_validator(mode="after")
@@ -153,13 +156,13 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
         self.check_overrides(self.topic)
         if self.data_format == "json" and not self.schema_:
             raise BadValueError(
-                "is missing, and data_format json needs it",
+                "is missing, but data_format json requires it",
                 "list the columns and their types",
                 field="schema",
             )
         if self.data_format == "avro" and self.schema_ is not None:
             raise BadValueError(
-                "is given, but data_format avro takes the columns from the schema registry",
+                "is set, but data_format avro takes the columns from the schema registry",
                 "remove it, or set data_format: json",
                 field="schema",
             )
@@ -170,7 +173,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     """Reads a topic with Spark's Kafka source and decodes it in Spark's plan."""
 
     Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
-    can_scale_out: ClassVar[bool] = True  # by the consumer group
+    can_scale_out: ClassVar[bool] = True  # through the consumer group
 
     def __init__(self, context: NodeContext[KafkaSourceOptions]) -> None:
         super().__init__(context)
@@ -184,23 +187,23 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             group=group_name(context),
             log=context.log,
         )
-        self._format = self._make_format()
+        self._format = self._create_format()
         self._filter: str | None = None
         self._admin: KafkaAdmin | None = None
         self._group: GroupAssignment | None = None
         self._lag: LagReporter | None = None
-        #: offsets that the running query began at
+        #: offsets at which the running query started
         self._started_at: Mapping[int, int] = {}
         self._spark: SparkSession | None = None
         self._start_log = StartLog(self._topic, context.log)
-        #: where the running query stands
+        #: position of the running query
         self._position: Position = {}
-        #: where the topic ended at the start; known when somebody asks
+        #: end of the topic at the start; fetched when first needed
         self._ends: dict[int, int] | None = None
-        #: a schema id that a message has and that the registry has to be asked for
+        #: a message whose schema id has to be looked up in the registry
         self._unknown: InvalidMessage | None = None
 
-    def _make_format(self) -> AvroFormat | JsonFormat:
+    def _create_format(self) -> AvroFormat | JsonFormat:
         name, options = self.context.name, self.options
         if options.schema_ is not None:
             return JsonFormat(name, options.schema_, rejecting=self._rejecting)
@@ -209,7 +212,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     @property
     def _rejecting(self) -> bool:
-        """Whether messages that are no rows have a sink of their own."""
+        """Whether invalid messages go to a dead-letter sink."""
         return self.options.errors is not None
 
     @classmethod
@@ -241,7 +244,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         timeout = self.context.config.startup_timeout_sec
         call_with_startup_retries(self._format.load, timeout=timeout, log=self.context.log)
         schema = self._schema()
-        self._filter = compiled_filter(self.options.filter, schema)
+        self._filter = compile_filter(self.options.filter, schema)
         return schema
 
     def _schema(self) -> pa.Schema:
@@ -258,13 +261,13 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def restore(self) -> Position:
         if self.context.state.is_shared:
-            return {}  # not before the group has told which partitions are ours
+            return {}  # unknown until the group has assigned partitions
         return dict(self.context.state.get_prefix(self._offsets.prefix))
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def open(self) -> None:
-        """Waits a moment for brokers that cannot be reached; later outages are waited out by the flow."""
+        """Waits briefly for brokers that are unreachable; the flow retries later outages."""
         self.context.retry(partial(check_reachable, self._config.brokers, SECTION))
 
     def close(self) -> None:
@@ -279,7 +282,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         try:
             group.close()
         except StreamlingError as error:
-            self.context.log.warning("the offsets were not committed to the group '%s': %s", group.name, error)
+            self.context.log.warning("cannot commit offsets to the group '%s': %s", group.name, error)
 
     def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:
         self._spark = spark
@@ -307,7 +310,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return PositionedStream(rows, self._position) if group.shares else rows
 
     def _initial_position(self, admin: KafkaAdmin, group: GroupAssignment) -> Position:
-        """Where a first start with `latest` begins: else a restart before the first batch would begin later."""
+        """Return the initial position for `latest`. It is stored: otherwise a restart before the first batch would
+        start later."""
         if self.options.starting_offsets != "latest":
             return {}
         if not self._offsets.of(self.context.state.get_prefix(self._offsets.prefix)):
@@ -319,7 +323,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return self._position
 
     def rows_between(self, before: Position, after: Position) -> int:
-        """Messages, as offsets count them: those of aborted transactions and compacted ones are among them."""
+        """Return the number of messages by offsets, which includes aborted transactions and compacted messages."""
         start = {**self._started_at, **self._offsets.of(before)}
         return sum(max(0, end - start.get(partition, end)) for partition, end in self._offsets.of(after).items())
 
@@ -327,7 +331,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return None if self._lag is None else self._lag.total_lag
 
     def caught_up(self) -> bool:
-        """The end offsets of the start have been reached, in those partitions that this instance reads."""
+        """Return whether the end offsets at the start have been reached in the partitions of this instance."""
         if self._admin is None or self._group is None or not self._group.is_assigned:
             return False
         at, mine = self._offsets.of(self._position), self._group.partitions
@@ -344,33 +348,33 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def commit(self, position: Position) -> None:
         if self._lag is not None:
-            self._lag.stored(self._offsets.of(position))
+            self._lag.record_stored(self._offsets.of(position))
         if self._group is None:
             return
         try:
-            self._group.stored(position)
+            self._group.record_stored(position)
         except StreamlingError as error:
-            self.context.log.warning("the offsets were not committed to the group '%s': %s", self._group.name, error)
+            self.context.log.warning("cannot commit offsets to the group '%s': %s", self._group.name, error)
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
         text = error_text(error)
         failure = find_invalid_message(text, self.context.name)
         if failure is not None and failure.kind in (UNKNOWN_SCHEMA, UNKNOWN_KEY_SCHEMA):
             self._unknown = failure
-            return StreamRestart(f"schema {failure.detail} is new in the topic '{self._topic}'")
+            return StreamRestart(f"the topic '{self._topic}' has a message with the new schema {failure.detail}")
         if failure is not None:
             return failure.error(self._topic)
         if is_undecodable(text):
-            return self._undecodable()
+            return self._undecodable_error()
         return broker_error(text, self._topic)
 
     def _report_lag(self, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
         self._started_at = offsets
         if self._lag is None:
             interval = self._config.lag_report_interval_ms / 1000
-            # a query that begins again compares the topic's id with that of the position
-            again = partial(self.context.restart_stream, 0)
-            self._lag = LagReporter(admin, self._offsets, self.context.metrics, interval, self.context.log, again)
+            # a restarted query compares the topic's id with that of the position
+            restart = partial(self.context.restart_stream, 0)
+            self._lag = LagReporter(admin, self._offsets, self.context.metrics, interval, self.context.log, restart)
         self._lag.track(offsets)
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -380,11 +384,11 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         try:
             self._format.add_schema(int(unknown.detail), of_key=unknown.kind == UNKNOWN_KEY_SCHEMA)
         except StreamlingError as error:
-            place = message_location(self._topic, unknown.partition, unknown.offset)
+            location = message_location(self._topic, unknown.partition, unknown.offset)
             what = "has a key that was" if unknown.kind == UNKNOWN_KEY_SCHEMA else "was"
-            raise error.context(f"{place} {what} written with schema {unknown.detail}") from None
+            raise error.context(f"{location} {what} written with schema {unknown.detail}") from None
         if self._format.schema() != before:
-            self._filter = compiled_filter(self.options.filter, self._schema())
+            self._filter = compile_filter(self.options.filter, self._schema())
             added = [name for name in self._format.schema().names if name not in before.names]
             self.context.log.info(
                 "the topic '%s' has a new schema%s", self._topic, f", new columns: {', '.join(added)}" if added else ""
@@ -405,7 +409,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         }
 
     def _subscription_options(self, offsets: Mapping[int, int]) -> dict[str, str]:
-        """A topic that is read alone is read with all partitions it will ever have."""
+        """Subscribe to the topic if it is read alone, which includes partitions added later."""
         if self._group is None or self._group.partitions is None:
             return {"subscribe": self._topic}
         return {"assign": json.dumps({self._topic: sorted(offsets)})}
@@ -419,15 +423,15 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         if self._filter is None:
             return rows
         unless = f"{REJECT_COLUMN} IS NOT NULL" if self._rejecting else "FALSE"
-        return filtered(rows, self.options.filter, self._schema(), unless=unless)
+        return apply_filter(rows, self.options.filter, self._schema(), unless=unless)
 
-    def _undecodable(self) -> StreamlingError:
-        """Spark does not say which message it could not decode: look for the first."""
+    def _undecodable_error(self) -> StreamlingError:
+        """Find the first message that cannot be decoded, because Spark does not report which one it was."""
         if self._spark is not None and isinstance(self._format, AvroFormat):
             offsets = self._offsets.of(self._position)
             options = {**self._reader_options(self._spark, offsets), "includeHeaders": "false"}
             if found := first_undecodable(self._spark, options, self._format.is_decodable()):
                 partition, offset, id = found
-                place = message_location(self._topic, partition, offset)
-                return StreamlingError.user(f"{place} {self._format.undecodable(id)}")
+                location = message_location(self._topic, partition, offset)
+                return StreamlingError.user(f"{location} {self._format.undecodable(id)}")
         return StreamlingError.user(f"a message of the topic '{self._topic}' cannot be decoded with its Avro schema")

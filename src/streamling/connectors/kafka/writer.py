@@ -1,4 +1,4 @@
-"""Messages on their way to the brokers."""
+"""Writes messages to the brokers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
 
 
 class MessageWriter:
-    """Does what Spark's ``write.format("kafka").save()`` does, but runs a plan that stays ours: what a counter in it
-    has counted cannot be read from the plan of a `save`. ``settings`` are those of the producer."""
+    """Does what Spark's ``write.format("kafka").save()`` does, but with a plan that we keep: row counters cannot be
+    read from the plan of a `save`. ``settings`` are those of the producer."""
 
     def __init__(self, topic: str, settings: Mapping[str, str]) -> None:
         self._topic = topic
@@ -21,7 +21,7 @@ class MessageWriter:
         self._java_settings: Any = None
 
     def write(self, messages: DataFrame) -> Any:
-        """Returns the execution of the plan."""
+        """Write ``messages`` and return the execution of the plan."""
         jvm: Any = messages.sparkSession._jvm
         if self._java_settings is None:
             self._java_settings = _java_map(jvm, self._settings)
@@ -32,7 +32,7 @@ class MessageWriter:
 
 
 def _java_map(jvm: Any, settings: Mapping[str, str]) -> Any:
-    made = jvm.java.util.HashMap()
+    properties = jvm.java.util.HashMap()
     for name, value in {**settings, "key.serializer": _BYTES, "value.serializer": _BYTES}.items():
-        made.put(name, value)
-    return made
+        properties.put(name, value)
+    return properties

@@ -1,4 +1,4 @@
-"""How the Postgres sinks, the state backend and dynamic tables reach their server."""
+"""How the Postgres sinks, the state backend and dynamic tables connect to their server."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ SslMode = Annotated[
 
 
 class PostgresServer(Section):
-    """How to reach the Postgres database of the state and of dynamic tables."""
+    """Connection to the Postgres database of the state and of dynamic tables."""
 
-    host: str = Field(default="localhost", description="Server name or address.")
+    host: str = Field(default="localhost", description="Host name or address.")
     port: int = Field(default=5432, ge=1, le=65535, description="Server port.")
     db: str = Field(default="streamling", description="Database.")
     user: str = Field(default="graph-node", description="User.")
     password: SecretStr = Field(default=_EMPTY, description="Password.")
-    sslmode: SslMode = Field(default="require", description="TLS, with libpq's meaning.")
+    sslmode: SslMode = Field(default="require", description="TLS mode, as in libpq.")
     sslrootcert: values.LocalPath | None = Field(
         default=None,
-        description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
+        description="Trusted certificates for verify-ca and verify-full; defaults to libpq's own location.",
     )
 
 
@@ -45,80 +45,83 @@ class PostgresState(PostgresServer):
         json_schema_extra=no_effect("one connection stores the positions of all sources in one transaction"),
         description="No effect: one connection stores all positions in one transaction.",
     )
-    state_schema_name: str = Field(default="streamling", description="Schema, created when missing.")
-    state_table_name: str = Field(default="state", description="Table, created when missing.")
+    state_schema_name: str = Field(default="streamling", description="Schema, created if missing.")
+    state_table_name: str = Field(default="state", description="Table, created if missing.")
     acquire_timeout_secs: float | None = Field(
         default=None,
         ge=1,
-        description="Longest wait for a connection; else min(5, shutdown budget / 2), at least 1.",
+        description="Longest wait for a connection; defaults to min(5, shutdown budget / 2), at least 1.",
     )
 
 
 class DynamicTablePostgres(PostgresServer):
-    """Where dynamic tables with the Postgres backend live."""
+    """Settings of dynamic tables with the Postgres backend."""
 
     max_connections: int = Field(
         default=20,
         ge=1,
-        description="Connections that one table uses at most for look-ups of more than `max_batch_size` values; one "
+        description="Maximum number of connections per table for look-ups of more than `max_batch_size` values; one "
         "unless it is set.",
     )
     dt_schema_name: str = Field(default="streamling", description="Schema of the dynamic tables.")
-    cache_enabled: bool = Field(default=False, description="Keep the tables' content in memory.")
-    cache_refresh_debounce_ms: int = Field(default=1000, ge=0, description="Shortest time between two refreshes.")
+    cache_enabled: bool = Field(default=False, description="Cache the tables' content in memory.")
+    cache_refresh_debounce_ms: int = Field(default=1000, ge=0, description="Minimum time between two refreshes.")
 
 
 class PostgresConnection(Section):
-    """Where a Postgres sink writes; what is left out comes from ``postgres_sink``."""
+    """Server of one Postgres sink; missing settings come from ``postgres_sink``."""
 
-    host: str | None = Field(default=None, description="Server name or address.")
+    host: str | None = Field(default=None, description="Host name or address.")
     port: int | None = Field(default=None, ge=1, le=65535, description="Server port.")
     user: str | None = Field(default=None, description="User.")
     pass_: SecretStr | None = Field(default=None, alias="pass", description="Password.")
     db: str | None = Field(default=None, description="Database.")
-    sslmode: SslMode | None = Field(default=None, description="TLS, with libpq's meaning.")
-    sslrootcert: values.LocalPath | None = Field(default=None, description="Certificates to trust.")
+    sslmode: SslMode | None = Field(default=None, description="TLS mode, as in libpq.")
+    sslrootcert: values.LocalPath | None = Field(default=None, description="Trusted certificates.")
 
 
 class PostgresSink(Section):
-    """Writing Postgres."""
+    """Settings of the Postgres sinks."""
 
-    host: str = Field(default="127.0.0.1", description="Server name or address.")
+    host: str = Field(default="127.0.0.1", description="Host name or address.")
     port: int = Field(default=5432, ge=1, le=65535, description="Server port.")
     user: str = Field(default="graph-node", description="User.")
     pass_: SecretStr = Field(default=_EMPTY, alias="pass", description="Password.")
     db: str = Field(default="postgres", description="Database.")
-    sslmode: SslMode = Field(default="disable", description="TLS, with libpq's meaning.")
+    sslmode: SslMode = Field(default="disable", description="TLS mode, as in libpq.")
     sslrootcert: values.LocalPath | None = Field(
         default=None,
-        description="Certificates to trust with verify-ca and verify-full; else libpq's own place.",
+        description="Trusted certificates for verify-ca and verify-full; defaults to libpq's own location.",
     )
     batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
     batch_size: int = Field(default=100, ge=1, description="Rows per write.")
-    statement_timeout_secs: float = Field(default=60, ge=0, description="Longest statement; 0: no limit.")
+    statement_timeout_secs: float = Field(default=60, ge=0, description="Statement time-out; 0 means no limit.")
     pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Longest wait for a connection.")
-    pool_idle_timeout_secs: float = Field(default=600, gt=0, description="An idle connection is closed after this.")
-    pool_max_lifetime_secs: float = Field(default=1800, gt=0, description="A connection is replaced after this.")
+    pool_idle_timeout_secs: float = Field(
+        default=600, gt=0, description="Idle time after which a connection is closed."
+    )
+    pool_max_lifetime_secs: float = Field(default=1800, gt=0, description="Age after which a connection is replaced.")
 
 
 class PostgresConfig(CoreConfig):
-    """What Postgres sinks add to the configuration."""
+    """Settings that Postgres sinks add to the configuration."""
 
     postgres_sink: PostgresSink = Field(default=PostgresSink())
     postgres_sink_connections: dict[str, PostgresConnection] = Field(
         default={},
-        description="Another server for one sink, by its name in lower case with `_` for the rest.",
+        description="Another server for one sink; the key is the sink's name in lower case, with `_` for all other "
+        "characters.",
     )
 
     def postgres_connection(self, sink: str) -> PostgresSink:
-        """The settings of ``sink``: ``postgres_sink`` with what its own connection overrides."""
+        """Return the settings of ``sink``: ``postgres_sink`` with the overrides of its own connection."""
         own = self.postgres_sink_connections.get(connection_key(sink))
         if own is None:
             return self.postgres_sink
         return self.postgres_sink.model_copy(update={k: v for k, v in own if v is not None})
 
     def postgres_setting(self, sink: str, name: str) -> str:
-        """The setting that a value of `postgres_connection` comes from."""
+        """Return the name of the setting that a value of `postgres_connection` comes from."""
         key, shown = connection_key(sink), name.rstrip("_")
         own = self.postgres_sink_connections.get(key)
         is_own = own is not None and getattr(own, name) is not None
@@ -126,5 +129,5 @@ class PostgresConfig(CoreConfig):
 
 
 def connection_key(sink: str) -> str:
-    """The name of ``sink`` as a key of ``postgres_sink_connections`` and in environment names."""
+    """Return the name of ``sink`` as used in ``postgres_sink_connections`` and in environment variables."""
     return re.sub(r"[^a-z0-9]+", "_", sink.lower()).strip("_")

@@ -1,4 +1,4 @@
-"""Connecting to a Postgres server."""
+"""Connects to a Postgres server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamling.connectors.postgres.config import PostgresConfig, PostgresServer
 
 @dataclass(frozen=True)
 class Server:
-    """Where a database is and how to get in."""
+    """Address and credentials of a database."""
 
     host: str
     port: int
@@ -26,19 +26,19 @@ class Server:
     password: SecretStr
     sslmode: str
     sslrootcert: Path | None = None
-    #: the settings that the fields come from, for errors
+    #: the setting that each field comes from, for error messages
     settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, server: PostgresServer, section: str) -> Self:
-        """The server of a section of the configuration."""
+        """Return the server of a section of the configuration."""
         names = ("host", "port", "db", "user", "password", "sslmode", "sslrootcert")
         values = {name: getattr(server, name) for name in names}
         return cls(**values, settings={name: f"{section}.{name}" for name in names})
 
     @classmethod
     def of_sink(cls, config: AppConfig, sink: str) -> Self:
-        """The server that the sink of this name writes to."""
+        """Return the server that the sink with this name writes to."""
         names = {name: name for name in ("host", "port", "db", "user", "sslmode", "sslrootcert")} | {
             "password": "pass_"
         }
@@ -48,7 +48,7 @@ class Server:
         return cls(**values, settings={name: settings.postgres_setting(sink, own) for name, own in names.items()})
 
     def setting(self, name: str) -> str:
-        """The setting that a field comes from."""
+        """Return the name of the setting that a field comes from."""
         return self.settings.get(name, name)
 
     def __str__(self) -> str:
@@ -58,10 +58,10 @@ class Server:
 def connect(
     server: Server, *, application_name: str, connect_timeout: float, silence_timeout: float = 0, **more: Any
 ) -> psycopg.Connection:
-    """A connection in autocommit mode.
+    """Open a connection in autocommit mode.
 
-    ``silence_timeout``: seconds after which the system gives up on sent data that nobody acknowledges; 0: its own.
-    ``more`` are further parameters of libpq.
+    ``silence_timeout``: seconds after which the operating system gives up on sent data that is not acknowledged; 0
+    keeps its default. ``more`` are further libpq parameters.
     """
     import psycopg
 
@@ -73,12 +73,12 @@ def connect(
         password=server.password.get_secret_value() or None,
         sslmode=server.sslmode,
         sslrootcert=str(server.sslrootcert) if server.sslrootcert else None,
-        # libpq counts whole seconds and reads 1 as 2
+        # libpq counts whole seconds and treats 1 as 2
         connect_timeout=max(2, round(connect_timeout)),
         application_name=application_name,
         tcp_user_timeout=int(silence_timeout * 1000),
         autocommit=True,
-        # poolers in transaction mode know neither prepared statements nor settings of a session
+        # poolers in transaction mode support neither prepared statements nor session settings
         prepare_threshold=None,
         **more,
     )

@@ -1,4 +1,4 @@
-"""Why a connection to a Postgres server could not be made, and which setting to change."""
+"""Explains why a connection to a Postgres server failed, and which setting to change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from streamling.connectors.postgres.connection import Server
 from streamling.connectors.postgres.transient_errors import is_transient
 from streamling.errors import StreamlingError, Unreachable
 
-#: what libpq and psycopg say when nobody answers at an address
-_NOBODY: Final = (
+#: messages of libpq and psycopg when nothing responds at an address
+_NO_RESPONSE: Final = (
     "Connection refused",
     "No route to host",
     "Network is unreachable",
@@ -21,30 +21,30 @@ _UNRESOLVED: Final = ("failed to resolve host", "could not translate host name")
 
 
 def connection_error(error: BaseException, server: Server, *, connected: bool = False) -> StreamlingError | None:
-    """``error`` in the user's terms when it is about connecting to ``server``, else None.
+    """Return ``error`` in the user's terms if it is about connecting to ``server``, else None.
 
-    ``connected``: the server has answered before, so the address is right and an outage is waited out.
+    ``connected``: the server has responded before, so the address is right and an outage is retried.
     """
     import psycopg
 
-    # an error of a statement has a SQLSTATE; libpq gives none for a connection that cannot be made
+    # an error of a statement has a SQLSTATE; libpq sets none if a connection fails
     if not isinstance(error, psycopg.OperationalError) or error.sqlstate:
         return None
     text = str(error)
-    if any(phrase in text for phrase in (*_NOBODY, *_UNRESOLVED)):
+    if any(phrase in text for phrase in (*_NO_RESPONSE, *_UNRESOLVED)):
         return _outage(text, server) if connected else _unreachable(text, server)
     return None if is_transient(error) else _refusal(text, server)
 
 
 def _outage(text: str, server: Server) -> StreamlingError:
-    return StreamlingError.transient(f"no connection to Postgres at {server}: {_reason(text)}")
+    return StreamlingError.transient(f"cannot connect to Postgres at {server}: {_reason(text)}")
 
 
 def _unreachable(text: str, server: Server) -> Unreachable:
     if any(phrase in text for phrase in _UNRESOLVED):
-        return Unreachable(f"the host '{server.host}' cannot be resolved", remedy=_correct(server, "host"))
+        return Unreachable(f"the host name '{server.host}' cannot be resolved", remedy=_correct(server, "host"))
     return Unreachable(
-        f"no connection to Postgres at {server}: {_reason(text)}",
+        f"cannot connect to Postgres at {server}: {_reason(text)}",
         remedy=f"start the server, or {_correct(server, 'host', 'port')}",
     )
 
@@ -53,7 +53,7 @@ def _refusal(text: str, server: Server) -> StreamlingError:
     if "no password supplied" in text:
         variable = f"STREAMLING__{server.setting('password').replace('.', '__').upper()}"
         return StreamlingError.user(
-            f"Postgres at {server} asks for the password of user '{server.user}', and none is set",
+            f"Postgres at {server} requires a password for user '{server.user}', but none is set",
             remedy=f"set {server.setting('password')} (environment variable {variable}), or PGPASSWORD",
         )
     if "authentication failed" in text:
@@ -78,14 +78,14 @@ def _refusal(text: str, server: Server) -> StreamlingError:
         )
     if "SSL" in text or "certificate" in text:
         return StreamlingError.user(
-            f"no TLS connection to Postgres at {server}: {_reason(text)}",
+            f"TLS connection to Postgres at {server} failed: {_reason(text)}",
             remedy=f"{_correct(server, 'sslmode', 'sslrootcert')}, or set up TLS on the server",
         )
     return StreamlingError.user(f"Postgres at {server} refused the connection: {_reason(text)}")
 
 
 def _reason(text: str) -> str:
-    """What is behind libpq's preamble, which repeats the address."""
+    """Return the message without libpq's preamble, which repeats the address."""
     line = (text.strip() or "no reason given").splitlines()[0]
     return line.rpartition(" failed: ")[2].removeprefix("FATAL:").strip() or line
 

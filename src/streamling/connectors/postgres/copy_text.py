@@ -1,6 +1,6 @@
-"""Arrow columns as the text that ``COPY … (FORMAT csv)`` reads back without losing anything.
+"""Converts Arrow columns to text that ``COPY … (FORMAT csv)`` reads back without loss.
 
-`pyarrow.csv` prints at C++ speed. Text is always quoted and NULL is an unquoted nothing, so that '' stays ''.
+`pyarrow.csv` prints at C++ speed. Text is always quoted and NULL is an unquoted empty field, so that '' stays ''.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from streamling.types.json import json_texts
 from streamling.types.spark import logical_type
 from streamling.types.wide.layout import layout_of, to_texts
 
-#: Rows printed at once: while the server reads one piece, the next one is printed. 16 k rows of 76 bytes were as
-#: fast as any other number between 4 k and 64 k.
-_ROWS_PER_PIECE: Final = 16_384
+#: Rows printed at once: the next chunk is printed while the server reads the previous one. 16 k rows of 76 bytes were
+#: as fast as any other number between 4 k and 64 k.
+_ROWS_PER_CHUNK: Final = 16_384
 _CSV = csv.WriteOptions(include_header=False, quoting_style="needed")
 
 
 def csv_chunks(table: pa.Table) -> Iterator[memoryview]:
-    """Rows of columns that `to_copy_text` made, as pieces of CSV text."""
-    for batch in table.to_batches(max_chunksize=_ROWS_PER_PIECE):
+    """Yield the rows of columns that `to_copy_text` returned as chunks of CSV text."""
+    for batch in table.to_batches(max_chunksize=_ROWS_PER_CHUNK):
         output = pa.BufferOutputStream()
         csv.write_csv(batch, output, _CSV)
         yield memoryview(output.getvalue())
 
 
 def to_copy_text(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
-    """``column`` in a type that `csv_chunks` prints exactly as the Postgres type ``target`` (``int4``) reads it.
-    ``field`` says what the column stands for."""
+    """Convert ``column`` to a type that `csv_chunks` prints exactly as the Postgres type ``target`` (``int4``) reads
+    it. ``field`` holds the logical type of the column."""
     type_ = column.type
-    if isinstance(type_, pa.ExtensionType):  # wide numbers that have not been in Spark
+    if isinstance(type_, pa.ExtensionType):  # wide numbers that have not passed through Spark
         return to_copy_text(column.storage, field, target)
     if pa.types.is_dictionary(type_):
         return to_copy_text(column.dictionary_decode(), field, target)
@@ -45,19 +45,19 @@ def to_copy_text(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
 
 
 def _time(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
-    return pc.cast(column, pa.time64("us"), safe=False)  # Postgres ends at microseconds
+    return pc.cast(column, pa.time64("us"), safe=False)  # Postgres stores microseconds
 
 
 def _integer(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
-    """Spark has no time of day in nanoseconds: it comes as a number, and the field tells."""
+    """Convert an integer, or a time of day in nanoseconds: Spark has no such type and delivers it as a number."""
     stands_for = logical_type(field)
     return _time(column.cast(stands_for), field, target) if pa.types.is_time(stands_for) else column
 
 
 def _float(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
-    # 0.1 of 32 bits is not 0.1 of 64 bits: widen the number, not its text
-    wanted = pa.float64() if target == "float8" else pa.float32()
-    return column if column.type in (wanted, pa.float64()) else column.cast(wanted)
+    # 0.1 in 32 bits is not 0.1 in 64 bits: widen the number, not its text
+    float_type = pa.float64() if target == "float8" else pa.float32()
+    return column if column.type in (float_type, pa.float64()) else column.cast(float_type)
 
 
 def _timestamp(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
@@ -71,7 +71,7 @@ def _binary(column: pa.Array, field: pa.Field, target: str) -> pa.Array:
 
 
 def _hexadecimal(column: pa.Array) -> pa.Array:
-    r"""``\x…`` in hex digits, made from the whole buffer at once."""
+    r"""Return ``\x…`` with hex digits, converted from the whole buffer at once."""
     column = column.cast(pa.large_binary())
     _, offsets, data = column.buffers()
     starts = pa.Array.from_buffers(pa.int64(), len(column) + 1, [None, offsets], offset=column.offset)
@@ -106,7 +106,7 @@ def _is_binary(type_: pa.DataType) -> bool:
     return any(test(type_) for test in tests)
 
 
-#: the first test that holds decides
+#: the first test that matches decides
 _CONVERSIONS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.Field, str], pa.Array]], ...]] = (
     (_is_plain, lambda column, field, target: column),
     (pa.types.is_integer, _integer),

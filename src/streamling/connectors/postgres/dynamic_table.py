@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-#: seconds after which the server gives up on a statement, and twice that, we on the server
+#: seconds after which the server gives up on a statement; the client gives up on the server after twice that time
 _STATEMENT_TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 10.0
-#: rows that the first load of a cache fetches at a time
+#: rows fetched at a time by the first load of a cache
 _PAGE: Final = 1000
 _NUL: Final = "\x00"
 
 _ALL: Final = "SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
 _KNOWN: Final = "SELECT {column} FROM {table} WHERE {column} = ANY (%s)"
-# a table of the user's own may lack a unique index, so that there is no conflict to do nothing on
+# a user's own table may lack a unique index, so ON CONFLICT alone is not enough
 _NEW: Final = (
     "FROM unnest(%s::text[]) AS new (value) "
     "WHERE NOT EXISTS (SELECT FROM {table} WHERE {column} = new.value) ON CONFLICT DO NOTHING"
 )
 _ADD: Final = "INSERT INTO {table} ({column}) SELECT new.value " + _NEW
 _ADD_TIMED: Final = "INSERT INTO {table} ({column}, {time}) SELECT new.value, clock_timestamp() " + _NEW
-#: whoever writes a cached table takes turns, so that times become visible in their order
+#: writers of a cached table take turns, so that timestamps become visible in order
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 _REMEDIES: Final = {
@@ -46,14 +46,14 @@ _REMEDIES: Final = {
 
 
 class Retries(Protocol):
-    """What waits for a server that is unavailable: the context of a node."""
+    """Retries calls while a server is unavailable; implemented by the context of a node."""
 
     def retry(self, work: Callable[[], ResultT], /) -> ResultT:
-        """``work``, called until it succeeds or cannot."""
+        """Call ``work`` until it succeeds or fails permanently."""
 
 
 class PostgresStore:
-    """Connects on first use; trouble that passes is waited out."""
+    """Connects on first use and retries transient errors."""
 
     durable = True
 
@@ -91,40 +91,40 @@ class PostgresStore:
     # ── values ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def find_existing(self, values: Collection[str]) -> Set[str]:
-        # a text with a NUL cannot be asked for, and cannot be in there
+        # Postgres cannot store a text with a NUL, so it cannot be in the table
         chunks = list(_chunks((value for value in values if _NUL not in value), self._chunk))
         if not chunks:
             return set()
-        if len(chunks) == 1 or not self._readers or not self._prepared:  # one of them prepares the table
-            return self._known(chunks)
+        if len(chunks) == 1 or not self._readers or not self._prepared:  # the first call prepares the table
+            return self._find_in_chunks(chunks)
         stores = [self, *self._readers][: len(chunks)]
         shares = [chunks[number :: len(stores)] for number in range(len(stores))]
         with ThreadPoolExecutor(len(stores), thread_name_prefix="look-up") as pool:
-            return set().union(*pool.map(PostgresStore._known, stores, shares))
+            return set().union(*pool.map(PostgresStore._find_in_chunks, stores, shares))
 
-    def _known(self, chunks: Sequence[Sequence[str]]) -> set[str]:
-        query = self._layout.filled(_KNOWN)
+    def _find_in_chunks(self, chunks: Sequence[Sequence[str]]) -> set[str]:
+        query = self._layout.format_sql(_KNOWN)
 
-        def look(connection: psycopg.Connection) -> set[str]:
-            with _pipelined(connection), self._transaction(connection):
-                answers = [connection.execute(query, (chunk,)) for chunk in chunks]
-                return {value for answer in answers for (value,) in answer.fetchall()}
+        def find(connection: psycopg.Connection) -> set[str]:
+            with _pipeline_mode(connection), self._transaction(connection):
+                cursors = [connection.execute(query, (chunk,)) for chunk in chunks]
+                return {value for cursor in cursors for (value,) in cursor.fetchall()}
 
-        return self._run(look)
+        return self._run(find)
 
     def add(self, values: Collection[str]) -> None:
         if bad := next((value for value in values if _NUL in value), None):
             raise StreamlingError.user(
-                f"the value {bad!r} for table {self._layout} holds a NUL character, which Postgres cannot store",
-                remedy="leave it out in the WHERE of the table's `sql`",
+                f"the value {bad!r} for table {self._layout} contains a NUL character, which Postgres cannot store",
+                remedy="filter it out in the WHERE clause of the table's `sql`",
             )
-        statement = self._layout.filled(_ADD_TIMED if self._cached else _ADD)
+        statement = self._layout.format_sql(_ADD_TIMED if self._cached else _ADD)
 
         def append(connection: psycopg.Connection) -> None:
-            with _pipelined(connection), self._transaction(connection):
+            with _pipeline_mode(connection), self._transaction(connection):
                 if self._cached:
                     connection.execute(_LOCK, (str(self._layout),))
-                # sorted: two writers then take their row locks in the same order
+                # sorted, so that two writers take their row locks in the same order
                 for chunk in _chunks(sorted(values), self._chunk):
                     connection.execute(statement, (chunk,))
 
@@ -133,7 +133,7 @@ class PostgresStore:
     def take_new(self) -> None:
         return None
 
-    # ── what a cache needs ──────────────────────────────────────────────────────────────────────────────────
+    # ── for the cache ────────────────────────────────────────────────────────────────────────────────────────
 
     def load(self) -> tuple[Iterable[str], Any]:
         def read(connection: psycopg.Connection) -> tuple[list[str], Any]:
@@ -141,7 +141,7 @@ class PostgresStore:
                 newest = self._newest(connection)
                 with connection.cursor("streamling_load") as cursor:
                     cursor.itersize = _PAGE
-                    cursor.execute(self._layout.filled(_ALL))
+                    cursor.execute(self._layout.format_sql(_ALL))
                     return [value for (value,) in cursor], newest
 
         return self._run(read)
@@ -151,11 +151,11 @@ class PostgresStore:
 
     def since(self, moment: Any) -> Iterable[str]:
         newer = "" if moment is None else " AND {time} >= %(moment)s"
-        query = self._layout.filled(_ALL + newer)
+        query = self._layout.format_sql(_ALL + newer)
         return self._run(lambda c: [value for (value,) in c.execute(query, {"moment": moment}).fetchall()])
 
     def _newest(self, connection: psycopg.Connection) -> Any:
-        row = connection.execute(self._layout.filled("SELECT max({time}) FROM {table}")).fetchone()
+        row = connection.execute(self._layout.format_sql("SELECT max({time}) FROM {table}")).fetchone()
         return row[0] if row else None
 
     # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +170,7 @@ class PostgresStore:
         def attempt() -> ResultT:
             with self._lock:
                 try:
-                    with self._session.answering() as connection:
+                    with self._session.exchange() as connection:
                         if not self._prepared:
                             prepare(connection, self._layout, cached=self._cached)
                             self._prepared = True
@@ -196,8 +196,10 @@ class PostgresStore:
         where = f"table {self._layout} at {self._server}"
         if isinstance(error, StreamlingError):
             return error
-        if (refused := connection_error(error, self._server, connected=self._session.has_connected)) is not None:
-            return refused
+        if (
+            connection_failure := connection_error(error, self._server, connected=self._session.has_connected)
+        ) is not None:
+            return connection_failure
         if is_transient(error):
             return StreamlingError.transient(f"{where}: {first_line(error)}")
         if not isinstance(error, psycopg.Error):
@@ -207,8 +209,8 @@ class PostgresStore:
         return StreamlingError.user(f"{where}: {text}{state}", remedy=_REMEDIES.get(error.sqlstate or ""))
 
 
-def _pipelined(connection: psycopg.Connection) -> Any:
-    """All statements are sent before the first answer is waited for, where the client library can."""
+def _pipeline_mode(connection: psycopg.Connection) -> Any:
+    """Send all statements before waiting for the first result, if the client library supports it."""
     import psycopg
 
     return connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()

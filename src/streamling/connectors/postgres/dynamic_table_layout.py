@@ -1,4 +1,4 @@
-"""The Postgres table behind a dynamic table: made when missing, looked at when there."""
+"""The Postgres table behind a dynamic table: created if missing, checked if it exists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg import sql
 
-#: Postgres cuts longer names off, silently
+#: Postgres silently truncates longer names
 _LONGEST_NAME: Final = 63
 _COLUMNS: Final = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(base.typcategory, t.typcategory)::text,
@@ -28,13 +28,13 @@ _COLUMNS: Final = """
     WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped
 """
 _TEXT_CATEGORY: Final = "S"
-#: the time column of a table that is made here, when the file names none
+#: time column of a table that we create, if the pipeline file names none
 _TIME_COLUMN: Final = "updated_at"
 
 
 @dataclass(frozen=True)
 class DynamicTableLayout:
-    """Names of a table and of its columns. ``time_column`` is None when nobody needs one."""
+    """Names of a table and its columns. ``time_column`` is None if it is not needed."""
 
     schema: str
     table: str
@@ -45,7 +45,7 @@ class DynamicTableLayout:
         return f"{self.schema}.{self.table}"
 
     def check_names(self) -> None:
-        """Names that Postgres would cut off are refused."""
+        """Reject names that Postgres would truncate."""
         for what, name in [
             ("schema", self.schema),
             ("backend_entity_name", self.table),
@@ -54,11 +54,11 @@ class DynamicTableLayout:
         ]:
             if (length := len(name.encode())) > _LONGEST_NAME:
                 raise StreamlingError.user(
-                    f"`{what}` is '{name}', a name of {length} bytes, and Postgres takes at most {_LONGEST_NAME}",
-                    remedy="choose a shorter one",
+                    f"`{what}` is '{name}', a name of {length} bytes, but Postgres allows at most {_LONGEST_NAME}",
+                    remedy="choose a shorter name",
                 )
 
-    def filled(self, statement: str) -> sql.Composed:
+    def format_sql(self, statement: str) -> sql.Composed:
         """``statement`` with ``{table}``, ``{column}``, ``{time}``, ``{schema}`` and ``{index}`` filled in."""
         from psycopg import sql
 
@@ -73,7 +73,7 @@ class DynamicTableLayout:
 
 
 def index_name(table: str, time_column: str) -> str:
-    """``idx_{table}_{time_column}``; a name too long for Postgres ends in a hash of the whole."""
+    """Return ``idx_{table}_{time_column}``; a name too long for Postgres ends in a hash of the full name."""
     name = f"idx_{table}_{time_column}"
     if len(name.encode()) <= _LONGEST_NAME:
         return name
@@ -82,12 +82,12 @@ def index_name(table: str, time_column: str) -> str:
 
 
 def prepare(connection: psycopg.Connection, layout: DynamicTableLayout, *, cached: bool) -> None:
-    """Make the table if there is none; refuse one that does not fit."""
+    """Create the table if it does not exist; reject an existing table that does not fit."""
     import psycopg
 
     found = _columns(connection, layout)
     if not found:
-        # somebody else may make it at the same moment: IF NOT EXISTS does not cover that
+        # another process may create it at the same moment: IF NOT EXISTS is not atomic
         with suppress(psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject):
             _create(connection, layout)
         found = _columns(connection, layout)
@@ -104,47 +104,47 @@ def _check(found: dict[str, tuple[str, str, bool]], layout: DynamicTableLayout, 
     type_, category, _ = found[layout.column]
     if category != _TEXT_CATEGORY:
         raise StreamlingError.user(
-            f"column '{layout.column}' of table {layout} is {type_}, and values are text",
-            remedy="change the column's type to TEXT, or name another one with `column`",
+            f"column '{layout.column}' of table {layout} has type {type_}, but values are text",
+            remedy="change the column's type to TEXT, or name another column with `column`",
         )
     if not cached:
         return
-    without = "correct `time_column`, or set `cache: false`"
+    remedy = "correct `time_column`, or set `cache: false`"
     if layout.time_column not in found:
         raise StreamlingError.user(
-            f"table {layout} has no column '{layout.time_column}', which the cache needs to see new values, only"
-            f" ({listed})",
-            remedy=without,
+            f"table {layout} has no column '{layout.time_column}', which the cache needs to detect new values, only "
+            f"({listed})",
+            remedy=remedy,
         )
     type_, _, ordered = found[layout.time_column or ""]
     if not ordered:
         raise StreamlingError.user(
-            f"column '{layout.time_column}' of table {layout} is {type_}, which has no order: the cache cannot tell"
-            " new values by it",
-            remedy=without,
+            f"column '{layout.time_column}' of table {layout} has type {type_}, which has no order, so the cache "
+            "cannot detect new values with it",
+            remedy=remedy,
         )
 
 
 def _columns(connection: psycopg.Connection, layout: DynamicTableLayout) -> dict[str, tuple[str, str, bool]]:
-    """Type, its category and whether it has an order, by column."""
+    """Return type, type category and whether the type is ordered, by column."""
     rows = connection.execute(_COLUMNS, (layout.schema, layout.table)).fetchall()
     return {name: (type_, category, ordered) for name, type_, category, ordered in rows}
 
 
 def _create(connection: psycopg.Connection, layout: DynamicTableLayout) -> None:
     with connection.transaction():
-        connection.execute(layout.filled("CREATE SCHEMA IF NOT EXISTS {schema}"))
+        connection.execute(layout.format_sql("CREATE SCHEMA IF NOT EXISTS {schema}"))
         connection.execute(
-            layout.filled(
+            layout.format_sql(
                 "CREATE TABLE IF NOT EXISTS {table} ({column} TEXT PRIMARY KEY, "
                 "{time} TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())"
             )
         )
-        connection.execute(layout.filled("CREATE INDEX IF NOT EXISTS {index} ON {table} ({time})"))
+        connection.execute(layout.format_sql("CREATE INDEX IF NOT EXISTS {index} ON {table} ({time})"))
 
 
 def _fnv1a(data: bytes) -> int:
-    """FNV-1a with 64 bits."""
+    """64-bit FNV-1a."""
     value = 0xCBF29CE484222325
     for byte in data:
         value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF

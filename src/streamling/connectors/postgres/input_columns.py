@@ -1,4 +1,4 @@
-"""The columns that arrive at a Postgres sink, and rows of them as text for COPY."""
+"""The input columns of a Postgres sink, and their rows as text for COPY."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streamling.types.row_kind import OP_COLUMN
 
 
 class InputColumns:
-    """All columns but the operation. They may come, go and change while a source runs."""
+    """All columns except the operation. Columns can appear, disappear and change type while a source runs."""
 
     def __init__(self, declared: pa.Schema) -> None:
         self.fields = _without_operation(declared)
-        #: of the last batch
+        #: schema of the last batch
         self._arrived: pa.Schema | None = None
 
     @property
@@ -25,8 +25,8 @@ class InputColumns:
         return [field.name for field in self.fields]
 
     def update(self, schema: pa.Schema) -> bool:
-        """Take note of the columns of a batch; True when they are not what they were. What was declared counts as
-        long as nothing changed: some types, such as times, come out of Spark as others."""
+        """Record the columns of a batch; return True if they changed. Declared types apply until a type changes,
+        because Spark delivers some types, such as times, as others."""
         if self._arrived is not None and schema.equals(self._arrived):
             return False
         declared = {field.name: field for field in self.fields}
@@ -40,11 +40,11 @@ class InputColumns:
         return changed
 
     def rows(self, batch: pa.RecordBatch, columns: Mapping[str, TableColumn]) -> pa.Table:
-        """``batch`` as ``columns`` of a table read it from CSV."""
+        """Convert ``batch`` to text that ``columns`` of a table read from CSV."""
         return pa.table({field.name: _to_copy_text(batch, field, columns) for field in self.fields})
 
     def keys(self, batch: pa.RecordBatch, key: Sequence[str], columns: Mapping[str, TableColumn]) -> pa.Table:
-        """The key of each row, equal where Postgres finds it equal."""
+        """Return the key of each row; keys are equal where Postgres considers them equal."""
         fields = {field.name: field for field in self.fields}
         values = [_comparable(_to_copy_text(batch, fields[name], columns)) for name in key]
         return pa.table({f"k{n}": value for n, value in enumerate(values)})
@@ -59,5 +59,5 @@ def _to_copy_text(batch: pa.RecordBatch, field: pa.Field, columns: Mapping[str, 
 
 
 def _comparable(key: pa.Array) -> pa.Array:
-    """A key column in which Arrow sees the same values as equal that Postgres does: −0 is 0, and NaN is itself."""
+    """Convert a key column so that Arrow compares as Postgres does: −0 equals 0, and NaN equals NaN."""
     return pc.cast(pc.add(key, 0), pa.string()) if pa.types.is_floating(key.type) else key

@@ -1,4 +1,4 @@
-"""Trying a connection to a Postgres server."""
+"""ConnectionCheck check for a Postgres server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONNECT_SECONDS: Final = 5.0
 
 
 def postgres_connection(server: Server) -> ConnectionCheck:
-    """The connection to ``server``, for `Operator.connections`."""
+    """Return the check of ``server``, for `Operator.connections`."""
     return ConnectionCheck("Postgres", str(server), partial(_check, server))
 
 
@@ -28,5 +28,5 @@ def _check(server: Server) -> str:
             return f"server {connection.info.server_version // 10000}, user '{connection.info.user}'"
     except psycopg.Error as error:
         raise connection_error(error, server) or StreamlingError(
-            f"no connection to Postgres at {server}: {first_line(error)}"
+            f"cannot connect to Postgres at {server}: {first_line(error)}"
         ) from None

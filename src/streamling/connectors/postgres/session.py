@@ -1,4 +1,4 @@
-"""One connection that is replaced when it breaks, grows old, or stops answering."""
+"""A connection that is replaced when it breaks, expires, or stops responding."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from streamling.connectors.postgres.connection import Server, connect
 if TYPE_CHECKING:
     import psycopg
 
-#: The watchdog looks this many times per time limit: a limit is kept to within 10 %.
-_LOOKS_PER_LIMIT: Final = 10
+#: The watchdog checks this many times per time limit, so a limit is accurate to within 10 %.
+_CHECKS_PER_LIMIT: Final = 10
 
 
 class ClientTimeout(TimeoutError):
-    """The server did not answer within the client's own time limit."""
+    """The server did not respond within the client's own time limit."""
 
 
 class Session:
-    """Gives out a connection that accepts writes. Not for use by several threads at once."""
+    """Provides a connection that accepts writes. Not thread-safe."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Session:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.server = server
-        #: whether the server has ever answered
+        #: whether the server has ever responded
         self.has_connected = False
         self._application_name = application_name
         self._connect_timeout = connect_timeout
@@ -47,17 +47,17 @@ class Session:
         self._lifetime = lifetime
         self._now = now
         self._connection: psycopg.Connection | None = None
-        self._made = self._used = 0.0
+        self._connected_at = self._used_at = 0.0
         self._watchdog: Watchdog | None = None
 
     def renew(self) -> None:
-        """Let go of a connection that has had its time; called between transactions."""
+        """Close a connection that has expired; called between transactions."""
         now = self._now()
-        if now - self._made > self._lifetime or now - self._used > self._idle_timeout:
+        if now - self._connected_at > self._lifetime or now - self._used_at > self._idle_timeout:
             self.discard()
 
     def connection(self) -> psycopg.Connection:
-        """The connection, made when there is none."""
+        """Return the connection; connect if there is none."""
         now = self._now()
         if self._connection is None:
             self._connection = connect(
@@ -65,17 +65,17 @@ class Session:
                 application_name=self._application_name,
                 connect_timeout=self._connect_timeout,
                 silence_timeout=self._time_limit,
-                # after a fail-over the old address may lead to a standby: libpq goes on to the next host, or fails
+                # after a failover the old address may lead to a standby: libpq then tries the next host, or fails
                 target_session_attrs="read-write",
             )
-            self._made, self.has_connected = now, True
-        self._used = now
+            self._connected_at, self.has_connected = now, True
+        self._used_at = now
         return self._connection
 
     @contextmanager
-    def answering(self) -> Iterator[psycopg.Connection]:
-        """The connection, for one exchange with the server. When the server says nothing for the time limit, the
-        exchange ends with `ClientTimeout`."""
+    def exchange(self) -> Iterator[psycopg.Connection]:
+        """Return the connection for one exchange with the server. If the server does not respond within the time limit,
+        the exchange fails with `ClientTimeout`."""
         connection = self.connection()
         if not self._time_limit:
             yield connection
@@ -88,13 +88,13 @@ class Session:
         except Exception as error:
             if self._watchdog.release():
                 raise ClientTimeout(
-                    f"no answer within the client's time limit of {self._time_limit:g} s; the connection was dropped"
+                    f"no response within the client's time limit of {self._time_limit:g} s; the connection was closed"
                 ) from error
             raise
         self._watchdog.release()
 
     def discard(self) -> None:
-        """Close the connection; the next one asked for is new."""
+        """Close the connection; the next call opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -107,10 +107,10 @@ class Session:
 
 
 class Watchdog:
-    """Cuts a connection that has been watched for longer than the limit.
+    """Shuts down a connection that has been watched for longer than the limit.
 
-    Neither TCP keep-alive nor `tcp_user_timeout` notices a peer whose kernel answers while the server behind it is
-    gone (a proxy, a frozen host), and psycopg waits without an end. Cutting the socket under it ends the wait.
+    Neither TCP keep-alive nor `tcp_user_timeout` detects a peer whose kernel responds while the server behind it does
+    not (a proxy, a frozen host), and psycopg waits forever. Shutting down its socket ends the wait.
     """
 
     def __init__(self, limit: float) -> None:
@@ -118,32 +118,32 @@ class Watchdog:
         self._lock = threading.Lock()
         self._watched: psycopg.Connection | None = None
         self._since = 0.0
-        self._cut = False
+        self._shut_down = False
         self._stopped = threading.Event()
         threading.Thread(target=self._run, name="postgres watchdog", daemon=True).start()
 
     def watch(self, connection: psycopg.Connection) -> None:
         with self._lock:
-            self._watched, self._since, self._cut = connection, time.monotonic(), False
+            self._watched, self._since, self._shut_down = connection, time.monotonic(), False
 
     def release(self) -> bool:
-        """End the watch; True when the connection was cut."""
+        """End the watch; return True if the connection was shut down."""
         with self._lock:
             self._watched = None
-            return self._cut
+            return self._shut_down
 
     def stop(self) -> None:
         self._stopped.set()
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._limit / _LOOKS_PER_LIMIT):
+        while not self._stopped.wait(self._limit / _CHECKS_PER_LIMIT):
             with self._lock:
                 if self._watched is not None and time.monotonic() - self._since > self._limit:
-                    self._cut = True
-                    _cut_off(self._watched)
+                    self._shut_down = True
+                    _shut_down_socket(self._watched)
                     self._watched = None
 
 
-def _cut_off(connection: psycopg.Connection) -> None:
+def _shut_down_socket(connection: psycopg.Connection) -> None:
     with suppress(OSError, ValueError), socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
         duplicate.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""Postgres sink: rows are upserted into a table."""
+"""Postgres sink: upserts rows into a table."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ Comparison = Literal["=", ">", ">=", "<", "<=", "!=", "<>"]
 
 
 class PostgresSinkOptions(ParallelOptions, BatchOptions, DeadLetterOptions, SinkOptions):
-    """Rows in a Postgres table, created when it does not exist."""
+    """Writes rows to a Postgres table, which is created if it does not exist."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
 
     table: str = Field(min_length=1, description="Table to write to.")
     schema_: str = Field(alias="schema", min_length=1, description="Schema of the table.")
     on_conflict: Literal["update", "nothing"] = Field(
-        default="update", description="What happens to a row whose key exists."
+        default="update", description="What to do with a row whose key already exists."
     )
     update_where: dict[str, Comparison] = Field(
         default={},
-        description="Update only where the new value of the column compares so with the stored one.",
+        description="Update only if the new value of the column compares this way with the stored one.",
     )
     deduplicate: bool = Field(default=True, description="Write only the last row per key of a batch.")
     evolve: Literal["none", "add_columns"] = Field(
-        default="none", description="What happens when the table lacks a column: an error, or it is added."
+        default="none", description="What to do if the table lacks a column: fail, or add it."
     )
 
 
 class PostgresSink(Sink[PostgresSinkOptions]):
-    """Each batch is one transaction: rows are copied into a staging table, then upserted and deleted from there.
-    Batches of nothing but inserts are copied into the table itself, as long as their keys are new."""
+    """Writes each batch in one transaction: rows are copied into a staging table, then upserted and deleted from there.
+    Batches that contain only inserts are copied directly into the table as long as their keys are new."""
 
     Options = PostgresSinkOptions
     distributable = True
@@ -93,9 +93,9 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         if self._input.update(batch.schema):
             self._check_fields()
             self._prepare_statements()
-        deleted = _deleted(batch)
+        deleted = _find_deletes(batch)
         if self._key:
-            if deleted is not None or not self._inserted(batch):
+            if deleted is not None or not self._try_insert(batch):
                 self._merge(batch, deleted)
         else:
             self._append(batch if deleted is None else self._without_deletes(batch, deleted))
@@ -106,7 +106,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     # ── the columns ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _prepare_statements(self) -> None:
-        """Make the table fit the columns, and the statements fit the table."""
+        """Adapt the table to the columns, and the statements to the table."""
         columns = self._writer.with_retry(self._prepare)
         self._columns = {name: columns[name] for name in self._input.names}
         timeout_ms = self._writer.statement_timeout_ms
@@ -132,8 +132,8 @@ class PostgresSink(Sink[PostgresSinkOptions]):
             rows = self._to_copy_text(batch)
             self._writer.with_retry(lambda: self._writer.transact(self._copy, rows), rows)
 
-    def _inserted(self, batch: pa.RecordBatch) -> bool:
-        """Whether the rows are in the table; they are not when one of them was there already."""
+    def _try_insert(self, batch: pa.RecordBatch) -> bool:
+        """Try to insert the rows; return False if one of them already exists."""
         if not is_all_inserts(batch, self._key, OP_COLUMN) or not self._insert_backoff.should_try():
             return False
         rows = self._to_copy_text(batch)
@@ -152,8 +152,8 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         except psycopg.Error as error:
             if is_transient(error):
                 raise
-            # a key that exists, or what only an upsert may do or can explain
-            with self._writer.answering() as connection:
+            # the key exists, or only an upsert can do this or report the error
+            with self._writer.exchange() as connection:
                 connection.execute("ROLLBACK")
             return False
 
@@ -166,7 +166,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         self._writer.with_retry(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
 
     def _prepare(self) -> dict[str, TableColumn]:
-        with self._writer.answering() as connection:
+        with self._writer.exchange() as connection:
             return prepare_table(
                 connection,
                 self._name,
@@ -190,7 +190,9 @@ class PostgresSink(Sink[PostgresSinkOptions]):
 
     def _without_deletes(self, batch: pa.RecordBatch, deleted: pa.Array) -> pa.RecordBatch:
         if not self._skipped_deletes:
-            self.context.log.warning("deletes are skipped: without a primary key nobody knows what they are about")
+            self.context.log.warning(
+                "deletes are skipped: without a primary key the rows to delete cannot be identified"
+            )
         kept = batch.filter(pc.invert(deleted))
         self._skipped_deletes += batch.num_rows - kept.num_rows
         return kept
@@ -198,16 +200,19 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     def _check_fields(self) -> None:
         names = self._input.names
         check_names(self._name, names)
-        asked = {**dict.fromkeys(self._key, "primary_key"), **dict.fromkeys(self.options.update_where, "update_where")}
-        for column, option in asked.items():
+        used_columns = {
+            **dict.fromkeys(self._key, "primary_key"),
+            **dict.fromkeys(self.options.update_where, "update_where"),
+        }
+        for column, option in used_columns.items():
             if column not in names:
                 raise StreamlingError.user(
-                    f"`{option}` names the column '{column}', which is not among ({', '.join(names)})"
+                    f"`{option}` names the column '{column}', which is not one of ({', '.join(names)})"
                 )
 
 
-def _deleted(batch: pa.RecordBatch) -> pa.Array | None:
-    """Which rows are deletes; None when none is. Whatever is no delete is an insert."""
+def _find_deletes(batch: pa.RecordBatch) -> pa.Array | None:
+    """Return which rows are deletes, or None if there are none. All other rows are inserts."""
     if OP_COLUMN not in batch.schema.names:
         return None
     deleted = pc.equal(batch.column(OP_COLUMN), "d").fill_null(False)

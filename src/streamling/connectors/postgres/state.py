@@ -1,10 +1,10 @@
 """State in a Postgres table: for deployments whose disks do not outlive the process, and for several instances.
 
 **Claims.** An instance that takes over a key (the position of a partition) first claims it: it writes its own id under
-``<key>:owner`` and reads the entry, in one transaction. A write of a claimed key holds a lock on that row and compares
-the id. So an instance that was stuck or cut off while another one took over cannot put back an old position, and one
-that takes over never misses a position that was stored a moment before. The last one to claim is the owner; nothing
-has to be released, and nothing expires.
+``<key>:owner`` and reads the entry, in one transaction. A write to a claimed key locks that row and compares the id. So
+an instance that hung or was cut off while another one took over cannot restore an old position, and the new owner never
+misses a position that was stored a moment before. The last instance to claim is the owner; claims are never released
+and do not expire.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _SECTION = "state_backend.postgres"
 
 
 class PostgresState(StateBackend):
-    """Entries of one namespace in a Postgres table. Schema and table are made when missing, unless ``create`` is
-    false: then only `exists` may be asked before there are any."""
+    """Entries of one namespace in a Postgres table. Schema and table are created if missing, unless ``create`` is
+    false: then only `exists` may be called until they exist."""
 
     is_shared: ClassVar[bool] = True
 
@@ -54,7 +54,7 @@ class PostgresState(StateBackend):
 
         self._namespace = namespace
         self._settings = settings
-        #: who we are in claims, and the keys that we ever claimed
+        #: our id in claims, and all keys that we have claimed
         self._instance = uuid4().hex
         self._claimed: frozenset[str] = frozenset()
         self._server = Server.of(settings, _SECTION)
@@ -71,7 +71,7 @@ class PostgresState(StateBackend):
             self._run("be prepared", self._create)
 
     def exists(self) -> bool:
-        """Whether there is a table."""
+        """Return whether the table exists."""
         return self._run("be found", self._table_exists)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,7 +82,7 @@ class PostgresState(StateBackend):
         return None if row is None else row[0]
 
     def get_prefix(self, prefix: str) -> dict[str, Any]:
-        # COLLATE "C": the same order of keys in every database
+        # COLLATE "C": the same key order in every database
         query = self._sql(
             'SELECT key, data FROM {table} WHERE namespace = %s AND starts_with(key, %s) ORDER BY key COLLATE "C"'
         )
@@ -97,9 +97,9 @@ class PostgresState(StateBackend):
         self._put(entries, offsets_in(entries))
 
     def _put(self, entries: Mapping[str, Any], forward: Collection[str]) -> None:
-        """Store ``entries``; the offsets under the keys ``forward`` do not move backwards."""
+        """Store ``entries``; the offsets under the keys ``forward`` must not move backwards."""
         texts, removals = encoded(entries)
-        # sorted: two writers then take their row locks in the same order
+        # sorted, so that two writers take their row locks in the same order
         keys = sorted(texts)
 
         def write(connection: psycopg.Connection) -> None:
@@ -141,7 +141,7 @@ class PostgresState(StateBackend):
     def ownership(
         settings: config.PostgresState, namespace: str, timeout: float, *, exclusive: bool
     ) -> PostgresOwnership:
-        """The lock on the entries of a namespace, not taken yet."""
+        """Return the lock on the entries of a namespace, not acquired yet."""
         return PostgresOwnership(
             Server.of(settings, _SECTION),
             f"{settings.state_schema_name}.{settings.state_table_name}",
@@ -157,7 +157,7 @@ class PostgresState(StateBackend):
         query = self._sql("SELECT key, data FROM {table} WHERE namespace = %s AND key = ANY(%s)")
 
         def take(connection: psycopg.Connection) -> dict[str, Any]:
-            # waits for writes of the owner so far; the query after it sees what they stored
+            # waits for pending writes of the previous owner; the query after it sees what they stored
             self._upsert(connection, claims, "DO UPDATE SET data = excluded.data")
             return dict(connection.execute(query, (self._namespace, list(keys))).fetchall())
 
@@ -166,15 +166,15 @@ class PostgresState(StateBackend):
         return entries
 
     def _check_owned(self, connection: psycopg.Connection, keys: Collection[str]) -> None:
-        """Hold off claims of ``keys`` until the end of the transaction; raise when others have some of them."""
+        """Block claims of ``keys`` until the end of the transaction; raise if another instance owns some of them."""
         if not keys:
             return
         query = self._sql(
             "SELECT key FROM {table} WHERE namespace = %s AND key = ANY(%s) AND data ->> 'instance' = %s "
             "ORDER BY key FOR SHARE"
         )
-        wanted = [f"{key}{_OWNER}" for key in keys]
-        ours = {row[0] for row in connection.execute(query, (self._namespace, wanted, self._instance)).fetchall()}
+        owner_keys = [f"{key}{_OWNER}" for key in keys]
+        ours = {row[0] for row in connection.execute(query, (self._namespace, owner_keys, self._instance)).fetchall()}
         if lost := [key for key in keys if f"{key}{_OWNER}" not in ours]:
             raise FencedError(lost)
 
@@ -192,9 +192,9 @@ class PostgresState(StateBackend):
     # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _run(self, what: str, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
-        """``work`` in one transaction. A connection that died while idle is replaced once, unseen."""
-        with self._errors(what), self._exclusively():
-            connection, fresh = self._connected()
+        """Run ``work`` in one transaction. A connection that died while idle is silently replaced once."""
+        with self._translate_errors(what), self._locked():
+            connection, fresh = self._get_connection()
             try:
                 return self._in_transaction(connection, work)
             except Exception:
@@ -203,8 +203,8 @@ class PostgresState(StateBackend):
                     self._disconnect()
                 if fresh or not broken:
                     raise
-            # every statement here may be repeated: reads, upserts and deletes by key
-            return self._in_transaction(self._connected()[0], work)
+            # every statement here is idempotent: reads, upserts and deletes by key
+            return self._in_transaction(self._get_connection()[0], work)
 
     def _in_transaction(self, connection: psycopg.Connection, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
         with connection.transaction():
@@ -212,7 +212,7 @@ class PostgresState(StateBackend):
             return work(connection)
 
     @contextmanager
-    def _exclusively(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=self._acquire_timeout):
             raise TimeoutError(f"the connection was busy for {self._acquire_timeout:g} s")
         try:
@@ -220,14 +220,14 @@ class PostgresState(StateBackend):
         finally:
             self._lock.release()
 
-    def _connected(self) -> tuple[psycopg.Connection, bool]:
+    def _get_connection(self) -> tuple[psycopg.Connection, bool]:
         if self._connection is not None:
             return self._connection, False
         self._connection = connect(
             self._server,
             application_name="streamling state",
             connect_timeout=self._acquire_timeout,
-            # a server that is gone without a word must not hang the shutdown
+            # a server that disappears silently must not hang the shutdown
             silence_timeout=self._acquire_timeout,
         )
         self._has_connected = True
@@ -253,13 +253,13 @@ class PostgresState(StateBackend):
             "created_at TIMESTAMPTZ DEFAULT NOW(), PRIMARY KEY (namespace, key))"
         )
         if self._table_exists(connection):
-            return  # a user who may use the table need not be allowed to create one
+            return  # a user with access to the table may lack the privilege to create one
         for statement in (schema, table):
             try:
                 with connection.transaction():
                     connection.execute(statement)
             except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject):
-                continue  # IF NOT EXISTS is not atomic: another process made it this very moment
+                continue  # IF NOT EXISTS is not atomic: another process just created it
 
     def _sql(self, statement: LiteralString) -> Composed:
         from psycopg import sql
@@ -267,16 +267,16 @@ class PostgresState(StateBackend):
         return sql.SQL(statement).format(table=self._table)
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, what: str) -> Iterator[None]:
         import psycopg
 
         try:
             yield
         except (psycopg.Error, TimeoutError) as error:
-            if (refused := connection_error(error, self._server, connected=self._has_connected)) is not None:
-                raise refused.context("state backend") from None
+            if (connection_failure := connection_error(error, self._server, connected=self._has_connected)) is not None:
+                raise connection_failure.context("state backend") from None
             raise StreamlingError(
                 f"the state table {self._schema}.{self._settings.state_table_name} at {self._server} cannot {what}: "
                 f"{first_line(error)}",
                 retriable=is_transient(error),
-            ) from None  # the sentence has all that it says
+            ) from None  # the message contains all of its text

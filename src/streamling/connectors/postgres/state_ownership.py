@@ -1,7 +1,8 @@
-"""Who uses the state of a pipeline in Postgres: one process alone, or several instances that share their sources.
+"""Locks the state of a pipeline in Postgres: for one process alone, or shared by several instances.
 
-The lock is an advisory lock of a transaction that stays open on a connection of its own. It ends with the connection,
-however the process ends, and poolers in transaction mode leave the connection alone as long as the transaction is open.
+The lock is a transaction-level advisory lock, held by a transaction that stays open on its own connection. It ends with
+the connection, however the process ends, and poolers in transaction mode do not reassign the connection while the
+transaction is open.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from streamling.errors import StreamlingError
 if TYPE_CHECKING:
     import psycopg
 
-#: a process that was killed a moment ago is waited for, this many times so many seconds
+#: number of attempts and seconds between them: a process that was just killed may still hold the lock
 _ATTEMPTS: Final = 5
 _ATTEMPT_INTERVAL: Final = 0.3
-#: what Postgres keeps of an application name
+#: Postgres truncates longer application names
 _LONGEST_NAME: Final = 63
-#: The transaction may be idle for as long as it likes, and a machine that vanished without a word is noticed within a
-#: minute, not within two hours.
+#: The transaction may stay idle indefinitely, and a machine that disappears silently is detected within a minute
+#: instead of two hours.
 _SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "0",
     "statement_timeout": "5000",
@@ -50,10 +51,10 @@ class _Holder:
 
 
 class PostgresOwnership:
-    """The lock on the entries of ``identity``. Calls come from one thread at a time."""
+    """The lock on the entries of ``identity``. Not thread-safe."""
 
     def __init__(self, server: Server, table: str, identity: str, *, exclusive: bool, timeout: float) -> None:
-        """Without ``exclusive`` others may have the lock too, unless they want it alone."""
+        """Without ``exclusive`` others may share the lock, unless they require it exclusively."""
         self._server = server
         self._table = table
         self._identity = identity
@@ -67,24 +68,24 @@ class PostgresOwnership:
         self._has_connected = False
 
     def acquire(self) -> None:
-        """Take the lock, or raise with the name of the process that has it."""
+        """Acquire the lock, or raise with the name of the process that holds it."""
         holder: _Holder | None = None
         for _ in range(_ATTEMPTS):
-            holder = self._try()
+            holder = self._try_acquire()
             if holder is None:
                 return
             time.sleep(_ATTEMPT_INTERVAL)
         assert holder is not None
-        if holder.application_name == self._name:  # our own connection, which the server has not given up yet
+        if holder.application_name == self._name:  # our own old connection, which the server has not closed yet
             raise StreamlingError.transient(f"the state of '{self._identity}' is locked by a connection that broke")
         raise StreamlingError.user(
             f"the state of '{self._identity}' in {self._table} at {self._server} is in use by {holder}",
-            remedy="stop that process first; two pipelines on one state need an application_id each, "
-            "and only pipelines that read nothing but Kafka can run as several instances",
+            remedy="stop that process first; give each pipeline that shares a state table its own application_id; "
+            "only pipelines that read exclusively from Kafka can run as several instances",
         )
 
     def verify(self) -> None:
-        """Make sure that we still have the lock; it is taken again after the connection broke."""
+        """Make sure that we still hold the lock; acquire it again if the connection broke."""
         import psycopg
 
         if self._connection is not None:
@@ -96,13 +97,13 @@ class PostgresOwnership:
         self.acquire()
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
-    def _try(self) -> _Holder | None:
-        """Take the lock; who has it when that is not possible."""
+    def _try_acquire(self) -> _Holder | None:
+        """Try to acquire the lock; return the holder if that fails."""
         import psycopg
 
         try:
@@ -114,7 +115,7 @@ class PostgresOwnership:
             )
             self._has_connected = True
             try:
-                holder = self._locked(connection)
+                holder = self._try_lock(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -126,16 +127,16 @@ class PostgresOwnership:
             connection.close()
         return holder
 
-    def _locked(self, connection: psycopg.Connection) -> _Holder | None:
+    def _try_lock(self, connection: psycopg.Connection) -> _Holder | None:
         connection.execute("BEGIN READ ONLY")
         for name, value in _SETTINGS.items():
             connection.execute("SELECT set_config(%s, %s, true)", (name, value))
         function = "pg_try_advisory_xact_lock" if self._exclusive else "pg_try_advisory_xact_lock_shared"
         row = connection.execute(f"SELECT {function}(%s)", (self._key,)).fetchone()
-        return None if row is not None and row[0] else self._holder(connection)
+        return None if row is not None and row[0] else self._find_holder(connection)
 
-    def _holder(self, connection: psycopg.Connection) -> _Holder:
-        """The server counts the halves of the key as numbers without a sign."""
+    def _find_holder(self, connection: psycopg.Connection) -> _Holder:
+        """Find the process that holds the lock. The server shows the halves of the key as unsigned numbers."""
         high, low = divmod(self._key % 2**64, 2**32)
         row = connection.execute(
             "SELECT application_name, coalesce(host(client_addr), 'this machine') "
@@ -147,8 +148,8 @@ class PostgresOwnership:
         return _Holder(str(row[0] or ""), str(row[1])) if row is not None else _Holder("", "?")
 
     def _translate_error(self, error: psycopg.Error) -> StreamlingError:
-        refused = connection_error(error, self._server, connected=self._has_connected)
-        if refused is not None:
-            return refused.context("state backend")
+        connection_failure = connection_error(error, self._server, connected=self._has_connected)
+        if connection_failure is not None:
+            return connection_failure.context("state backend")
         text = f"the state of '{self._identity}' at {self._server} cannot be locked: {first_line(error)}"
         return StreamlingError(text, retriable=is_transient(error))

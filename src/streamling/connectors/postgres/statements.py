@@ -1,6 +1,6 @@
-"""The statements of a Postgres sink. Names are quoted by psycopg; values travel in COPY, never in a statement.
+"""The statements of a Postgres sink. psycopg quotes names; values are sent with COPY, never in a statement.
 
-A transaction is three exchanges with the server: begin, COPY, and the rest with the commit.
+A transaction takes three round trips: begin, COPY, and the remaining statements with the commit.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 Steps = Sequence[tuple[int, Action]]
 
-#: the staging table's own column; no target has it, since `_gs_op` itself is not stored
+#: the staging table's own column; no target table has it, since `_gs_op` itself is not stored
 STEP = OP_COLUMN
 
 
 class Transaction(Protocol):
-    """What is said to the server to write one batch."""
+    """The statements that write one batch."""
 
     @property
     def begin(self) -> bytes: ...
@@ -38,7 +38,7 @@ class Transaction(Protocol):
 
 @dataclass(frozen=True)
 class CopyTransaction:
-    """Rows go straight into the table."""
+    """Copies rows directly into the table."""
 
     table: TableName
     columns: Sequence[TableColumn]
@@ -46,11 +46,11 @@ class CopyTransaction:
 
     @cached_property
     def begin(self) -> bytes:
-        return _beginning(self.statement_timeout_ms)
+        return _begin_statement(self.statement_timeout_ms)
 
     @cached_property
     def copy(self) -> bytes:
-        columns = names([column.name for column in self.columns])
+        columns = quote_names([column.name for column in self.columns])
         copy = "COPY {table} ({columns}) FROM STDIN (FORMAT csv)"
         return statement(copy, table=self.table.identifier(), columns=columns)
 
@@ -60,34 +60,34 @@ class CopyTransaction:
 
 @dataclass(frozen=True)
 class StagedTransaction:
-    """Rows go into a temporary table, and step by step from there into the table itself."""
+    """Copies rows into a temporary table, and from there into the target table, step by step."""
 
-    #: the temporary table's own column, which the table does not have
+    #: the temporary table's own column, which the target table does not have
     step: ClassVar[str] = STEP
 
     table: TableName
     columns: Sequence[TableColumn]
     key: Sequence[str]
     statement_timeout_ms: int
-    #: whether the rows come with the number of their step, as last column. Not for free: 7 % of the server's time
+    #: whether rows carry their step number as the last column; this costs 7 % of the server's time
     with_steps: bool
 
     @cached_property
     def begin(self) -> bytes:
-        """The staging table is made when this server session has none yet: behind a pooler in transaction mode
-        every transaction may meet another session."""
+        """The staging table is created if this server session has none yet: behind a pooler in transaction mode every
+        transaction may run in another session."""
         create = (
             "CREATE TEMP TABLE IF NOT EXISTS {staging} ON COMMIT DELETE ROWS AS "
             "SELECT {columns}{step} FROM {table} WITH NO DATA"
         )
-        return _beginning(self.statement_timeout_ms) + b"; " + self._text(create, step=self._step("{}, 0 AS {}"))
+        return _begin_statement(self.statement_timeout_ms) + b"; " + self._text(create, step=self._step("{}, 0 AS {}"))
 
     @cached_property
     def copy(self) -> bytes:
         return self._text("COPY {staging} ({columns}{step}) FROM STDIN (FORMAT csv)", step=self._step("{}, {}"))
 
     def _where(self, step: int) -> sql.Composable:
-        """Rows of one step."""
+        """Return the condition for the rows of one step."""
         from psycopg import sql
 
         if not self.with_steps:
@@ -105,26 +105,27 @@ class StagedTransaction:
         known = {
             "table": self.table.identifier(),
             "staging": sql.Identifier("pg_temp", self._staging),
-            "columns": names([column.name for column in self.columns]),
+            "columns": quote_names([column.name for column in self.columns]),
         }
         return statement(text, **known, **parts)
 
     @cached_property
     def _staging(self) -> str:
-        """Other sinks may have left theirs in the same server session: one name for one shape."""
+        """The name is unique per shape, because other sinks may have left their staging tables in the same server
+        session."""
         shape = repr((self.table, [(column.name, column.type) for column in self.columns], self.with_steps, self.step))
         return f"streamling_{hashlib.sha256(shape.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True)
 class UpsertTransaction(StagedTransaction):
-    """Rows are upserted or deleted."""
+    """Upserts or deletes rows."""
 
     keep_existing: bool
     update_where: Mapping[str, str]
 
     def end(self, steps: Steps) -> bytes:
-        """All steps and the commit."""
+        """Return all steps and the commit."""
         statements = [self._upsert(number) if action == "write" else self._delete(number) for number, action in steps]
         return b"; ".join([*statements, b"COMMIT"])
 
@@ -133,7 +134,7 @@ class UpsertTransaction(StagedTransaction):
             "INSERT INTO {table} AS target ({columns}) "
             "SELECT {columns} FROM {staging} {where} ON CONFLICT ({key}) {act}",
             where=self._where(step),
-            key=names(self.key),
+            key=quote_names(self.key),
             act=self._on_conflict,
         )
 
@@ -144,11 +145,11 @@ class UpsertTransaction(StagedTransaction):
         values = [column.name for column in self.columns if column.name not in self.key]
         if self.keep_existing or not values:
             return sql.SQL("DO NOTHING")
-        update = sql.SQL("DO UPDATE SET {}").format(replaced(values))
+        update = sql.SQL("DO UPDATE SET {}").format(assign_excluded(values))
         if not self.update_where:
             return update
         conditions = [
-            # operators come from a closed list
+            # operators come from a fixed list
             sql.SQL("excluded.{0} {1} target.{0}").format(sql.Identifier(name), sql.SQL(operator))
             for name, operator in self.update_where.items()
         ]
@@ -165,26 +166,26 @@ class UpsertTransaction(StagedTransaction):
         )
 
 
-def _beginning(statement_timeout_ms: int) -> bytes:
+def _begin_statement(statement_timeout_ms: int) -> bytes:
     return statement("BEGIN; SET LOCAL statement_timeout = {limit}", limit=statement_timeout_ms)
 
 
-def names(of: Sequence[str]) -> sql.Composed:
-    """Quoted, with commas between them."""
+def quote_names(of: Sequence[str]) -> sql.Composed:
+    """Return quoted names, separated by commas."""
     from psycopg import sql
 
     return sql.SQL(", ").join([sql.Identifier(name) for name in of])
 
 
-def replaced(columns: Sequence[str]) -> sql.Composed:
-    """Each with the value of the new row."""
+def assign_excluded(columns: Sequence[str]) -> sql.Composed:
+    """Return assignments of the new row's values."""
     from psycopg import sql
 
     return sql.SQL(", ").join([sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in columns])
 
 
 def statement(text: str, **parts: Any) -> bytes:
-    """``text`` with its parts; a value becomes a literal."""
+    """Return ``text`` with its parts filled in; values become literals."""
     from psycopg import sql
 
     return sql.SQL(text).format(**parts).as_bytes()

@@ -1,4 +1,4 @@
-"""The table a Postgres sink writes to: made when missing, compared and extended when there."""
+"""The table that a Postgres sink writes to: created if missing, checked and extended if it exists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg import sql
 
-#: Postgres cuts longer names off, silently
+#: Postgres silently truncates longer names
 _LONGEST_NAME: Final = 63
 
 _COLUMNS: Final = """
@@ -31,7 +31,7 @@ _COLUMNS: Final = """
       AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attnum
 """
-#: columns of every index that ON CONFLICT may use; a view has none of its own
+#: columns of every index that ON CONFLICT can use; a view has no indexes
 _UNIQUE: Final = """
     SELECT c.relkind::text, array_agg(a.attname::text) FILTER (WHERE a.attname IS NOT NULL)
     FROM pg_class c
@@ -60,23 +60,23 @@ class TableName:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column as the table has it."""
+    """A column of the table."""
 
     name: str
-    #: as people write it: ``character varying(10)``
+    #: as users write it: ``character varying(10)``
     type: str
-    #: as Postgres calls it, of the type behind a domain: ``varchar``
+    #: internal name of the type, or of the type behind a domain: ``varchar``
     internal: str
     category: str
 
 
 def check_names(name: TableName, columns: Sequence[str]) -> None:
-    """Names that Postgres would cut off are refused: two of them could become one."""
+    """Reject names that Postgres would truncate: two of them could become the same."""
     for what, text in [("schema", name.schema), ("table", name.table), *(("column", column) for column in columns)]:
         if (length := len(text.encode())) > _LONGEST_NAME:
             raise StreamlingError.user(
-                f"the name of {what} '{text}' has {length} bytes, and Postgres takes at most {_LONGEST_NAME}",
-                remedy="choose a shorter one, for columns with AS in a sql transform",
+                f"the name of {what} '{text}' has {length} bytes, but Postgres allows at most {_LONGEST_NAME}",
+                remedy="choose a shorter name; rename columns with AS in a sql transform",
             )
 
 
@@ -89,8 +89,8 @@ def prepare_table(
     add_columns: bool | None,
     log: logging.Logger,
 ) -> dict[str, TableColumn]:
-    """Make sure that rows of ``fields`` fit; the table's columns by name. ``add_columns`` is None for a sink that
-    never adds any."""
+    """Make sure that the table accepts rows of ``fields``; return its columns by name. ``add_columns`` is None for a
+    sink that never adds columns."""
     found = columns_of(connection, name)
     if not found:
         create_table(connection, name, [_definition(field, log) for field in fields], key)
@@ -113,13 +113,13 @@ def columns_of(connection: psycopg.Connection, name: TableName) -> dict[str, Tab
     return {row[0]: TableColumn(*row) for row in rows}
 
 
-# ── making ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── creating ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def create_table(
     connection: psycopg.Connection, name: TableName, columns: Sequence[sql.Composable], key: Sequence[str]
 ) -> None:
-    """Make the table, and its schema when there is none; ``columns`` are definitions of them."""
+    """Create the table, and its schema if it does not exist; ``columns`` are column definitions."""
     import psycopg
     from psycopg import sql
 
@@ -129,13 +129,13 @@ def create_table(
     table = sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(name.identifier(), sql.SQL(", ").join(parts))
     statements = [table]
     if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (name.schema,)).fetchone():
-        # only then: whoever may create tables in a schema need not be allowed to create schemas
+        # a user who may create tables in a schema may lack the privilege to create schemas
         statements.insert(0, sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(name.schema)))
     for statement in statements:
         try:
             connection.execute(statement)
         except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject, psycopg.errors.DuplicateTable):
-            continue  # IF NOT EXISTS is not atomic: another instance made it this very moment
+            continue  # IF NOT EXISTS is not atomic: another instance just created it
 
 
 def _definition(field: pa.Field, log: logging.Logger) -> sql.Composed:
@@ -143,8 +143,10 @@ def _definition(field: pa.Field, log: logging.Logger) -> sql.Composed:
 
     type_ = postgres_type(field)
     if type_ is None:
-        log.warning("column '%s' of type %s has no Postgres type: it is stored as TEXT", field.name, field.type)
-    # the name of a type comes from our own table, never from the user
+        log.warning(
+            "column '%s' of type %s has no matching Postgres type; it is stored as TEXT", field.name, field.type
+        )
+    # type names come from our own table, never from the user
     return sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(type_ or "TEXT"))
 
 
@@ -164,8 +166,8 @@ def _missing(name: TableName, missing: Sequence[pa.Field], *, evolves: bool) -> 
     what = f"column {names}" if len(missing) == 1 else f"columns {names}"
     return StreamlingError.user(
         f"table {name} has no {what}",
-        remedy=f"{'set `evolve: add_columns`, ' if evolves else ''}alter the table, or leave the column out with a sql"
-        " transform",
+        remedy=f"{'set `evolve: add_columns`, ' if evolves else ''}alter the table, or drop the column in a sql "
+        "transform",
     )
 
 
@@ -173,8 +175,8 @@ def _check_type(name: TableName, field: pa.Field, column: TableColumn) -> None:
     if not accepts(field, column.internal, column.category):
         expected = postgres_type(field) or "TEXT"
         raise StreamlingError.user(
-            f"column '{field.name}' of table {name} has the type {column.type}, expected {expected} for values of type"
-            f" {field.type}",
+            f"column '{field.name}' of table {name} has type {column.type}, expected {expected} for values of type "
+            f"{field.type}",
             remedy="alter the column's type, or cast the values in a sql transform",
         )
 

@@ -1,4 +1,4 @@
-"""Arrow types in Postgres: what a column is created as, what an existing one may be, and the way back."""
+"""Maps Arrow types to Postgres: the type of a new column, accepted types of an existing one, and the reverse."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _PLAIN: Final[dict[pa.DataType, str]] = {
 }
 
 _INTEGERS: Final = frozenset({"int2", "int4", "int8", "numeric", "float8"})
-#: types whose values are written as the text they are
+#: types whose values are written as text unchanged
 _TEXTS: Final = frozenset(
     {"text", "varchar", "bpchar", "name", "citext", "uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr"}
 )
-#: what a column would be created as → internal names of the types it may have instead
+#: type of a new column → internal names of the types that an existing column may have
 _ACCEPTED: Final[dict[str, frozenset[str]]] = {
     "BOOLEAN": frozenset({"bool"}),
     "SMALLINT": _INTEGERS,
@@ -63,7 +63,7 @@ _ACCEPTED: Final[dict[str, frozenset[str]]] = {
 }
 _ENUM: Final = "E"
 
-#: names a user may write → Arrow
+#: type names that a user may write → Arrow
 _BY_NAME: Final[dict[str, pa.DataType]] = {
     "text": pa.string(),
     "varchar": pa.string(),
@@ -90,7 +90,7 @@ _NUMERIC = re.compile(r"numeric\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
 def postgres_type(field: pa.Field) -> str | None:
-    """The Postgres type of a column that is created for ``field``; None when there is none but text."""
+    """Return the Postgres type of a new column for ``field``, or None if only text fits."""
     type_ = logical_type(field)
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
@@ -108,15 +108,16 @@ def postgres_type(field: pa.Field) -> str | None:
 
 
 def accepts(field: pa.Field, name: str, category: str) -> bool:
-    """Whether values of ``field`` may go into a column of the type with this internal name (``int4``) and category."""
-    wanted = postgres_type(field) or "TEXT"
-    if wanted.startswith("NUMERIC"):
-        return name == "numeric" or (wanted.endswith(",0)") and name in ("int2", "int4", "int8"))
-    return name in _ACCEPTED[wanted] or (wanted == "TEXT" and category == _ENUM)
+    """Return whether a column of the type with this internal name (``int4``) and category accepts values of
+    ``field``."""
+    expected = postgres_type(field) or "TEXT"
+    if expected.startswith("NUMERIC"):
+        return name == "numeric" or (expected.endswith(",0)") and name in ("int2", "int4", "int8"))
+    return name in _ACCEPTED[expected] or (expected == "TEXT" and category == _ENUM)
 
 
 def arrow_type_of(text: str) -> pa.DataType:
-    """The Arrow type for a Postgres type as a user writes it, such as ``numeric(20,4)``."""
+    """Return the Arrow type for a Postgres type as a user writes it, such as ``numeric(20,4)``."""
     name = " ".join(text.lower().split())
     if name in _BY_NAME:
         return _BY_NAME[name]

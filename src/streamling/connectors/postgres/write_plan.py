@@ -1,7 +1,7 @@
-"""Which rows of a batch have to be written or deleted, and in which order, so that the outcome is the same as if
-they came one at a time. Arrow kernels only: no row passes through Python.
+"""Plans which rows of a batch to write or delete, and in which order, so that the result is the same as if they were
+written one at a time. Uses Arrow kernels only: no row passes through Python.
 
-A batch becomes steps. Within one step every key occurs once, which is what ``INSERT … ON CONFLICT`` demands.
+A batch becomes steps. Each key occurs once per step, as ``INSERT … ON CONFLICT`` requires.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Action = Literal["write", "delete"]
 class WritePlan:
     """Rows to stage and what to do with them, step by step."""
 
-    #: numbers of the rows that are needed, None: all
+    #: indices of the rows that are needed; None means all
     rows: pa.Array | None
-    #: step of each of those rows, None: all belong to the only step
+    #: step of each of those rows; None if there is only one step
     steps_of_rows: pa.Array | None
-    #: step number and what it does, in order
+    #: step number and action, in order
     steps: tuple[tuple[int, Action], ...]
 
 
 def last_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
-    """Only the last row of each key counts. ``deleted``: which rows are deletes, None: none is."""
+    """Keep only the last row of each key. ``deleted`` says which rows are deletes; None means that there are none."""
     rows = _extreme_rows(_numbered(keys), list(keys.column_names), "max")
     kept = None if len(rows) == keys.num_rows else rows
     if deleted is None:
@@ -37,7 +37,7 @@ def last_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
 
 
 def first_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
-    """Of each key the first row counts that comes after its last delete; the delete comes before."""
+    """For each key, keep the first row after its last delete; the delete is applied before it."""
     names = list(keys.column_names)
     numbered = _numbered(keys)
     if deleted is None:
@@ -45,13 +45,15 @@ def first_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
         return WritePlan(None if len(rows) == keys.num_rows else rows, None, ((0, "write"),))
     ordered = _ordered(numbered, names)
     row, group = ordered["row"], ordered["group"]
-    gone = deleted.take(row)
-    deletes = _extreme_rows(pa.table({"row": row.filter(gone), "group": group.filter(gone)}), ["group"], "max")
+    is_delete_row = deleted.take(row)
+    deletes = _extreme_rows(
+        pa.table({"row": row.filter(is_delete_row), "group": group.filter(is_delete_row)}), ["group"], "max"
+    )
     # per group the row of its last delete, -1 where there is none
     last_delete = pc.if_else(pc.is_in(row, deletes), row, -1)
     bound = pa.table({"group": group, "row": last_delete}).group_by("group").aggregate([("row", "max")])
     bound = bound.sort_by("group")["row_max"].combine_chunks()
-    counts = pc.and_(pc.invert(gone), pc.greater(row, bound.take(group)))
+    counts = pc.and_(pc.invert(is_delete_row), pc.greater(row, bound.take(group)))
     writes = _extreme_rows(pa.table({"row": row.filter(counts), "group": group.filter(counts)}), ["group"], "min")
     rows = pa.concat_arrays([deletes, writes])
     is_delete = pa.concat_arrays([pa.repeat(True, len(deletes)), pa.repeat(False, len(writes))])
@@ -59,7 +61,7 @@ def first_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
 
 
 def in_rounds(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
-    """Every row counts: the first row of each key, then the second, and so on."""
+    """Keep every row: the first row of each key, then the second, and so on."""
     ordered = _ordered(_numbered(keys), list(keys.column_names))
     row, turn = ordered["row"], ordered["turn"]
     rounds = pc.max(turn).as_py() + 1
@@ -72,11 +74,11 @@ def in_rounds(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
     return WritePlan(row, step, tuple((number, "delete" if number % 2 else "write") for number in present))
 
 
-# ── how ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _two_steps(rows: pa.Array | None, deleted: pa.Array, *, first: Action) -> WritePlan:
-    """Steps 0 and 1; one that has no rows is left out."""
+    """Return steps 0 and 1; a step without rows is left out."""
     second: Action = "delete" if first == "write" else "write"
     any_deleted, all_deleted = pc.any(deleted, min_count=0).as_py(), pc.all(deleted, min_count=0).as_py()
     if any_deleted and all_deleted:
@@ -96,13 +98,14 @@ def _numbers(count: int) -> pa.Array:
 
 
 def _extreme_rows(numbered: pa.Table, names: list[str], which: Literal["min", "max"]) -> pa.Array:
-    """Number of the first or last row of each group, ascending."""
+    """Return the index of the first or last row of each group, in ascending order."""
     found = numbered.group_by(names, use_threads=False).aggregate([("row", which)])[f"row_{which}"].combine_chunks()
     return found.take(pc.sort_indices(found))
 
 
 def _ordered(numbered: pa.Table, names: list[str]) -> dict[str, pa.Array]:
-    """Rows sorted by key, then as they came: their numbers, their key's group, and their turn within the group."""
+    """Sort rows by key, then by arrival; return their indices, the group of their key, and their turn within the
+    group."""
     order = pc.sort_indices(numbered, sort_keys=[(name, "ascending") for name in [*names, "row"]])
     sorted_keys = numbered.take(order)
     count = len(order)
@@ -117,7 +120,7 @@ def _ordered(numbered: pa.Table, names: list[str]) -> dict[str, pa.Array]:
 
 
 def _same_as_before(table: pa.Table, names: list[str]) -> pa.Array:
-    """For each row whether its key is that of the row before; nulls are equal to each other."""
+    """Return for each row whether it has the same key as the previous row; nulls are equal to each other."""
     same = pa.repeat(True, table.num_rows - 1)
     for name in names:
         column = table[name].combine_chunks()

@@ -1,4 +1,4 @@
-"""What every sink into Postgres does with its server: one transaction per batch, tried until it works."""
+"""Writes batches to Postgres: one transaction per batch, retried until it succeeds. Shared by all Postgres sinks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Writer:
-    """The connection of one instance of a sink. Nothing is asked of the server before the first call."""
+    """The connection of one sink instance. It connects on the first call."""
 
     def __init__(self, context: NodeContext[Any], table: TableName) -> None:
         settings = context.config.part(PostgresConfig).postgres_connection(context.name)
@@ -39,33 +39,33 @@ class Writer:
             idle_timeout=settings.pool_idle_timeout_secs,
             lifetime=settings.pool_max_lifetime_secs,
         )
-        self._failures = ErrorTranslator(table, server)
+        self._error_translator = ErrorTranslator(table, server)
 
-    def answering(self) -> AbstractContextManager[psycopg.Connection]:
-        """The connection, for one exchange with the server."""
-        return self._session.answering()
+    def exchange(self) -> AbstractContextManager[psycopg.Connection]:
+        """Return the connection for one exchange with the server."""
+        return self._session.exchange()
 
     def transact(self, transaction: Transaction, rows: pa.Table, steps: Steps = ()) -> None:
-        """Write ``rows``, which are printable, in one transaction."""
-        with self.answering() as connection:
+        """Write ``rows``, already converted to printable columns, in one transaction."""
+        with self.exchange() as connection:
             connection.execute(transaction.begin)
-        with self.answering() as connection, connection.cursor() as cursor, cursor.copy(transaction.copy) as copy:
+        with self.exchange() as connection, connection.cursor() as cursor, cursor.copy(transaction.copy) as copy:
             for piece in csv_chunks(rows):
                 copy.write(piece)
-        with self.answering() as connection:
+        with self.exchange() as connection:
             connection.execute(transaction.end(steps))
 
     def attempt(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
-        """``work``; after a failure the next one has a new connection, and the error is one of ours."""
+        """Call ``work``. If it fails, discard the connection and translate the error."""
         try:
             self._session.renew()
             return work()
         except Exception as error:
             self._session.discard()
-            raise self._failures.translate(error, rows, connected=self._session.has_connected) from None
+            raise self._error_translator.translate(error, rows, connected=self._session.has_connected) from None
 
     def with_retry(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
-        """``work`` until it succeeds: what passes by itself is tried again on a new connection."""
+        """Call ``work`` until it succeeds: transient errors are retried on a new connection."""
         return self._context.retry(lambda: self.attempt(work, rows))
 
     def close(self) -> None:
@@ -73,8 +73,8 @@ class Writer:
 
 
 def batching(context: NodeContext[Any]) -> tuple[int | None, float | None]:
-    """What the node says, else what the user's configuration says. Its built-in defaults do not count: they suit
-    multi-row INSERTs, and small batches only cost when rows are copied."""
+    """Return the batch settings of the node, or else those that the user configured. The built-in defaults do not
+    count: they suit multi-row INSERTs, and small batches only cost time with COPY."""
     rows, interval = context.options.rows_per_batch, context.options.flush_interval
     settings = context.config.part(PostgresConfig).postgres_sink
     if rows is None and "batch_size" in settings.model_fields_set:

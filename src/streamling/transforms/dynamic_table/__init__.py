@@ -1,4 +1,4 @@
-"""Dynamic tables: sets of texts that SQL looks values up in, kept in memory or in Postgres."""
+"""Dynamic tables: sets of texts for look-ups in SQL, held in memory or in Postgres."""
 
 from streamling.builtins import Builtin
 

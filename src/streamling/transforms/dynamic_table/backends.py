@@ -1,4 +1,4 @@
-"""Which store a dynamic table's options and the configuration ask for."""
+"""Creates the store that a dynamic table's options and the configuration require."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 
 
-def make_store(context: NodeContext[DynamicTableTransformOptions]) -> Store:
-    """The store; nothing is connected yet."""
+def create_store(context: NodeContext[DynamicTableTransformOptions]) -> Store:
+    """Create the store, without connecting it."""
     return MemoryStore() if context.options.backend_type == "InMemory" else _postgres(context)
 
 
 def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Sequence[ConnectionCheck]:
-    """What the store connects to."""
+    """Return what the store connects to."""
     if context.options.backend_type == "InMemory":
         return ()
     return (postgres_connection(_server(context)),)

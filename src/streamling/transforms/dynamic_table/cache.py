@@ -1,4 +1,4 @@
-"""A dynamic table in memory, kept up with what others write into it."""
+"""A dynamic table in memory that follows what others write to it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import Any, Final, Protocol
 
 from streamling.transforms.dynamic_table.store import Store
 
-#: a look at the newest time that takes longer is probably a walk through the whole table
+#: if finding the newest time takes longer, it is probably a full table scan
 _SLOW: Final = 0.2
 
 
 class TimestampedStore(Store, Protocol):
-    """A store whose entries say when they were written."""
+    """A store whose entries have a time of writing."""
 
     def load(self) -> tuple[Iterable[str], Any]:
-        """All values, and the newest time among them."""
+        """Return all values, and the newest time among them."""
 
     def newest(self) -> Any:
-        """The newest time; None when there are no entries."""
+        """Return the newest time, or None if there are no entries."""
 
     def since(self, moment: Any) -> Iterable[str]:
-        """Values written at ``moment`` or later; None: all."""
+        """Return the values written at ``moment`` or later; None: all."""
 
 
 class CachedStore:
-    """Answers from memory. Looks for new entries at most once per ``debounce`` seconds; what others delete stays."""
+    """Looks up values in memory. Checks for new entries at most once per ``debounce`` seconds; entries that others
+    delete stay."""
 
     durable = True
 
@@ -46,15 +47,15 @@ class CachedStore:
         self._now = now
         self._lock = threading.Lock()
         self._values: set[str] | None = None
-        #: values from elsewhere since somebody asked for them; None: nobody did yet
-        self._news: set[str] | None = None
+        #: values from elsewhere since the last `take_new`; None before the first call
+        self._new_values: set[str] | None = None
         self._newest: Any = None
         self._refreshed_at = 0.0
         self._slow_logged = False
 
     def find_existing(self, values: Collection[str]) -> Set[str]:
         with self._lock:
-            cached = self._refreshed()
+            cached = self._get_refreshed()
             return {value for value in values if value in cached}
 
     def add(self, values: Collection[str]) -> None:
@@ -65,20 +66,20 @@ class CachedStore:
 
     def take_new(self) -> Collection[str]:
         with self._lock:
-            cached = self._refreshed()
-            taken = set(cached) if self._news is None else self._news
-            self._news = set()
+            cached = self._get_refreshed()
+            taken = set(cached) if self._new_values is None else self._new_values
+            self._new_values = set()
             return taken
 
     def close(self) -> None:
         self._store.close()
 
-    def _refreshed(self) -> set[str]:
+    def _get_refreshed(self) -> set[str]:
         if self._values is None:
             loaded, self._newest = self._store.load()
             self._values = set(loaded)
             self._refreshed_at = self._now()
-            self._log.info("%d values in memory", len(self._values))
+            self._log.info("loaded %d values into memory", len(self._values))
         elif self._now() - self._refreshed_at >= self._debounce:
             self._refresh(self._values)
         return self._values
@@ -88,12 +89,14 @@ class CachedStore:
         newest = self._store.newest()
         if time.monotonic() - began >= _SLOW and not self._slow_logged:
             self._slow_logged = True
-            self._log.warning("finding the newest entry took over %g s; is there an index on the time column?", _SLOW)
+            self._log.warning(
+                "finding the newest entry took more than %g s; check that the time column has an index", _SLOW
+            )
         if newest is not None and (self._newest is None or newest > self._newest):
-            # from the old newest on, not after it: several entries may have the same time
+            # from the previous newest on, inclusive: several entries may have the same time
             found = set(self._store.since(self._newest)) - cached
             cached |= found
-            if self._news is not None:
-                self._news |= found
+            if self._new_values is not None:
+                self._new_values |= found
             self._newest = newest
         self._refreshed_at = self._now()

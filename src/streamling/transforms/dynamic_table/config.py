@@ -10,13 +10,13 @@ from streamling.connectors.postgres.config import DynamicTablePostgres
 
 
 class DynamicTableBackend(Section):
-    """Dynamic tables."""
+    """Settings of dynamic tables."""
 
     postgres: DynamicTablePostgres = Field(default=DynamicTablePostgres())
-    max_batch_size: int = Field(default=1000, ge=1, description="Rows per look-up or append.")
+    max_batch_size: int = Field(default=1000, ge=1, description="Values per look-up or append.")
 
 
 class DynamicTableConfig(CoreConfig):
-    """What dynamic tables add to the configuration."""
+    """Settings that dynamic tables add to the configuration."""
 
     dynamic_table_backend: DynamicTableBackend = Field(default=DynamicTableBackend())

@@ -1,4 +1,4 @@
-"""Where the values of a dynamic table are kept."""
+"""Stores for the values of a dynamic table."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from typing import Protocol
 
 
 class Store(Protocol):
-    """A set of texts. Calls may come from several threads."""
+    """A set of texts. Thread-safe."""
 
-    #: whether what was added outlives the process
+    #: whether added values outlive the process
     durable: bool
 
     def find_existing(self, values: Collection[str]) -> Set[str]:
-        """Those of ``values``, each given once, that are in the set."""
+        """Return those of ``values``, which are distinct, that are in the set."""
 
     def add(self, values: Collection[str]) -> None:
-        """Put ``values`` into the set, durably where it is durable at all. May be called again with the same."""
+        """Add ``values`` to the set, durably if the store is durable. Idempotent."""
 
     def take_new(self) -> Collection[str] | None:
-        """All values at the first call, then those that came from elsewhere since the last one; none ever goes. None:
-        they are not in the memory of this process."""
+        """Return all values at the first call, then those added from elsewhere since the last call; values are never
+        removed. None: they are not in the memory of this process."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
 
 
 class MemoryStore:
-    """Lives and dies with the process."""
+    """A store that lives as long as the process."""
 
     durable = False
 
     def __init__(self) -> None:
         self._values: set[str] = set()
-        self._told = False
+        self._is_taken = False
 
     def find_existing(self, values: Collection[str]) -> Set[str]:
-        # not values & self._values: adding from another thread must not disturb the walk over a large set
+        # not values & self._values: another thread may add values during the iteration over a large set
         return {value for value in values if value in self._values}
 
     def add(self, values: Collection[str]) -> None:
         self._values.update(values)
 
     def take_new(self) -> Collection[str]:
-        told, self._told = self._told, True
-        return () if told else set(self._values)
+        was_taken, self._is_taken = self._is_taken, True
+        return () if was_taken else set(self._values)
 
     def close(self) -> None:
         self._values = set()

@@ -1,10 +1,10 @@
-"""A set of texts inside Spark: expressions look values up in it without a row leaving the JVM.
+"""A set of texts inside Spark: expressions look up values in it, and no row leaves the JVM.
 
-The set is a hash table in one array of bytes, made here, that Spark reads as one of its own arrays of texts: element N
-holds every text whose hash ends in N, each between two marks. So there is nothing to build, to copy or to collect as
-garbage on the other side, and a look-up touches memory twice. CPU time measured for 500 000 look-ups among 100 000
-texts: 0.16 s, and 0.13 s once for the table. A Java ``HashSet`` takes 0.33 s and 0.2 s, a join with a cached table
-0.4 s for every batch; Spark's own IN writes all values out whenever it describes a plan.
+The set is a hash table in one byte array, built here, that Spark reads as one of its own arrays of texts: element N
+holds every text whose hash ends in N, each between two marks. So there is nothing to build, copy or garbage-collect in
+the JVM, and a look-up touches memory twice. CPU time measured for 500 000 look-ups among 100 000 texts: 0.16 s, and
+0.13 s once for the table. A Java ``HashSet`` takes 0.33 s and 0.2 s, a join with a cached table 0.4 s for every batch;
+Spark's own IN prints all values whenever it describes a plan.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ import xxhash
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-#: all sets of a table may take this part of the heap
+#: fraction of the heap that all sets of a table may use
 _HEAP_SHARE: Final = 16
-#: parts are merged until each has so many times the texts of the next: few parts, and few merges
+#: parts are merged until each has this many times the texts of the next: few parts, and few merges
 _GROWTH: Final = 4
-#: bytes that are in no text
+#: bytes that no text contains
 _BEGIN, _END = b"\xff", b"\xfe"
-#: of Spark's xxhash64()
+#: seed of Spark's xxhash64()
 _SEED: Final = 42
 
 
 class StringSet:
-    """Grows. Not for several threads at once."""
+    """A growing set. Not thread-safe."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = _Spark(spark)
         self._room = self._spark.heap // _HEAP_SHARE
         self._parts: list[_Part] = []
-        #: there is no room for all texts: the set is of no use any more
+        #: there is no room for all texts, so the set cannot be used any more
         self.full = False
 
     def add(self, texts: Collection[str]) -> None:
-        """Put ``texts`` into the set."""
+        """Add ``texts`` to the set."""
         if self.full or not texts:
             return
         added = pa.array(list(texts), pa.large_string())
@@ -57,7 +57,7 @@ class StringSet:
         self._parts.append(_Part(added, len(table), mask, self._spark.array(table)))
 
     def lookup_expression(self) -> Callable[[Column], Column]:
-        """Whether a column of texts is in the set as it is now; NULL for NULL."""
+        """Return an expression for whether a column of texts is in the current set; NULL for NULL."""
         from pyspark.sql import functions as f
 
         parts = tuple(self._parts)
@@ -75,7 +75,7 @@ class StringSet:
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the texts, and Spark's expression for the table of them."""
+    """Some of the texts, and Spark's expression for their hash table."""
 
     texts: pa.Array
     size: int
@@ -84,7 +84,7 @@ class _Part:
 
 
 class _Spark:
-    """The inner parts of Spark that are needed, each found once."""
+    """The internal parts of Spark that are needed, each looked up once."""
 
     def __init__(self, spark: SparkSession) -> None:
         from py4j.java_gateway import JavaClass
@@ -94,7 +94,7 @@ class _Spark:
         jsc: Any = spark._jsc
 
         def java(name: str) -> Any:
-            # by way of spark._jvm each part of a name costs a message
+            # through spark._jvm each part of a name costs a round trip
             return JavaClass(name, client)
 
         self._context = jsc.sc()
@@ -116,19 +116,19 @@ class _Spark:
         self.heap: int = java("java.lang.Runtime").getRuntime().maxMemory()
 
     def array(self, content: bytes) -> Any:
-        """``broadcast.value()`` of an array of texts: every executor fetches it once."""
+        """Return ``broadcast.value()`` of an array of texts: every executor fetches it once."""
         array = self._array()
         array.pointTo(bytearray(content), self._first_byte, len(content))
         broadcast = self._context.broadcast(array, self._tag(array.getClass()))
         return self._call(self._literal(broadcast, self._broadcast_type), "value", self._array_type)
 
     def element(self, array: Any, number: Column) -> Column:
-        """``array.getUTF8String(number)``, a call in the code that Spark generates."""
+        """Return ``array.getUTF8String(number)``, a call in the code that Spark generates."""
         argument = self._utils.expression(number._jc)
         return self._column(self._call(array, "getUTF8String", self._string, argument))
 
     def _call(self, target: Any, method: str, type_: Any, *arguments: Any) -> Any:
-        # the last arguments: NULL gives NULL, there are no other NULLs, the same arguments give the same result
+        # last arguments: NULL gives NULL, there are no other NULLs, the result is deterministic
         return self._invoke(target, method, type_, self._seq(arguments), self._seq(()), True, False, True)
 
     def _column(self, expression: Any) -> Column:
@@ -138,8 +138,8 @@ class _Spark:
 
 
 def hash_table(texts: pa.Array) -> tuple[bytes, int]:
-    """The array as Spark lays it out (number of elements, a bit for each NULL, offset and length of each, all bytes),
-    and which bits of a hash tell the element."""
+    """Return the array in Spark's layout (number of elements, a bit for each NULL, offset and length of each, all
+    bytes), and the bits of a hash that select the element."""
     count = 1 << (len(texts) - 1).bit_length()
     content = texts.cast(pa.large_binary())
     hashes = pa.array([xxhash.xxh64_intdigest(text, _SEED) for text in content.to_pylist()], pa.uint64())
@@ -152,6 +152,6 @@ def hash_table(texts: pa.Array) -> tuple[bytes, int]:
     ).fill_null(0)
     nulls = bytes((count + 63) // 64 * 8)
     offsets = pc.add(pc.subtract(pc.cumulative_sum(sizes), sizes), 8 + len(nulls) + 8 * count)
-    places = pc.bit_wise_or(pc.shift_left(offsets, 32), sizes)
+    locations = pc.bit_wise_or(pc.shift_left(offsets, 32), sizes)
     in_order = marked.take(pc.sort_indices(slots))
-    return b"".join([struct.pack("<q", count), nulls, places.buffers()[1], in_order.buffers()[2]]), count - 1
+    return b"".join([struct.pack("<q", count), nulls, locations.buffers()[1], in_order.buffers()[2]]), count - 1

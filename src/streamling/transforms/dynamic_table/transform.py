@@ -1,4 +1,4 @@
-"""Dynamic table: a set of values that SQL looks things up in, filled by a query or from outside."""
+"""Dynamic table: a set of values for look-ups in SQL, filled by a query or from outside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamling.sql.problems import InvalidSql, SqlProblem
 from streamling.sql.references import mention_of, node_names
 from streamling.sql.source_text import SourceText
 from streamling.transforms.dynamic_table.appends import PendingAppends
-from streamling.transforms.dynamic_table.backends import make_store, table_connections
+from streamling.transforms.dynamic_table.backends import create_store, table_connections
 from streamling.transforms.dynamic_table.contains import EARLIER, check, first_appearances
 from streamling.transforms.sql.statement import Statement
 from streamling.transforms.sql.transform import known_type
@@ -48,7 +48,7 @@ def _backend(value: object) -> object:
         return value
     plain = "".join(char for char in value.lower() if char.isalnum())
     if plain not in _BACKENDS:
-        raise BadValueError(f"is '{value}', which is no backend", "write Postgres or InMemory")
+        raise BadValueError(f"is '{value}', which is not a valid backend", "write Postgres or InMemory")
     return _BACKENDS[plain]
 
 
@@ -60,36 +60,39 @@ Backend = Annotated[
 
 
 class DynamicTableTransformOptions(TransformOptions):
-    """A lookup table for `dynamic_table_check(name, value)`."""
+    """A look-up table for `dynamic_table_check(name, value)`."""
 
     emits_rows: ClassVar[bool] = False
 
-    backend_type: Backend = Field(description="Where the values are kept: Postgres or InMemory.")
+    backend_type: Backend = Field(description="Backend of the values: Postgres or InMemory.")
     backend_entity_name: str = Field(min_length=1, description="Name of the table in the backend.")
     sql: ProgramText | None = Field(
-        default=None, description="Query with one text column that fills the table; without it, others do."
+        default=None,
+        description="Query with one text column that fills the table; without it, the table is filled from outside.",
     )
     schema_: str | None = Field(
         default=None,
         alias="schema",
-        description="Postgres schema; config `dynamic_table_backend.postgres.dt_schema_name` by default.",
+        description="Postgres schema; defaults to config `dynamic_table_backend.postgres.dt_schema_name`.",
     )
     column: str = Field(default="value", min_length=1, description="Column with the values.")
     time_column: str | None = Field(
-        default=None, description="Column with the time of the last change; the cache needs it."
+        default=None, description="Column with the time of the last change; required by the cache."
     )
     cache: bool | None = Field(
         default=None,
-        description="Keep values in memory; config `dynamic_table_backend.postgres.cache_enabled` if unset.",
+        description="Cache the values in memory; defaults to config `dynamic_table_backend.postgres.cache_enabled`.",
     )
     cache_refresh_debounce_ms: int | None = Field(
-        default=None, ge=0, description="Least time between two refreshes of the cache; 0: at each batch."
+        default=None,
+        ge=0,
+        description="Minimum time between two refreshes of the cache; 0 refreshes it for each batch.",
     )
 
     wait_for_table: bool = Field(
         default=True,
-        description="At the start, hold back rows of other sources that ask this table until `sql` has seen what "
-        "there was.",
+        description="At the start, hold back rows of other sources that query this table until `sql` has processed "
+        "the existing rows.",
     )
 
     def upstreams(self) -> Sequence[str]:
@@ -100,19 +103,19 @@ class DynamicTableTransformOptions(TransformOptions):
 
 
 class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
-    """Values that rows append are seen by later rows at once and stored when their epoch is final."""
+    """Later rows see the values that rows append immediately; they are stored when their epoch is final."""
 
     Options: ClassVar[type[DynamicTableTransformOptions]] = DynamicTableTransformOptions
 
     def __init__(self, context: NodeContext[DynamicTableTransformOptions]) -> None:
         super().__init__(context)
-        self._store = make_store(context)
+        self._store = create_store(context)
         self._appends = PendingAppends()
-        #: everything in the table, for Spark; made when Spark first asks
+        #: all values of the table, for Spark; created on first use
         self._string_set: StringSet | None = None
         self._set_lock = threading.Lock()
         self._statement = Statement(context.name, self.options.sql or "", keep_row=True)
-        #: where the values of an epoch are kept until they are in the table
+        #: state key of an epoch's values until they are in the table
         self._key = f"dynamic_table:{context.name}"
 
     @classmethod
@@ -130,19 +133,19 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
         if self.options.cache and self.options.time_column is None:
             log.warning(
-                "dynamic_table transform '%s': `cache` without `time_column` has no effect: nothing is kept in memory",
+                "dynamic_table transform '%s': `cache` without `time_column` has no effect: the values are not cached",
                 self.context.name,
             )
         _, schema = super().static_check(inputs)
         return [] if self.options.sql is None else check_query(self.options.sql, inputs), schema
 
     def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """The value and the number of each row that appends one."""
+        """Return the value and the number of each row that appends one."""
         frame = self._statement.apply(spark, inputs)
         value = next(name for name in frame.columns if name not in (OP_COLUMN, ROW))
         if not frame.schema[value].dataType.simpleString().startswith(("string", "void")):
             kind = frame.schema[value].dataType.simpleString()
-            raise StreamlingError.user(f"its `sql` selects {kind} where text is expected", remedy=_CAST)
+            raise StreamlingError.user(f"its `sql` selects {kind}, expected text", remedy=_CAST)
         return frame.select(*(quoted(name) for name in (value, ROW) if name in frame.columns))
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
@@ -158,7 +161,8 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     # ── storing ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def open(self) -> None:
-        """Values of an epoch that became final right before a crash are in the state and perhaps not in the table."""
+        """Store the values of an epoch that became final right before a crash: they are in the state, but perhaps not
+        in the table."""
         if (left := self.context.state.get(self._key)) is not None:
             self._store.add(left)
             self.context.state.remove(self._key)
@@ -172,9 +176,9 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         if not values:
             return
         self._store.add(values)
-        self._appends.stored(values)
+        self._appends.remove_stored(values)
         if self._store.durable:
-            # or a value that someone deletes while the pipeline is down would be back after the next start
+            # otherwise a value deleted while the pipeline is down would reappear after the next start
             self.context.state.remove(self._key)
 
     def close(self) -> None:
@@ -185,15 +189,15 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     def lookup_expression(self, spark: SparkSession) -> Callable[[SparkColumn], SparkColumn] | None:
         if self._appends.are_arriving():
             return None
-        with self._set_lock:  # nobody may look before what another one has taken is in there
-            # in this order: what becomes final meanwhile is in both rather than in none
+        with self._set_lock:  # values that another thread has taken must be in the set before we use it
+            # in this order: a value that becomes final meanwhile is then in both rather than in neither
             appended, others = self._appends.take_new(), self._store.take_new()
             if others is None:
                 return None
-            texts = self._updated_set(spark, {*appended, *others} if appended else others)
+            texts = self._update_set(spark, {*appended, *others} if appended else others)
             return None if texts.full else texts.lookup_expression()
 
-    def _updated_set(self, spark: SparkSession, values: Collection[str]) -> StringSet:
+    def _update_set(self, spark: SparkSession, values: Collection[str]) -> StringSet:
         from streamling.transforms.dynamic_table.string_set import StringSet
 
         if self._string_set is None:
@@ -215,7 +219,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
 
 
 def check_query(sql: str, inputs: Mapping[str, pa.Schema | None]) -> list[SqlProblem]:
-    """What is wrong with the query that fills a table."""
+    """Return the problems of the query that fills a table."""
     text = SourceText(sql)
     columns = {
         name: None if schema is None else [Column(field.name, known_type(field)) for field in schema]
@@ -223,18 +227,18 @@ def check_query(sql: str, inputs: Mapping[str, pa.Schema | None]) -> list[SqlPro
     }
     try:
         compiled = compile_sql(sql, columns)
-    except InvalidSql as refused:
-        return list(refused.problems)
+    except InvalidSql as error:
+        return list(error.problems)
     if compiled.problems:
         return list(compiled.problems)
     query, plan = parse(sql), compiled.plan
     plan = plan.child if isinstance(plan, Project) and not plan.explodes else plan
     plan = plan.child if isinstance(plan, Filter) else plan
     if not isinstance(plan, Read):
-        return [text.problem(query, "a dynamic table is filled by a plain SELECT with a WHERE", _FORM)]
+        return [text.problem(query, "a dynamic table must be filled by a plain SELECT with a WHERE", _FORM)]
     selected = [column for column in compiled.columns or () if column.name != OP_COLUMN]
     if compiled.columns is not None and len(selected) != 1:
-        message = f"a dynamic table has one column of values, and this selects {len(selected)}"
+        message = f"a dynamic table has one column of values, but this query selects {len(selected)}"
         return [text.problem(query.expressions[-1], message, _FORM)]
     if selected and not _may_be_text(selected[0].type):
         message = f"the values of a dynamic table are text, not {selected[0].type}"

@@ -1,4 +1,4 @@
-"""How the values of each Arrow type cross into a sandbox and back, exactly.
+"""Converts the values of each Arrow type to a sandbox and back, exactly.
 
 | Arrow | The script gets | The script may return |
 |---|---|---|
@@ -13,7 +13,7 @@
 | binary | hex digits | hex digits, Uint8Array, array of bytes |
 | list, struct, map, interval | array, object | the same |
 
-A type is a `Codec`: one function to the sandbox, one back. Others can be put before `_CODECS`.
+Each type has a `Codec`: one function to encode, one to decode.
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ from pyarrow import types
 from streamling.errors import StreamlingError
 from streamling.transforms.script import nested, wide
 from streamling.transforms.script import timestamps as moments
-from streamling.transforms.script.encoded_columns import EncodedInput, EncodedOutput, InvalidValue, decode_each, joined
+from streamling.transforms.script.encoded_columns import (
+    EncodedInput,
+    EncodedOutput,
+    InvalidValue,
+    decode_each,
+    join_texts,
+)
 from streamling.transforms.script.numbers import decimals_of, integers_of
 from streamling.types.spark import sql_type
 from streamling.types.wide.layout import Layout, WideInteger, is_wide, layout_of
@@ -39,19 +45,19 @@ from streamling.types.wide.layout import Layout, WideInteger, is_wide, layout_of
 
 @dataclass(frozen=True)
 class Codec:
-    """A type's way into the sandbox and back."""
+    """Encodes and decodes the values of a type."""
 
     fits: Callable[[pa.DataType], bool]
-    #: what the program makes of the text of this column when it reads it
+    #: kind of conversion when the program reads this column
     reads: str
-    #: to what the program brings values of this column when it writes them
+    #: kind of conversion when the program writes this column
     writes: str
     encode: Callable[[pa.Array], EncodedInput]
     decode: Callable[[EncodedOutput, pa.DataType], pa.Array]
 
 
 def codec_for(field: pa.Field) -> Codec:
-    """The codec of a column; `InvalidValue` types are refused by name."""
+    """Return the codec of a column; raise for types that are not supported."""
     logical = sql_type(field)
     layout = layout_of(logical)
     if layout is not None:
@@ -61,7 +67,7 @@ def codec_for(field: pa.Field) -> Codec:
     for codec in _CODECS:
         if codec.fits(field.type):
             return codec
-    raise StreamlingError.user(f"column '{field.name}' has the type {field.type}, which a script cannot take")
+    raise StreamlingError.user(f"column '{field.name}' has type {field.type}, which scripts do not support")
 
 
 def _wide(layout: Layout, logical: pa.DataType) -> Codec:
@@ -75,7 +81,7 @@ def _wide(layout: Layout, logical: pa.DataType) -> Codec:
 
 
 def nulls_of(column: pa.Array) -> bytes:
-    """A byte per row, 1 where there is nothing; empty when there is something everywhere."""
+    """Return a byte per row, 1 for null; empty if there are no nulls."""
     return _fixed(pc.cast(pc.is_null(column), pa.uint8()), 1) if column.null_count else b""
 
 
@@ -101,18 +107,20 @@ def _flag(column: pa.Array) -> EncodedInput:
 
 
 def _text(column: pa.Array) -> EncodedInput:
-    return joined(pc.fill_null(pc.cast(column, pa.string()), ""))
+    return join_texts(pc.fill_null(pc.cast(column, pa.string()), ""))
 
 
 def _texts(encode: Callable[[Any], str]) -> Callable[[pa.Array], EncodedInput]:
-    def crossing(column: pa.Array) -> EncodedInput:
-        return joined(pa.array(["" if value is None else encode(value) for value in column.to_pylist()], pa.string()))
+    def encode_column(column: pa.Array) -> EncodedInput:
+        return join_texts(
+            pa.array(["" if value is None else encode(value) for value in column.to_pylist()], pa.string())
+        )
 
-    return crossing
+    return encode_column
 
 
 def _nested(logical: pa.DataType, column: pa.Array) -> EncodedInput:
-    return joined(pa.array(nested.texts(column, logical), pa.string()))
+    return join_texts(pa.array(nested.texts(column, logical), pa.string()))
 
 
 def _duration(column: pa.Array) -> EncodedInput:
@@ -123,7 +131,7 @@ def _duration(column: pa.Array) -> EncodedInput:
 
 
 def _integers(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
-    return output.masked(integers_of(output, type_))
+    return output.with_nulls(integers_of(output, type_))
 
 
 def _floats(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
@@ -132,16 +140,16 @@ def _floats(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
     if type_ != pa.float64():
         beyond = pc.index(pc.and_(pc.is_inf(column), pc.invert(pc.is_inf(numbers))), True).as_py()
         if beyond >= 0:
-            raise InvalidValue(beyond, str(numbers[beyond].as_py()), f"it is beyond every {type_}")
-    return output.masked(column)
+            raise InvalidValue(beyond, str(numbers[beyond].as_py()), f"it exceeds the range of {type_}")
+    return output.with_nulls(column)
 
 
 def _flags(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
-    return output.masked(pc.cast(output.flags, pa.bool_()))
+    return output.with_nulls(pc.cast(output.flags, pa.bool_()))
 
 
 def _strings(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
-    texts = pa.array(output.present(), pa.string())
+    texts = pa.array(output.texts_or_none(), pa.string())
     return texts if type_ == pa.string() else pc.cast(texts, type_)
 
 
@@ -169,15 +177,15 @@ def _values(logical: pa.DataType, output: EncodedOutput, type_: pa.DataType) -> 
     read = nested.reader(logical, type_)
     try:
         values = decode_each(output, lambda text: read(json.loads(text)))
-    except InvalidValue as unfit:
-        raise InvalidValue(unfit.index, nested.shown(unfit.shown), unfit.why) from unfit
+    except InvalidValue as error:
+        raise InvalidValue(error.index, nested.shown(error.shown), error.reason) from error
     try:
         return nested.array(values, type_)
     except (pa.ArrowException, OverflowError) as error:
-        raise InvalidValue(_first_refused(values, type_), "a value", str(error)) from error
+        raise InvalidValue(_first_invalid(values, type_), "a value", str(error)) from error
 
 
-def _first_refused(values: Sequence[Any], type_: pa.DataType) -> int:
+def _first_invalid(values: Sequence[Any], type_: pa.DataType) -> int:
     for number, value in enumerate(values):
         try:
             nested.array([value], type_)

@@ -12,23 +12,25 @@ from streamling.config.section import Section
 
 
 class WasmScript(Section):
-    """Script transform."""
+    """Settings of the script transform."""
 
     engine: Literal["quickjs", "v8"] = Field(
-        default="quickjs", description="quickjs in WebAssembly, or the faster v8 (needs `streamling[v8]`)."
+        default="quickjs", description="quickjs in WebAssembly, or the faster v8 (requires `streamling[v8]`)."
     )
-    timeout_sec: float = Field(default=60, gt=0, description="Longest time for one batch.")
-    memory_limit_mb: int = Field(default=64, ge=8, le=2048, description="Memory of one sandbox, in MiB.")
-    runtime_wasm_file_path: values.LocalPath | None = Field(default=None, description="Runtime to use instead.")
+    timeout_sec: float = Field(default=60, gt=0, description="Time limit for one batch.")
+    memory_limit_mb: int = Field(default=64, ge=8, le=2048, description="Memory limit of one sandbox, in MiB.")
+    runtime_wasm_file_path: values.LocalPath | None = Field(
+        default=None, description="Another WebAssembly runtime of quickjs-rs."
+    )
     parallelism: int = Field(
         default=4,
         ge=1,
-        description="`parallelism` of script nodes that have none; one unless it is set.",
+        description="Default of `parallelism` in script nodes; one unless it is set.",
     )
-    batch_size: int = Field(default=0, ge=0, description="`batch_size` of script nodes that have none.")
+    batch_size: int = Field(default=0, ge=0, description="Default of `batch_size` in script nodes.")
 
 
 class ScriptConfig(CoreConfig):
-    """What script transforms add to the configuration."""
+    """Settings that script transforms add to the configuration."""
 
     wasm_script: WasmScript = Field(default=WasmScript())

@@ -1,4 +1,5 @@
-"""What scripts write to the console, in the log: at most so many lines in a minute, as a script runs for every row."""
+"""Writes the console output of scripts to the log, with a limit of lines per minute, because a script runs for every
+row."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ class Console:
         self._written = self._dropped = 0
 
     def write(self, line: str) -> None:
-        """``line`` begins with the letter of its level."""
-        self._turn_over()
+        """Write a line, which starts with the letter of its level."""
+        self._start_next_period()
         if self._written >= _LINES:
             self.drop(1)
             return
@@ -31,13 +32,13 @@ class Console:
         self._log(_LEVELS.get(line[:1], logging.INFO), line[1:])
 
     def drop(self, lines: int) -> None:
-        """Count lines that are not written; the first of a minute is announced."""
+        """Count lines that are not written; the first of a minute is logged."""
         if lines and not self._dropped:
-            self._log(logging.WARNING, f"more lines from console follow and are left out, up to {_SECONDS:.0f} s")
+            self._log(logging.WARNING, f"the script logs too many lines; skipping the rest for up to {_SECONDS:.0f} s")
         self._dropped += lines
 
-    def _turn_over(self) -> None:
+    def _start_next_period(self) -> None:
         if self._now() - self._began >= _SECONDS:
             if self._dropped:
-                self._log(logging.WARNING, f"lines from console that were left out: {self._dropped:,}")
+                self._log(logging.WARNING, f"skipped {self._dropped:,} lines from the console")
             self._began, self._written, self._dropped = self._now(), 0, 0

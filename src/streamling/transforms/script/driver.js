@@ -1,5 +1,5 @@
 // Runs around the user's function: columns in, rows through the function, columns out.
-// Evaluated before the user's text, so that nothing that text replaces (JSON, Array.prototype, …) is used here.
+// Evaluated before the user's script, so that it uses nothing that the script replaces (JSON, Array.prototype, …).
 (function (settings) {
   "use strict";
   const ROWS = "\u0001", PARTS = "\u0002", MOST_LINES = 20, LONGEST_LINE = 1000;
@@ -23,7 +23,7 @@
   const INTEGER = /^[+-]?[0-9]+$/, NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$/i, HEX = /^([0-9a-f]{2})*$/i;
   const EXPONENT = /e/i, MOST_DIGITS = 400;
 
-  // An array whose elements cannot be caught by setters on Array.prototype.
+  // An array whose elements setters on Array.prototype cannot intercept.
   function bare(array) { return setPrototypeOf(array, null); }
   // JSON of an array of texts, whatever the script has done to toJSON.
   function texts(array) {
@@ -57,9 +57,9 @@
     count: nothing, countReset: nothing, clear: nothing,
   };
 
-  // ── columns that the output does not have ──────────────────────────────────────────────────────────────────
+  // ── undeclared columns ────────────────────────────────────────────────────────────────────────────────────
   let unknown = bare([]);
-  const notice = (row, known) => {
+  const recordUnknown = (row, known) => {
     try {
       const names = keys(row);
       for (let i = 0; i < names.length && unknown.length < MOST_UNKNOWN; i++) {
@@ -93,9 +93,9 @@
     }
     return count;
   };
-  // 15 digits always survive the way through a double and back
+  // 15 digits always survive a round trip through a double
   const decimal = (text) => (significant(text) <= 15 ? N(text) : new Decimal(text));
-  // inside nested values a text that begins with ROWS says what it stands for
+  // inside nested values a text that starts with ROWS is a tagged value
   const revive = (key, value) => {
     if (typeof value !== "string" || value[0] !== ROWS) return value;
     const rest = cut(value, 2);
@@ -133,14 +133,14 @@
     } else values = mode === "json" ? parse(parts[at]) : split(parts[at], ROWS);
     const read = mode === "text" || mode === "json" ? READERS[kind] : undefined;
     if (nulls < 0 && read === undefined) return values;
-    const gone = nulls < 0 ? undefined : new U8(data, nulls, n);
+    const nullFlags = nulls < 0 ? undefined : new U8(data, nulls, n);
     const found = bare([]);
     for (let i = 0; i < n; i++)
-      found[i] = gone !== undefined && gone[i] === 1 ? null : read === undefined ? values[i] : read(values[i]);
+      found[i] = nullFlags !== undefined && nullFlags[i] === 1 ? null : read === undefined ? values[i] : read(values[i]);
     return found;
   }
 
-  // A value inside another one that JSON would write as {} or null although there is something in it.
+  // A nested value that JSON would write as {} or null although it is not empty.
   class Inner { constructor(value) { this.value = value; } }
   const checkInner = (value) => {
     if (typeof value !== "object" || value === null || isArray(value) || getPrototypeOf(value) === Plain) return;
@@ -156,7 +156,7 @@
   };
   const loose = (key, value) => (typeof value === "bigint" ? S(value) : value);
 
-  // ── values out: what the fast path did not take ────────────────────────────────────────────────────────────
+  // ── values out: conversions off the fast path ────────────────────────────────────────────────────────────
   const shown = (value) => {
     try {
       if (typeof value === "string") return value;
@@ -164,20 +164,20 @@
       return typeof value === "function" ? "a function" : S(value);
     } catch { return "a value that cannot be shown"; }
   };
-  class Unfit { constructor(column, value) { this.column = column; this.value = value; } }
-  const unfit = (name, value) => { throw new Unfit(name, value); };
-  // numbers inside objects such as `new Number(3)` count as numbers
+  class InvalidValue { constructor(column, value) { this.column = column; this.value = value; } }
+  const rejectValue = (name, value) => { throw new InvalidValue(name, value); };
+  // objects such as `new Number(3)` count as numbers
   const plain = (value) =>
     typeof value === "object" && !isDecimal(value) && (value instanceof N || value instanceof S || value instanceof Flag)
       ? value.valueOf() : value;
   const numeric = (value, name, given) => {
     if (isDecimal(value)) return digitsOf(value);
-    if (typeof value === "number") return isFinite(value) ? S(value) : unfit(name, given);
+    if (typeof value === "number") return isFinite(value) ? S(value) : rejectValue(name, given);
     if (typeof value === "bigint") return S(value);
     if (typeof value === "boolean") return value ? "1" : "0";
-    if (value instanceof D) return isFinite(millis(value)) ? S(millis(value)) : unfit(name, given);
+    if (value instanceof D) return isFinite(millis(value)) ? S(millis(value)) : rejectValue(name, given);
     if (typeof value === "string" && test(NUMBER, trim(value))) return trim(value);
-    return unfit(name, given);
+    return rejectValue(name, given);
   };
   function hex(bytes) {
     let text = "";
@@ -188,23 +188,23 @@
   function written(value, replacer, name) {
     let text;
     try { text = stringify(value, replacer); }
-    catch (error) { throw error instanceof Inner ? new Unfit(name, error.value) : error; }
-    return text === undefined ? unfit(name, value) : text;
+    catch (error) { throw error instanceof Inner ? new InvalidValue(name, error.value) : error; }
+    return text === undefined ? rejectValue(name, value) : text;
   }
   const COERCE = {
     int(value, name, given) {
       const text = numeric(value, name, given);
       const whole = test(INTEGER, text) ? (text[0] === "+" ? cut(text, 1) : text)
         : isDecimal(value) || (typeof value === "string" && !test(EXPONENT, text)) ? split(text, ".")[0] || "0"
-        : isFinite(N(text)) ? truncate(N(text)) : unfit(name, given);
-      // no column has room for so many digits
-      return typeof whole === "string" && whole.length > MOST_DIGITS ? unfit(name, given) : S(B(whole));
+        : isFinite(N(text)) ? truncate(N(text)) : rejectValue(name, given);
+      // no column can hold that many digits
+      return typeof whole === "string" && whole.length > MOST_DIGITS ? rejectValue(name, given) : S(B(whole));
     },
     float(value, name, given) {
       if (typeof value === "number") return value;
       if (typeof value === "string" && (value === "NaN" || value === "Infinity" || value === "-Infinity")) return N(value);
       const number = N(numeric(value, name, given));
-      return isFinite(number) ? number : unfit(name, given);
+      return isFinite(number) ? number : rejectValue(name, given);
     },
     bool(value, name, given) {
       if (value === true || value === 1 || value === 1n) return 1;
@@ -212,7 +212,7 @@
       const word = typeof value === "string" ? lower(trim(value)) : "";
       if (word === "true" || word === "1") return 1;
       if (word === "false" || word === "0") return 0;
-      return unfit(name, given);
+      return rejectValue(name, given);
     },
     string(value, name) {
       if (typeof value !== "object") return S(value);
@@ -223,41 +223,41 @@
     // a number is milliseconds since 1970, as in Date
     time(value, name, given) {
       if (typeof value === "string") return value;
-      if (value instanceof D) return isFinite(millis(value)) ? isoDate(value) : unfit(name, given);
+      if (value instanceof D) return isFinite(millis(value)) ? isoDate(value) : rejectValue(name, given);
       return "@" + numeric(value, name, given);
     },
     binary(value, name, given) {
       if (typeof value === "string") {
         const digits = value[0] === "0" && (value[1] === "x" || value[1] === "X") ? cut(value, 2) : value;
-        return test(HEX, digits) ? digits : unfit(name, given);
+        return test(HEX, digits) ? digits : rejectValue(name, given);
       }
       const bytes = value instanceof AB ? new U8(value) : value;
-      if (!isArray(bytes) && !(bytes instanceof U8)) return unfit(name, given);
+      if (!isArray(bytes) && !(bytes instanceof U8)) return rejectValue(name, given);
       for (let i = 0; i < bytes.length; i++)
-        if (!isInteger(bytes[i]) || bytes[i] < 0 || bytes[i] > 255) return unfit(name, given);
+        if (!isInteger(bytes[i]) || bytes[i] < 0 || bytes[i] > 255) return rejectValue(name, given);
       return hex(bytes);
     },
     json: (value, name) => written(value, replaced, name),
-    null: (value, name, given) => unfit(name, given),
+    null: (value, name, given) => rejectValue(name, given),
   };
   const coerced = (kind, value, name) => {
-    if (typeof value === "function" || typeof value === "symbol") return unfit(name, value);
+    if (typeof value === "function" || typeof value === "symbol") return rejectValue(name, value);
     return COERCE[kind](plain(value), name, value);
   };
 
-  // an error of ours: where it was thrown does not matter
-  class Complaint extends Error { get name() { return "Complaint"; } }
-  const complaint = (message) => new Complaint(message);
+  // an error of the driver: its stack does not matter
+  class DriverError extends Error { get name() { return "DriverError"; } }
+  const driverError = (message) => new DriverError(message);
 
   // ── rows ───────────────────────────────────────────────────────────────────────────────────────────────────
-  // objects that keep what is in them elsewhere than in properties
+  // objects whose content is not in their properties
   const KEEPERS = [[P, "a promise"], [Map, "a Map"], [Set, "a Set"], [WeakMap, "a WeakMap"], [WeakSet, "a WeakSet"],
     [WeakRef, "a WeakRef"], [AB, "an ArrayBuffer"], [DataView, "a DataView"], [getPrototypeOf(U8), "a typed array"],
     [D, "a Date"], [RegExp, "a RegExp"], [Error, "an Error"], [N, "a number"], [S, "a string"], [Flag, "a boolean"],
     [B, "a bigint"], [Symbol, "a symbol"]];
   const generators = [getPrototypeOf(getPrototypeOf((function* () {})())), getPrototypeOf(getPrototypeOf((async function* () {})()))];
   const { iterator, asyncIterator } = Symbol;
-  // which kind of object that cannot be a row; undefined for all others
+  // the kind of an object that cannot be a row; undefined for all others
   function keeper(value) {
     for (let i = 0; i < KEEPERS.length; i++) if (value instanceof KEEPERS[i][0]) return KEEPERS[i][1];
     for (let at = getPrototypeOf(value); at !== null; at = getPrototypeOf(at))
@@ -266,19 +266,19 @@
     return typeof value.then === "function" ? "a promise" : undefined;
   }
   const isRow = (value) => isDecimal(value) || keeper(value) === undefined;
-  // of a property that every object has: the row's own
+  // the row's own value of a property that every object has
   const own = (value, name) => {
     for (let at = value; at !== null && at !== Plain; at = getPrototypeOf(at)) if (hasOwn(at, name)) return value[name];
   };
-  // properties that would be found in rows and values that do not have them
+  // properties that rows and values would inherit
   const checkPrototypes = (names) => {
-    for (let i = 0; i < names.length; i++) if (hasOwn(Plain, names[i])) refuseProperty("Object", names[i]);
-    if ("toJSON" in Plain) refuseProperty("Object", "toJSON");
-    if ("toJSON" in Elements) refuseProperty("Array", "toJSON");
+    for (let i = 0; i < names.length; i++) if (hasOwn(Plain, names[i])) rejectProperty("Object", names[i]);
+    if ("toJSON" in Plain) rejectProperty("Object", "toJSON");
+    if ("toJSON" in Elements) rejectProperty("Array", "toJSON");
   };
   const Elements = Array.prototype;
-  const refuseProperty = (kind, name) => {
-    throw complaint("it gives " + kind + ".prototype a property " + name + ", which would change other rows");
+  const rejectProperty = (kind, name) => {
+    throw driverError("it adds a property " + name + " to " + kind + ".prototype, which would change other rows");
   };
 
   // ── failures ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -290,7 +290,7 @@
   function failure(error, row) {
     let column = "", name = "", message = "", stack = "", kind = "";
     try {
-      if (error instanceof Unfit) {
+      if (error instanceof InvalidValue) {
         column = error.column; kind = kindOf(error.value); message = cut(shown(error.value), 0, 200);
       } else if (typeof error === "object" && error !== null && typeof error.message === "string") {
         name = S(error.name); message = error.message; stack = S(error.stack);
@@ -299,27 +299,27 @@
     return [new AB(0), wellFormed("!" + texts([S(row), kind, column, name, message, stack]))];
   }
 
-  // ── which function is meant ────────────────────────────────────────────────────────────────────────────────
-  function chosen(source, value, named) {
-    let names = "", only, count = 0, meant, last = -1;
+  // ── selecting the function ─────────────────────────────────────────────────────────────────────────────────
+  function rowFunction(source, value, named) {
+    let names = "", only, count = 0, preferred, last = -1;
     for (let n = 0; n < named.length; n++) {
       const name = named[n][0], found = named[n][1];
       if (typeof found !== "function") continue;
       only = found; count++; names += (names === "" ? "" : ", ") + name;
       const at = name === "process" || name === "invoke" ? position(source, sourceOf(found)) : -1;
-      if (at > last) { last = at; meant = found; }
+      if (at > last) { last = at; preferred = found; }
     }
-    if (meant !== undefined) return meant;
+    if (preferred !== undefined) return preferred;
     if (typeof value === "function") return value;
     if (count === 1) return only;
-    throw complaint(names === ""
-      ? "it has no function; write function process(input) { … }"
-      : "it has several functions (" + names + "); name the one that takes a row process");
+    throw driverError(names === ""
+      ? "it defines no function; write function process(input) { … }"
+      : "it defines several functions (" + names + "); call the one that takes a row 'process'");
   }
 
   return { ROWS, PARTS, N, AB, F64, U8, U32, Plain, isArray, isSafeInteger, getPrototypeOf, parse, split, join, fill, bare,
-           texts, wellFormed, column, coerced, complaint, failure, kindOf, isRow, own, checkPrototypes, chosen,
-           notice, unknown: () => { const found = texts(unknown); unknown = bare([]); return found; },
+           texts, wellFormed, column, coerced, driverError, failure, kindOf, isRow, own, checkPrototypes, rowFunction,
+           recordUnknown, unknown: () => { const found = texts(unknown); unknown = bare([]); return found; },
            dropped: () => { const count = dropped; dropped = 0; return count; },
-           lines: () => { const said = texts(lines); lines = bare([]); return said; } };
+           lines: () => { const text = texts(lines); lines = bare([]); return text; } };
 })

@@ -1,4 +1,4 @@
-"""The cells of one column on their way into a sandbox and out of it."""
+"""The values of one column, encoded for a sandbox."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pyarrow.compute as pc
 
 T = TypeVar("T")
 
-#: between the rows of a text column, and between columns; texts that hold one of them cross as JSON
+#: separators between the rows of a text column, and between columns; texts that contain one are encoded as JSON
 ROWS, PARTS = "\x01", "\x02"
 _ROW, _PART = ROWS.encode(), PARTS.encode()
 
 
 @dataclass(frozen=True)
 class EncodedInput:
-    """A column on its way in: how it is written, its bytes or its text."""
+    """An encoded input column: its encoding, and its bytes or its text."""
 
     mode: str
     data: bytes = b""
     text: bytes | None = None
 
 
-def joined(texts: pa.Array) -> EncodedInput:
+def join_texts(texts: pa.Array) -> EncodedInput:
     rows = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     text = bytes(pc.binary_join(rows, ROWS)[0].as_buffer().to_pybytes())
     if text.count(_ROW) == len(texts) - 1 and _PART not in text:
@@ -35,21 +35,21 @@ def joined(texts: pa.Array) -> EncodedInput:
 
 
 class InvalidValue(Exception):
-    """A value that the column's type cannot take."""
+    """A value that the column's type cannot hold."""
 
-    def __init__(self, index: int, shown: str, why: str = "") -> None:
-        super().__init__(why)
+    def __init__(self, index: int, shown: str, reason: str = "") -> None:
+        super().__init__(reason)
         self.index = index
         self.shown = shown
-        self.why = why
+        self.reason = reason
 
 
 @dataclass(frozen=True)
 class EncodedOutput:
-    """Numbers, flags or texts, whichever the column is written with, and where there is nothing."""
+    """An encoded output column: numbers, flags or texts, depending on its encoding, and its nulls."""
 
     rows: int
-    #: a byte per row, 1 where there is nothing
+    #: a byte per row, 1 for null
     nulls: bytes
     data: bytes = b""
     texts: Sequence[str] = ()
@@ -71,14 +71,14 @@ class EncodedOutput:
     def has_nulls(self) -> bool:
         return b"\x01" in self.nulls
 
-    def masked(self, column: pa.Array) -> pa.Array:
-        """``column`` with nothing where there is nothing."""
+    def with_nulls(self, column: pa.Array) -> pa.Array:
+        """Return ``column`` with its nulls."""
         if not self.has_nulls:
             return column
         return pc.if_else(self._mask(), pa.scalar(None, column.type), column)
 
-    def present(self) -> list[str | None]:
-        """The texts, None where there is nothing."""
+    def texts_or_none(self) -> list[str | None]:
+        """Return the texts, None for null."""
         if not self.has_nulls:
             return list(self.texts)
         return [None if null else text for text, null in zip(self.texts, self.nulls, strict=True)]
@@ -89,9 +89,9 @@ class EncodedOutput:
 
 
 def decode_each(output: EncodedOutput, read: Callable[[str], T]) -> list[T | None]:
-    """What ``read`` makes of every text; what it cannot read is `InvalidValue`."""
+    """Decode every text with ``read``; raises `InvalidValue` for one that it cannot read."""
     values: list[T | None] = []
-    for row, text in enumerate(output.present()):
+    for row, text in enumerate(output.texts_or_none()):
         try:
             values.append(None if text is None else read(text))
         except (ValueError, ArithmeticError, TypeError, LookupError, RecursionError) as error:

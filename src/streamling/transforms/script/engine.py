@@ -1,4 +1,4 @@
-"""What a JavaScript engine has to offer, and how it fails."""
+"""The interface of JavaScript engines, and their failures."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Protocol
 
 
 class Cause(Enum):
-    """Why a script did not come to its end."""
+    """Why a script failed."""
 
     THROWN = "thrown"
     TIME = "time"
     MEMORY = "memory"
     STACK = "stack"
-    #: the sandbox itself broke
+    #: the sandbox itself failed
     BROKEN = "broken"
 
 
 class ScriptFailed(Exception):
-    """A script did not come to its end."""
+    """A script failed."""
 
     def __init__(self, cause: Cause, message: str, *, name: str = "", stack: str = "") -> None:
         super().__init__(message)
         self.cause = cause
         self.message = message
-        #: of the error that was thrown, such as TypeError
+        #: name of the error that was thrown, such as TypeError
         self.name = name
         self.stack = stack
 
@@ -36,23 +36,23 @@ class Limits:
     """What one sandbox may use."""
 
     memory_bytes: int
-    #: for one batch
+    #: time limit for one batch
     seconds: float
 
 
-#: a value that lives in a sandbox
+#: a value inside a sandbox
 Value = Any
 
 
 class Sandbox(Protocol):
-    """A world of its own for a script: nothing it does reaches another one, or the host. Not for two threads at once.
-    After a failure by anything but `Cause.THROWN` it may be dead."""
+    """An isolated environment for a script: nothing it does affects another one, or the host. Not thread-safe. After a
+    failure other than `Cause.THROWN` it may be unusable."""
 
     def evaluate(self, source: str, seconds: float) -> Value:
-        """The value of the last statement of ``source``, run as a script."""
+        """Run ``source`` as a script and return the value of its last statement."""
 
     def apply(self, function: Value, arguments: Sequence[Value | str], seconds: float) -> Value:
-        """What ``function`` returns, which has to be a function."""
+        """Call ``function`` and return its result, which must be a function."""
 
     def exchange(self, function: Value, data: bytes, text: bytes, seconds: float) -> tuple[bytes, str]:
         """Call ``function`` with an ArrayBuffer and a text (UTF-8); it returns an array of the same two."""
@@ -61,6 +61,6 @@ class Sandbox(Protocol):
 
 
 class Engine(Protocol):
-    """Makes sandboxes. Compiled code is shared by them, nothing else is."""
+    """Creates sandboxes, which share only compiled code."""
 
     def sandbox(self) -> Sandbox: ...

@@ -1,4 +1,4 @@
-"""Which engine runs scripts."""
+"""Selects the engine that runs scripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def limits_of(config: WasmScript) -> Limits:
 
 
 def engine_for(config: WasmScript) -> Engine:
-    """The engine that the configuration names. Engines are heavy: each is imported when it is used."""
+    """Return the configured engine. Engines are expensive to import, so each is imported when it is used."""
     limits = limits_of(config)
     if config.engine == "v8":
         from streamling.transforms.script.v8 import V8

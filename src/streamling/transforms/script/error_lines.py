@@ -1,7 +1,7 @@
-"""The line that an error of a script is about.
+"""Finds the line that a script error is about.
 
-QuickJS knows the line of a call and of a statement, not that of a name: in ``return missing(row)`` it names the line
-before. The name itself is looked for, from there on.
+QuickJS knows the line of a call and of a statement, but not that of a name: for ``return missing(row)`` it reports the
+previous line. The name itself is searched from there on.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from streamling.transforms.script.engine import Cause, ScriptFailed
 from streamling.transforms.script.program import SOURCE_POSITION, line_of
-from streamling.transforms.script.syntax import parsed, text_of
+from streamling.transforms.script.syntax import parse_script, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: what is said about a name or a property
+#: messages about a name or a property
 _NAME = re.compile(r"'?([\w$]+)'? is not defined")
 _PROPERTY = re.compile(r"cannot (?:read|set) property '([\w$]+)' of (?:undefined|null)")
 
 
 def with_error_line(failure: ScriptFailed, text: str) -> ScriptFailed:
-    """``failure`` with the line of the name that it is about."""
+    """Return ``failure`` with the line of the name that it is about."""
     line, innermost = line_of(failure), SOURCE_POSITION.search(failure.stack)
     if innermost is None or int(innermost[1]) != line:
         return failure
@@ -36,15 +36,15 @@ def with_error_line(failure: ScriptFailed, text: str) -> ScriptFailed:
 
 def _line_of_name(message: str, text: str, first: int) -> int | None:
     for pattern, kind in ((_NAME, "identifier"), (_PROPERTY, "property_identifier")):
-        if said := pattern.fullmatch(message):
-            places = (place for place, name in _names(text, kind) if name == said[1] and place >= first)
-            return min(places, default=None)
+        if found := pattern.fullmatch(message):
+            lines = (number for number, name in _names(text, kind) if name == found[1] and number >= first)
+            return min(lines, default=None)
     return None
 
 
 def _names(text: str, kind: str) -> Iterator[tuple[int, str]]:
-    """Lines and names, without those in comments and strings."""
-    waiting: list[Node] = [parsed(text)]
+    """Yield lines and names, except those in comments and strings."""
+    waiting: list[Node] = [parse_script(text)]
     while waiting:
         node = waiting.pop()
         if node.type == kind:

@@ -1,7 +1,7 @@
-"""Lists, structs, maps and intervals: JSON in which a text that begins with U+0001 says what it stands for.
+"""Lists, structs, maps and intervals as JSON, in which a text that starts with U+0001 is a tagged value.
 
-``\\x01i9007199254740993`` is an integer, ``\\x01d0.10`` a decimal, ``\\x01fNaN`` and ``\\x01f-0`` are floats; after
-``\\x01s`` comes a text that begins with that character itself. Keys of objects are plain text.
+``\\x01i9007199254740993`` is an integer, ``\\x01d0.10`` a decimal, ``\\x01fNaN`` and ``\\x01f-0`` are floats;
+``\\x01s`` precedes a text that starts with that character itself. Keys of objects are plain text.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from streamling.transforms.script.numbers import rounded
+from streamling.transforms.script.numbers import round_to_type
 from streamling.transforms.script.timestamps import READERS, timestamp_text
 from streamling.types.floats import fits_float
 from streamling.types.wide.layout import MAX_DIGITS, Layout, WideInteger, contains_wide, layout_of
 
 _MARK = "\x01"
-#: as JSON writes it
+#: as JSON escapes it
 _MARKED = re.compile(r'"\\u0001[idf]([^"]*)"')
 _SAFE = 2**53 - 1
-#: text that stands for a number, as `driver.js` has it for columns that are not nested. Python's own rule takes 1_000
-#: and digits of other scripts too.
+#: text that represents a number, with the same rule as `driver.js` for columns that are not nested. Python's own rule
+#: also accepts 1_000 and digits of other scripts.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
-#: a value of Arrow's as JSON, or what JSON gave as a value of Arrow's
+#: converts a value of Arrow to JSON, or the reverse
 _Convert = Callable[[Any], Any]
 
 
 def texts(column: pa.Array, logical: pa.DataType) -> list[str]:
-    """JSON text of every value of a column that stands for ``logical``; empty where there is nothing."""
+    """Return the JSON text of every value of a column with the type ``logical``; empty for null."""
     convert = _writer(logical)
     return ["" if value is None else json.dumps(convert(value)) for value in column.to_pylist()]
 
@@ -59,7 +59,7 @@ def _writer(type_: pa.DataType) -> _Convert:
 
 
 def _wide_writer(layout: Layout, type_: pa.DataType) -> _Convert:
-    """Of bytes as Spark holds them; what has not been in Spark has decimals."""
+    """Encode bytes as Spark holds them, or decimals that have not passed through Spark."""
     if isinstance(type_, WideInteger):
         return lambda physical: _leaf(layout.decode(physical))
     return lambda physical: (
@@ -97,19 +97,19 @@ def _leaf(value: Any) -> Any:
             return _leaf(value // timedelta(microseconds=1))
         case pa.MonthDayNano():
             return {"months": value.months, "days": value.days, "nanoseconds": _leaf(value.nanoseconds)}
-    raise ValueError(f"a {type(value).__name__} cannot cross into a script")
+    raise ValueError(f"a {type(value).__name__} cannot be passed to a script")
 
 
 def _javascript(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-# ── back ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def reader(logical: pa.DataType, physical: pa.DataType) -> _Convert:
-    """A function that turns a parsed JSON value into what pyarrow takes for a column of type ``physical`` that stands
-    for ``logical``. It raises `ValueError`."""
+    """Return a function that converts a parsed JSON value for a pyarrow column of type ``physical`` with the logical
+    type ``logical``. It raises `ValueError`."""
     read = _reader(logical, physical)
     return lambda found: None if found is None else read(found)
 
@@ -150,7 +150,7 @@ def _members(found: dict[str, Any], members: dict[str, _Convert]) -> dict[str, A
 
 
 def array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """A column of what a `reader` made; pyarrow builds no types of our own inside others."""
+    """Build a column from what a `reader` returned; pyarrow cannot build nested extension types."""
     return pa.array(values, _stored(type_)).cast(type_) if contains_wide(type_) else pa.array(values, type_)
 
 
@@ -165,13 +165,13 @@ def _stored(type_: pa.DataType) -> pa.DataType:
 
 
 def shown(text: str) -> str:
-    """JSON of a sandbox as a script's author knows it."""
+    """Return JSON from a sandbox as the script's author knows it."""
     return _MARKED.sub(r"\1", text).replace(r"\u0001s", "")
 
 
 def _expected(found: Any, kind: type, name: str) -> Any:
     if not isinstance(found, kind):
-        raise ValueError(f"{name} is expected")
+        raise ValueError(f"expected {name}")
     return found
 
 
@@ -205,12 +205,12 @@ def _scalar(found: Any, type_: pa.DataType) -> Any:
     if types.is_binary(type_) or types.is_large_binary(type_) or types.is_fixed_size_binary(type_):
         return _bytes(found)
     if isinstance(found, float) and found == 0:
-        return "0"  # as JavaScript writes −0
+        return "0"  # JavaScript prints −0 as 0
     return str(found) if isinstance(found, str | Decimal) else json.dumps(found)
 
 
 def _bytes(found: Any) -> bytes:
-    """Of hex digits, or of an array of bytes."""
+    """Decode hex digits, or an array of bytes."""
     if isinstance(found, str):
         return bytes.fromhex(found[2:] if found[:2] in ("0x", "0X") else found)
     return bytes(_expected(found, list, "hex digits or an array of bytes"))
@@ -219,7 +219,7 @@ def _bytes(found: Any) -> bytes:
 def _digits(text: str, kind: str = "number") -> str:
     text = text.strip()
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"'{text}' is no {kind}")
+        raise ValueError(f"'{text}' is not a {kind}")
     return text
 
 
@@ -228,25 +228,25 @@ def _float(found: Any, type_: pa.DataType) -> float:
         found = Decimal(_digits(found))
     number = float(found)
     if isinstance(found, int | Decimal) and not math.isfinite(number):
-        raise ValueError(f"it is beyond every {type_}")
+        raise ValueError(f"it exceeds the range of {type_}")
     if math.isfinite(number) and not fits_float(number, type_):
-        raise ValueError(f"it is beyond every {type_}")
+        raise ValueError(f"it exceeds the range of {type_}")
     return number
 
 
 def _whole(found: Any) -> int:
-    """Fractions are cut off. A bigint comes marked: what is large and is not, is a number, of which JavaScript writes
-    zeros in place of its last digits."""
+    """Return a whole number; fractions are truncated. A bigint is tagged: a large value without a tag is a number,
+    whose last digits JavaScript prints as zeros."""
     if isinstance(found, int | float):
         return found if isinstance(found, int) and abs(found) <= _SAFE else int(float(found))
     if isinstance(found, str | Decimal):
         exact = Decimal(_digits(found, "whole number") if isinstance(found, str) else found)
-        if exact.is_finite() and exact.adjusted() <= MAX_DIGITS:  # of 1e999999999 the digits would fill the memory
+        if exact.is_finite() and exact.adjusted() <= MAX_DIGITS:  # the digits of 1e999999999 would fill the memory
             return int(exact)
-    raise ValueError("a whole number is expected")
+    raise ValueError("expected a whole number")
 
 
 def _decimal(found: Any, type_: pa.DataType) -> Decimal:
     if not isinstance(found, int | float | str | Decimal) or isinstance(found, bool):
-        raise ValueError("a number is expected")
-    return rounded(found if isinstance(found, Decimal) else Decimal(_digits(str(found))), type_)
+        raise ValueError("expected a number")
+    return round_to_type(found if isinstance(found, Decimal) else Decimal(_digits(str(found))), type_)

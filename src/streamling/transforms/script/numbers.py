@@ -1,4 +1,4 @@
-"""Integers and decimals out of a sandbox, digit by digit."""
+"""Decodes integers and decimals from a sandbox, digit by digit."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import pyarrow.compute as pc
 
 from streamling.transforms.script.encoded_columns import EncodedOutput, InvalidValue, decode_each
 
-#: wide enough for every decimal type and for what is rounded away
+#: wide enough for every decimal type and for the digits that are rounded away
 _CONTEXT = Context(prec=2000, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_000)
 
 
 def integers_of(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
-    """Whole numbers; one that the type has no room for is `InvalidValue`."""
+    """Return whole numbers; raises `InvalidValue` for one that the type cannot hold."""
     column = pc.cast(output.numbers, pa.int64())
     if not output.wide:
         try:
             return pc.cast(column, type_)
         except pa.ArrowInvalid:
-            pass  # the way below finds out which one
+            pass  # the code below finds out which one
     values = column.to_pylist()
     for row, value in output.wide:
         values[row] = value
     least, most = _bounds(type_)
     for row, value in enumerate(values):
         if not least <= value <= most:
-            raise InvalidValue(row, str(value), f"{type_} goes from {least} to {most}")
+            raise InvalidValue(row, str(value), f"the range of {type_} is {least} to {most}")
     return pa.array(values, type_)
 
 
@@ -39,26 +39,26 @@ def _bounds(type_: pa.DataType) -> tuple[int, int]:
 
 
 def decimals_of(output: EncodedOutput, type_: pa.DataType) -> pa.Array:
-    """Decimals from their digits; more places than the type has are rounded half up."""
-    texts = pa.array(output.present(), pa.string())
+    """Return decimals from their digits; more fractional digits than the type has are rounded half up."""
+    texts = pa.array(output.texts_or_none(), pa.string())
     if _is_castable(texts, type_):
         try:
             return pc.cast(texts, type_)
         except pa.ArrowException:
-            pass  # more places than the type has, or too large
-    return pa.array(decode_each(output, lambda text: rounded(Decimal(text), type_)), type_)
+            pass  # more fractional digits than the type has, or too large
+    return pa.array(decode_each(output, lambda text: round_to_type(Decimal(text), type_)), type_)
 
 
 def _is_castable(texts: pa.Array, type_: pa.DataType) -> bool:
-    """Whether Arrow reads ``texts`` right: more digits than the type's width become other numbers without an error, and
-    an exponent far below zero ends the process."""
+    """Return whether Arrow parses ``texts`` correctly: more digits than the type's width silently become other numbers,
+    and an exponent far below zero crashes the process."""
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     width = 38 if pa.types.is_decimal128(type_) else 76
     return longest <= width and not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py()
 
 
-def rounded(value: Decimal, type_: pa.DataType) -> Decimal:
-    """``value`` with the scale of ``type_``; raises `ValueError` when it has too many digits for it."""
+def round_to_type(value: Decimal, type_: pa.DataType) -> Decimal:
+    """Return ``value`` with the scale of ``type_``; raises `ValueError` if it has too many digits."""
     if value and value.adjusted() > type_.precision:
         raise ValueError(f"{type_} has {type_.precision - type_.scale} digits before the point")
     result = value.quantize(Decimal(1).scaleb(-type_.scale), context=_CONTEXT)

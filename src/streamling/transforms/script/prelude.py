@@ -1,7 +1,7 @@
-"""Functions of browsers that JavaScript itself does not have, written in JavaScript (`web/`).
+"""Browser functions that JavaScript itself does not have, written in JavaScript (`web/`).
 
-A sandbox is made for every batch, so only those that a script names are put into it: all of them would add 6 ms to
-the 8 ms that a batch costs anyway, `URL` alone 5 ms, the others 1 ms or less.
+A sandbox is created for every batch, so it only gets the functions that a script mentions: all of them would add 6 ms
+to the 8 ms that a batch costs anyway, `URL` alone 5 ms, the others 1 ms or less.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MENTION: Final = re.compile(rf"\b(?:{'|'.join(_DEFINED_BY)})\b")
 
 
 def prelude_for(script: str) -> str:
-    """JavaScript that defines what ``script`` names."""
+    """Return JavaScript that defines what ``script`` mentions."""
     names = dict.fromkeys(file for name in _MENTION.findall(script) for file in _DEFINED_BY[name])
     return "".join(map(_source, names))
 

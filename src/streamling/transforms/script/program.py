@@ -1,4 +1,5 @@
-"""The program that runs in a sandbox: our driver, a loop made for the columns of one node, and the user's text."""
+"""The program that runs in a sandbox: our driver, a loop generated for the columns of one node, and the user's
+script."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from streamling.transforms.script.engine import Sandbox, ScriptFailed, Value
 from streamling.transforms.script.prelude import prelude_for
 from streamling.types.row_kind import OP_COLUMN
 
-#: asks the program for its text columns as JSON, and for the row it stands at
+#: requests to the program: resend its text columns as JSON, and return the current row
 RESEND_AS_JSON, CURRENT_ROW = b"=", b"?"
 
-#: what engines have and a script is not given: two engines should not differ, clocks should not be precise
+#: globals that scripts do not get: engines should not differ, and clocks should not be precise
 _REMOVED = (
     "performance",
     "setTimeout",
@@ -30,27 +31,27 @@ _REMOVED = (
     "Temporal",
 )
 _NAMES = re.compile(r"\b(?:function\s*\*?|const|let|var)\s+([A-Za-z_$][\w$]*)")
-#: where an engine says something stands in a text it was given
+#: a position in a script's text, as engines report it
 SOURCE_POSITION = re.compile(r"(?:eval_script|<anonymous>):(\d+)(?::(\d+))?")
-#: Engines name no file in their stacks. What is ours is put below these lines, where no script reaches: functions of
-#: browsers, which a script calls, and the driver, which calls the script.
+#: Engines name no file in their stacks. Our code is placed below these lines, which no script reaches: browser
+#: functions, which a script calls, and the driver, which calls the script.
 _PRELUDE_LINE, _DRIVER_LINE = 50_000, 52_000
-#: the name of errors of the driver about what a script is or returns
-DRIVER_ERROR = "Complaint"
+#: name of the driver's errors about what a script is or returns
+DRIVER_ERROR = "DriverError"
 
-#: how a value of each kind gets into its column when it has the expected type already
+#: condition for storing a value of each kind without conversion
 _FAST = {
     "int": 'typeof v === "number" && isSafeInteger(v)',
     "float": 'typeof v === "number"',
     "string": 'typeof v === "string"',
     "time": 'typeof v === "string"',
 }
-#: Rows of a call that are searched for columns that the output does not have. A simple script over 50 000 rows takes
-#: 188 ms with and without; a look at all rows makes it 269 ms.
-_NOTICED = 50
+#: Rows of a call that are checked for undeclared columns. A simple script over 50 000 rows takes 188 ms with and
+#: without this; checking all rows takes 269 ms.
+_CHECKED_ROWS = 50
 _NUMBERS = ("int", "float")
 _NEWLINE = "\n"
-#: properties that every object has: a row has such a column only when it has its own
+#: properties that every object has: a row has such a column only if it is its own property
 _OF_EVERY_OBJECT = frozenset(
     (
         *("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
@@ -62,7 +63,7 @@ _OF_EVERY_OBJECT = frozenset(
 
 @dataclass(frozen=True)
 class ScriptColumn:
-    """A column of the input or output: its name and how its values cross."""
+    """A column of the input or output: its name and encoding."""
 
     name: str
     kind: str
@@ -70,7 +71,7 @@ class ScriptColumn:
 
 @dataclass(frozen=True)
 class Program:
-    """A script for certain columns; `start` puts it into a sandbox."""
+    """A script for certain columns; `start` loads it into a sandbox."""
 
     #: JavaScript
     text: str
@@ -78,7 +79,7 @@ class Program:
     outputs: tuple[ScriptColumn, ...]
 
     def start(self, sandbox: Sandbox, seconds: float) -> Value:
-        """The function to exchange batches with."""
+        """Load the program and return the function that exchanges batches."""
         driver = sandbox.evaluate(self._driver, seconds)
         value, named = _functions(sandbox, self.text, seconds)
         return sandbox.apply(driver, [self.text, value, named], seconds)
@@ -95,20 +96,20 @@ class Program:
 
 
 def _functions(sandbox: Sandbox, text: str, seconds: float) -> tuple[Value, Value]:
-    """What the text gives when it is one expression, otherwise what it declares: its functions by name."""
+    """Return the value of the text if it is one expression, otherwise the functions that it declares, by name."""
     nothing = "[]"
     try:
         return sandbox.evaluate(f"({text}\n)", seconds), sandbox.evaluate(nothing, seconds)
     except ScriptFailed as failure:
         if failure.name != "SyntaxError":
             raise
-        refused = failure
+        expression_failure = failure
     try:
         value = sandbox.evaluate(text, seconds)
     except ScriptFailed as failure:
-        # The form that was not meant fails at its first line. A text that could be read was meant.
-        is_meant = failure.name != "SyntaxError" or line_of(failure) > line_of(refused)
-        raise (failure if is_meant else refused) from None
+        # The wrong form fails at its first line. A text that parses is the right form.
+        is_right_form = failure.name != "SyntaxError" or line_of(failure) > line_of(expression_failure)
+        raise (failure if is_right_form else expression_failure) from None
     names = dict.fromkeys(_NAMES.findall(text))
     return value, sandbox.evaluate(f"[{', '.join(map(_by_name, names))}]", seconds)
 
@@ -118,22 +119,22 @@ def _by_name(name: str) -> str:
 
 
 def line_of(failure: ScriptFailed) -> int:
-    """The line of the script that a failure is about; 0 when it is about none."""
-    spot = SOURCE_POSITION.search("\n".join(_own(failure.stack)))
+    """Return the line of the script that a failure is about, or 0."""
+    spot = SOURCE_POSITION.search("\n".join(_user_lines(failure.stack)))
     return int(spot[1]) if spot else 0
 
 
 def user_frames(stack: str) -> list[str]:
-    """The part of a stack that is about the user's text, in one spelling for all engines."""
+    """Return the frames of a stack that are in the user's script, in one format for all engines."""
     return [
         SOURCE_POSITION.sub(lambda spot: f"line {spot[1]} of the script", line.strip())
-        for line in _own(stack)
+        for line in _user_lines(stack)
         if SOURCE_POSITION.search(line)
     ]
 
 
-def _own(stack: str) -> Iterator[str]:
-    """The innermost frames, up to the first one of the driver; without those of functions that we gave the script."""
+def _user_lines(stack: str) -> Iterator[str]:
+    """Yield the innermost frames, up to the first one of the driver; without those of functions that we provide."""
     for line in stack.splitlines():
         spot = SOURCE_POSITION.search(line)
         number = 0 if spot is None else int(spot[1])
@@ -147,13 +148,13 @@ def _own(stack: str) -> Iterator[str]:
 
 
 def _loop(inputs: Sequence[ScriptColumn], outputs: Sequence[ScriptColumn]) -> str:
-    """Straight code for the columns at hand: a loop over descriptions of columns was three times slower."""
+    """Generate code for the columns: a loop over column descriptions was three times slower."""
     columns = range(len(inputs))
     every = range(len(outputs))
     numbers = [(f"a{n}", "F64", 8) for n, port in enumerate(outputs) if port.kind in _NUMBERS]
     flags = [(f"a{n}", "U8", 1) for n, port in enumerate(outputs) if port.kind == "bool"]
     texts = [n for n, port in enumerate(outputs) if port.kind not in (*_NUMBERS, "bool")]
-    # in the order of the answer; name, class of the view, bytes per row
+    # in the order of the result; name, class of the view, bytes per row
     blocks = [*numbers, ("from", "U32", 4), *flags, *((f"n{n}", "U8", 1) for n in every)]
     names = [port.name for port in outputs if port.name not in _OF_EVERY_OBJECT]
     known = [*(port.name for port in outputs), OP_COLUMN]
@@ -163,7 +164,7 @@ const {{ fill, bare, texts, wellFormed }} = d;
 const NAMES = {json.dumps(names)};
 const KNOWN = {{ __proto__: null, {", ".join(f"[{json.dumps(name)}]: true" for name in known)} }};
 return function (source, value, named) {{
-  const user = d.chosen(source, value, named);
+  const user = d.rowFunction(source, value, named);
   let room = 0, k = 0, i = 0, wide = "", known = Plain;
   {" ".join(f"let {name}, {name}_;" for name, _, _ in blocks)} {" ".join(f"let a{n};" for n in texts)}
   function reset(n) {{
@@ -177,24 +178,24 @@ return function (source, value, named) {{
   }}
   function emit(o) {{
     const kind = getPrototypeOf(o);
-    if (kind !== Plain && kind !== known) {{ if (!d.isRow(o)) refuse(o); known = kind; }}
+    if (kind !== Plain && kind !== known) {{ if (!d.isRow(o)) reject(o); known = kind; }}
     if (k === room) grow();
-    if (k < {_NOTICED}) d.notice(o, KNOWN);
+    if (k < {_CHECKED_ROWS}) d.recordUnknown(o, KNOWN);
     let v;
     {_NEWLINE.join(_writer(n, port) for n, port in enumerate(outputs))}
     from[k++] = i;
   }}
-  function refuse(o) {{
-    throw d.complaint("the function returned " + d.kindOf(o) + "; it has to return an object (a row), null (no row) "
+  function reject(o) {{
+    throw d.driverError("the function returned " + d.kindOf(o) + "; it must return an object (a row), null (no row) "
       + "or an array of objects");
   }}
   function other(o) {{
     if (o === null) return;
-    if (!isArray(o)) refuse(o);
+    if (!isArray(o)) reject(o);
     for (let j = 0; j < o.length; j++) {{
       const row = o[j];
       if (row === null) continue;
-      if (typeof row !== "object" || isArray(row)) refuse(row);
+      if (typeof row !== "object" || isArray(row)) reject(row);
       emit(row);
     }}
   }}
@@ -251,5 +252,5 @@ def _writer(n: int, port: ScriptColumn) -> str:
 
 
 def _key(name: str) -> str:
-    """As a key of an object; written plainly ``__proto__`` would set the prototype."""
+    """Return a key of an object literal; a plain ``__proto__`` would set the prototype."""
     return f"[{json.dumps(name)}]" if name == "__proto__" else json.dumps(name)

@@ -1,14 +1,14 @@
 """QuickJS in WebAssembly: the guest of the `quickjs-rs` wheel, run by wasmtime.
 
-The wheel's own host is not used, for reasons that were measured:
+The wheel's own host is not used, for measured reasons:
 
-- it compiles the guest at every start (1 s of CPU); with wasmtime's cache on disk it is 20 ms;
-- it asks Python every few thousand instructions whether time is up, and has to wait for the interpreter's lock each
-  time; here a few lines of WebAssembly look at the clock;
+- it compiles the guest at every start (1 s of CPU); with wasmtime's cache on disk it takes 20 ms;
+- every few thousand instructions it calls Python to check the time limit, and has to wait for the interpreter's lock
+  each time; here a few lines of WebAssembly check the clock;
 - it cannot end a loop inside a built-in function, such as ``Array.prototype.includes`` on an object of length 2**53;
   wasmtime's epochs end anything.
 
-The guest can reach nothing of this process: its imports are the clock, random numbers, and functions that do nothing.
+The guest has no access to this process: its imports are the clock, random numbers, and functions that do nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import wasmtime
 from streamling.errors import StreamlingError
 from streamling.transforms.script.engine import Cause, Limits, ScriptFailed, Value
 
-#: What the guest imports besides WASI. There are no host functions and no modules; `host_interrupt` is asked every few
-#: thousand instructions and says whether the time that `arm` has set is over.
+#: What the guest imports besides WASI. There are no host functions and no modules; `host_interrupt` is called every few
+#: thousand instructions and returns whether the deadline that `arm` has set has passed.
 _HOST = """
 (module
   (import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))
@@ -42,18 +42,18 @@ _HOST = """
   (func (export "host_module_normalize") (param i32 i32 i32 i32 i32) (result i32) (i32.const 0))
   (func (export "host_module_load") (param i32 i32 i32) (result i32) (i32.const 0)))
 """
-#: seconds after the limit at which a call is ended that does not ask whether time is up
+#: seconds after the limit at which a call is ended that does not check the time
 _GRACE = 0.5
-#: of WebAssembly memory that is not the script's: the interpreter itself and what crosses
+#: WebAssembly memory that does not belong to the script: the interpreter itself and exchanged data
 _OVERHEAD_BYTES = 16 << 20
 
 _OK, _THROWN = 0, 1
-#: what tells a guest of ours from other WebAssembly
+#: exports that identify a guest of quickjs-rs
 _NEEDED = frozenset({"eval_code", "call_function", "new_arraybuffer", "set_memory_limit"})
 
 
 class QuickJs:
-    """The compiled guest. Every lane has one, so that ending a call in one ends nothing in another."""
+    """The compiled guest. Every lane has its own, so that ending a call in one does not affect another."""
 
     def __init__(self, limits: Limits, guest: Path | None = None) -> None:
         self.limits = limits
@@ -68,7 +68,7 @@ class QuickJs:
 def _config() -> wasmtime.Config:
     config = wasmtime.Config()
     config.epoch_interruption = True
-    with suppress(wasmtime.WasmtimeError):  # no folder to keep it in: every start compiles
+    with suppress(wasmtime.WasmtimeError):  # no cache folder: every start compiles
         config.cache = True
     return config
 
@@ -77,18 +77,18 @@ def _compiled(engine: wasmtime.Engine, path: Path | None) -> wasmtime.Module:
     if path is None:
         return wasmtime.Module(engine, (files("quickjs_rs") / "_guest.wasm").read_bytes())
     setting = f"wasm_script.runtime_wasm_file_path is '{path}'"
-    remedy = "leave it out to use the one that is installed"
+    remedy = "remove it to use the installed one"
     try:
         module = wasmtime.Module(engine, path.read_bytes())
     except (OSError, wasmtime.WasmtimeError) as error:
         raise StreamlingError.user(f"{setting}, which cannot be read", cause=error, remedy=remedy) from error
     if not {export.name for export in module.exports} >= _NEEDED:
-        raise StreamlingError.user(f"{setting}, which is no runtime of quickjs-rs", remedy=remedy)
+        raise StreamlingError.user(f"{setting}, which is not a runtime of quickjs-rs", remedy=remedy)
     return module
 
 
 class QuickJsSandbox:
-    """One instance of the guest: a heap of its own, thrown away with it. Values are handles, small numbers."""
+    """One instance of the guest with its own heap. Values are handles, small numbers."""
 
     def __init__(self, engine: QuickJs) -> None:
         self._engine = engine
@@ -117,10 +117,10 @@ class QuickJsSandbox:
     def exchange(self, function: Value, data: bytes, text: bytes, seconds: float) -> tuple[bytes, str]:
         with self._within(seconds):
             arguments = [self._buffer(data), self._string(text)]
-            answer = self._call(function, arguments)
-            first, second = self._item(answer, 0), self._item(answer, 1)
-            found = self._taken("get_arraybuffer", first), self._taken("get_string", second).decode()
-            for handle in (*arguments, first, second, answer):
+            result = self._call(function, arguments)
+            first, second = self._item(result, 0), self._item(result, 1)
+            found = self._take_result("get_arraybuffer", first), self._take_result("get_string", second).decode()
+            for handle in (*arguments, first, second, result):
                 self._do("free_value", handle)
             return found
 
@@ -131,7 +131,7 @@ class QuickJsSandbox:
 
     @contextmanager
     def _within(self, seconds: float) -> Iterator[None]:
-        """Both ends of time: the interpreter is told to stop, and wasmtime ends what does not listen."""
+        """Enforce the time limit twice: the interpreter stops itself, and wasmtime ends calls that do not."""
         self._store.set_epoch_deadline(1)
         self._host["arm"](self._store, int(max(0.0, seconds) * 1e9))
         watchdog = threading.Timer(max(0.0, seconds) + _GRACE, self._engine.engine.increment_epoch)
@@ -140,7 +140,7 @@ class QuickJsSandbox:
         try:
             yield
         except wasmtime.Trap as trap:
-            raise _trapped(trap) from None
+            raise _trap_failure(trap) from None
         except wasmtime.WasmtimeError as error:
             raise ScriptFailed(Cause.BROKEN, str(error)) from None
         finally:
@@ -157,7 +157,7 @@ class QuickJsSandbox:
     def _result(self, status: int) -> int:
         if status == _OK:
             return self._handle()
-        raise self._thrown() if status == _THROWN else ScriptFailed(Cause.BROKEN, f"the interpreter answered {status}")
+        raise self._thrown() if status == _THROWN else ScriptFailed(Cause.BROKEN, f"the interpreter returned {status}")
 
     def _thrown(self) -> ScriptFailed:
         self._do("last_exception", self._out)
@@ -196,26 +196,26 @@ class QuickJsSandbox:
             if self._do("get_prop", value, at, size, self._out) != _OK:
                 return ""
         try:
-            return self._taken("get_string", self._handle()).decode()
+            return self._take_result("get_string", self._handle()).decode()
         except ScriptFailed:
             return ""
 
-    def _taken(self, getter: str, value: int) -> bytes:
+    def _take_result(self, getter: str, value: int) -> bytes:
         if self._do(getter, value) != _OK:
-            raise ScriptFailed(Cause.BROKEN, "what came back from the sandbox has another type than expected")
+            raise ScriptFailed(Cause.BROKEN, "the sandbox returned a value of an unexpected type")
         at, size = self._do("qjs_last_ptr"), self._do("qjs_last_len")
         found = bytes(self._memory.read(self._store, at, at + size))
         self._do("qjs_result_free")
         return found
 
 
-def _trapped(trap: wasmtime.Trap) -> ScriptFailed:
+def _trap_failure(trap: wasmtime.Trap) -> ScriptFailed:
     match trap.trap_code:
         case wasmtime.TrapCode.INTERRUPT:
             return ScriptFailed(Cause.TIME, "interrupted")
         case wasmtime.TrapCode.STACK_OVERFLOW | wasmtime.TrapCode.MEMORY_OUT_OF_BOUNDS:
             return ScriptFailed(Cause.STACK, "stack overflow")
         case wasmtime.TrapCode.UNREACHABLE:
-            # the interpreter gives up: it has no memory for what it cannot do without
+            # the interpreter aborts if it has no memory for something essential
             return ScriptFailed(Cause.MEMORY, "out of memory")
     return ScriptFailed(Cause.BROKEN, str(trap).partition("\n")[0])

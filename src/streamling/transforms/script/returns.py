@@ -1,11 +1,11 @@
-"""The columns that a script says it returns, as far as its text shows: names in objects that it returns directly."""
+"""The columns that a script returns, as far as its text shows: names in objects that it returns directly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from streamling.transforms.script.syntax import parsed, text_of
+from streamling.transforms.script.syntax import parse_script, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -13,25 +13,28 @@ if TYPE_CHECKING:
 _FUNCTIONS: Final = frozenset(
     {"function_declaration", "function_expression", "arrow_function", "method_definition", "generator_function"}
 )
-#: what stands around a value without changing it
-_AROUND: Final = frozenset({"parenthesized_expression", "as_expression", "satisfies_expression", "non_null_expression"})
+#: nodes that wrap a value without changing it
+_WRAPPERS: Final = frozenset(
+    {"parenthesized_expression", "as_expression", "satisfies_expression", "non_null_expression"}
+)
 _ROW_FUNCTION_NAMES: Final = ("process", "invoke")
 
 
 def returned_names(script: str) -> list[str]:
-    """Names of columns, each once. Not those of spread objects, computed names, or rows that are made elsewhere."""
-    function = _row_function(parsed(script))
+    """Return the names of columns, each once. Without those of spread objects, computed names, or rows built
+    elsewhere."""
+    function = _row_function(parse_script(script))
     if function is None:
         return []
-    return list(dict.fromkeys(name for value in _returned(function) for name in _names(value)))
+    return list(dict.fromkeys(name for value in _returned_values(function) for name in _names(value)))
 
 
 def _row_function(root: Node) -> Node | None:
-    """The function that takes a row; None when it is not clear which one that is."""
+    """Return the function that takes a row, or None if that is ambiguous."""
     named = [(_name_of(function), function) for function in _outermost(root)]
-    chosen = [function for name, function in named if name in _ROW_FUNCTION_NAMES]
-    if chosen:
-        return chosen[-1]
+    matching = [function for name, function in named if name in _ROW_FUNCTION_NAMES]
+    if matching:
+        return matching[-1]
     return named[0][1] if len(named) == 1 else None
 
 
@@ -51,11 +54,11 @@ def _name_of(function: Node) -> str:
     return "" if name is None else text_of(name)
 
 
-def _returned(function: Node) -> Iterator[Node]:
+def _returned_values(function: Node) -> Iterator[Node]:
     body = function.child_by_field_name("body")
     if body is None:
         return
-    if body.type != "statement_block":  # of an arrow function
+    if body.type != "statement_block":  # an arrow function
         yield body
         return
     waiting = [body]
@@ -68,7 +71,7 @@ def _returned(function: Node) -> Iterator[Node]:
 
 
 def _names(value: Node) -> Iterator[str]:
-    if value.type in _AROUND and value.named_children:
+    if value.type in _WRAPPERS and value.named_children:
         yield from _names(value.named_children[0])
     elif value.type == "ternary_expression":
         for branch in ("consequence", "alternative"):

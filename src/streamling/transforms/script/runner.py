@@ -1,6 +1,6 @@
-"""Arrow batches through a script: cut into calls, limited in time and memory, errors in the user's terms.
+"""Runs Arrow batches through a script: split into calls, limited in time and memory, with errors in the user's terms.
 
-Every batch gets a sandbox of its own (about 10 ms), so that nothing a script leaves behind is seen by the next one.
+Every batch gets its own sandbox (about 10 ms), so that nothing a script leaves behind affects the next one.
 """
 
 from __future__ import annotations
@@ -19,18 +19,23 @@ from streamling.transforms.script.console import Console
 from streamling.transforms.script.encoded_columns import PARTS, ROWS, EncodedOutput, InvalidValue
 from streamling.transforms.script.engine import Cause, Engine, Limits, Sandbox, ScriptFailed, Value
 from streamling.transforms.script.error_lines import with_error_line
-from streamling.transforms.script.errors import caught, invalid_value_error, script_error, unreadable_input_error
+from streamling.transforms.script.errors import (
+    caught_failure,
+    invalid_value_error,
+    script_error,
+    unreadable_input_error,
+)
 from streamling.transforms.script.program import CURRENT_ROW, RESEND_AS_JSON, Program, ScriptColumn
 from streamling.types.json import json_rows
 
-#: Rows and bytes of one call. What a call needs at once has to fit into the sandbox several times over: as bytes, as
-#: values, and as the rows made of them.
-_MOST_ROWS = 5_000
-_MOST_BYTES = 2 << 20
-#: of the row shown with an error
+#: Maximum rows and bytes of one call. Its data must fit into the sandbox several times: as bytes, as values, and as the
+#: resulting rows.
+_MAX_ROWS = 5_000
+_MAX_BYTES = 2 << 20
+#: maximum length of the row shown with an error
 _SHOWN = 1_000
-#: for asking a sandbox that has run out of time where it stood
-_AFTERWARDS = 1.0
+#: seconds to ask a sandbox that has run out of time for its current row
+_CURRENT_ROW_SECONDS = 1.0
 
 _NUMBERS = ("int", "float")
 _FIXED = (*_NUMBERS, "bool")
@@ -43,7 +48,7 @@ class _Column:
 
 
 class Runner:
-    """A script for one node: ``columns`` of every batch in, ``schema`` out, `_gs_op` taken from the input."""
+    """Runs a script for one node: ``columns`` of every batch in, ``schema`` out, `_gs_op` copied from the input."""
 
     def __init__(
         self,
@@ -57,7 +62,7 @@ class Runner:
         console: Console,
         on_unknown: Callable[[Sequence[str]], None] = lambda names: None,
     ) -> None:
-        """``on_unknown`` gets columns that the script returns and ``outputs`` does not have."""
+        """``on_unknown`` receives columns that the script returns but ``outputs`` lacks."""
         self._inputs = [_Column(field, codec_for(field)) for field in inputs]
         self._outputs = [_Column(field, codec_for(field)) for field in outputs if field.name != copied]
         self._schema = outputs
@@ -73,7 +78,7 @@ class Runner:
         )
 
     def check(self) -> None:
-        """Let the engine read the script; raises `ScriptFailed` when it cannot be run at all."""
+        """Load the script; raises `ScriptFailed` if it cannot be run at all."""
         sandbox = self._engine.sandbox()
         try:
             self._program.start(sandbox, self._limits.seconds)
@@ -83,13 +88,13 @@ class Runner:
             sandbox.close()
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What the script makes of ``batch``; a failure is an error for the user that shows the row."""
+        """Run the script on ``batch``; a failure is a user error that shows the row."""
         deadline = time.monotonic() + self._limits.seconds
         sandbox = self._engine.sandbox()
         try:
             program = self._program.start(sandbox, self._limits.seconds)
             parts = [
-                self._part(_Call(sandbox, program, deadline, batch, first), rows) for first, rows in _pieces(batch)
+                self._part(_Call(sandbox, program, deadline, batch, first), rows) for first, rows in _split_batch(batch)
             ]
         except ScriptFailed as failure:
             raise script_error(with_error_line(failure, self._program.text), self._limits) from None
@@ -102,20 +107,20 @@ class Runner:
             data, text = call.exchange(*self._pack(call, rows))
         except ScriptFailed as failure:
             row = call.current_row() if failure.cause in (Cause.TIME, Cause.THROWN) else None
-            raise self._located(failure, call, rows, row) from None
+            raise self._locate_error(failure, call, rows, row) from None
         if text.startswith("!"):
             raise self._thrown(json.loads(text[1:]), call, rows)
         try:
-            return self._unpacked(call, rows, data, text)
+            return self._unpack(call, rows, data, text)
         except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
             # only a script that has replaced built-in functions gets here
-            raise StreamlingError.user("the script broke the sandbox it runs in", cause=error) from error
+            raise StreamlingError.user("the script has corrupted its sandbox", cause=error) from error
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _pack(self, call: _Call, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
         try:
-            return self._packed(rows)
+            return self._pack_columns(rows)
         except (ArithmeticError, ValueError, pa.ArrowException):
             for row in range(rows.num_rows):
                 self._check_encodable(call, rows, row)
@@ -128,21 +133,21 @@ class Runner:
             except (ArithmeticError, ValueError, pa.ArrowException) as error:
                 raise call.at(row, unreadable_input_error(column.field, str(error), call.shown(row))) from None
 
-    def _packed(self, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
-        """Numbers first: they have to stand at multiples of eight."""
-        crossings = [column.codec.encode(rows.column(column.field.name)) for column in self._inputs]
-        shapes: list[list[Any]] = [[crossing.mode, -1, -1] for crossing in crossings]
+    def _pack_columns(self, rows: pa.RecordBatch) -> tuple[bytes, bytes]:
+        """Pack the columns, numbers first, because they must be aligned to eight bytes."""
+        encoded = [column.codec.encode(rows.column(column.field.name)) for column in self._inputs]
+        shapes: list[list[Any]] = [[column_data.mode, -1, -1] for column_data in encoded]
         blocks, texts, at = [], [b""], 0
         for mode in ("number", "bool"):
-            for shape, crossing in zip(shapes, crossings, strict=True):
-                if crossing.mode == mode:
+            for shape, column_data in zip(shapes, encoded, strict=True):
+                if column_data.mode == mode:
                     shape[1] = at
-                    blocks.append(crossing.data)
-                    at += len(crossing.data)
-        for shape, crossing, column in zip(shapes, crossings, self._inputs, strict=True):
-            if crossing.text is not None:
+                    blocks.append(column_data.data)
+                    at += len(column_data.data)
+        for shape, column_data, column in zip(shapes, encoded, self._inputs, strict=True):
+            if column_data.text is not None:
                 shape[1] = len(texts)
-                texts.append(crossing.text)
+                texts.append(column_data.text)
             if nulls := nulls_of(rows.column(column.field.name)):
                 shape[2] = at
                 blocks.append(nulls)
@@ -152,9 +157,9 @@ class Runner:
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _unpacked(self, call: _Call, rows: pa.RecordBatch, data: bytes, text: str) -> pa.RecordBatch:
-        told, *parts = text.split(PARTS)
-        meta = json.loads(told)
+    def _unpack(self, call: _Call, rows: pa.RecordBatch, data: bytes, text: str) -> pa.RecordBatch:
+        header, *parts = text.split(PARTS)
+        meta = json.loads(header)
         count = meta["rows"]
         for line in meta["lines"]:
             self._console.write(line)
@@ -175,16 +180,18 @@ class Runner:
             )
             try:
                 found[column.field.name] = column.codec.decode(output, column.field.type)
-            except InvalidValue as unfit:
-                row, found_text = source[unfit.index].as_py(), f"'{unfit.shown[:200]}'"
-                raise call.at(row, invalid_value_error(column.field, found_text, unfit.why, call.shown(row))) from None
+            except InvalidValue as error:
+                row, found_text = source[error.index].as_py(), f"'{error.shown[:200]}'"
+                raise call.at(
+                    row, invalid_value_error(column.field, found_text, error.reason, call.shown(row))
+                ) from None
         if self._copied in self._schema.names:
             found[self._copied] = self._operations(rows, source)
         return pa.record_batch([found[name] for name in self._schema.names], schema=self._schema)
 
     def _texts(self, call: _Call, parts: Sequence[str], rows: int) -> list[list[str]]:
-        """The rows of every text column. A text that holds a separator makes the count wrong: then they are asked for
-        as JSON."""
+        """Return the rows of every text column. A text that contains a separator makes the count wrong: then request
+        them as JSON."""
         expected = sum(column.codec.writes not in _FIXED for column in self._outputs)
         split = [part.split(ROWS) if rows else [] for part in parts]
         if len(split) == expected and all(len(texts) == rows for texts in split):
@@ -199,16 +206,17 @@ class Runner:
 
     # ── failures ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _thrown(self, told: Sequence[str], call: _Call, rows: pa.RecordBatch) -> StreamlingError:
-        number, kind, column, name, message, stack = told
+    def _thrown(self, fields: Sequence[str], call: _Call, rows: pa.RecordBatch) -> StreamlingError:
+        number, kind, column, name, message, stack = fields
         row = int(number)
-        if not kind:  # it is not about a value
-            return self._located(caught(name, message, stack), call, rows, row)
+        if not kind:  # not about a value
+            return self._locate_error(caught_failure(name, message, stack), call, rows, row)
         return call.at(row, invalid_value_error(self._schema.field(column), f"{kind}: {message}", "", call.shown(row)))
 
-    def _located(self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None) -> StreamlingError:
-        """With the row where it can be known: not when time ran out in a sandbox that died of it, or when all rows had
-        been through."""
+    def _locate_error(
+        self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None
+    ) -> StreamlingError:
+        """Add the row if it is known: not if the sandbox did not survive a time-out, or if all rows were processed."""
         failure = with_error_line(failure, self._program.text)
         if row is None and failure.cause is not Cause.TIME:
             row = self._find_failing_row(call, rows)
@@ -218,13 +226,13 @@ class Runner:
         return error.context(f"somewhere in rows {call.first + 1} to {call.first + rows.num_rows} of the batch")
 
     def _find_failing_row(self, call: _Call, rows: pa.RecordBatch) -> int | None:
-        """The row that kills a sandbox: all once more, one by one, in the time that is left."""
+        """Find the row that crashes a sandbox by running all rows again, one by one, in the time that is left."""
         sandbox = self._engine.sandbox()
         row = 0
         try:
             again = replace(call, sandbox=sandbox, program=self._program.start(sandbox, call.seconds_left))
             for row in range(rows.num_rows):
-                again.exchange(*self._packed(rows.slice(row, 1)))
+                again.exchange(*self._pack_columns(rows.slice(row, 1)))
         except ScriptFailed as failure:
             return None if failure.cause is Cause.TIME else row
         finally:
@@ -234,7 +242,7 @@ class Runner:
 
 @dataclass(frozen=True)
 class _Call:
-    """Some rows of a batch on their way through the sandbox."""
+    """Some rows of a batch that pass through the sandbox."""
 
     sandbox: Sandbox
     program: Value
@@ -250,9 +258,9 @@ class _Call:
         return self.deadline - time.monotonic()
 
     def current_row(self) -> int | None:
-        """The row at which the script was stopped; None when the sandbox did not survive it."""
+        """Return the row at which the script was stopped, or None if the sandbox did not survive."""
         try:
-            return int(self.sandbox.exchange(self.program, b"", CURRENT_ROW, _AFTERWARDS)[1])
+            return int(self.sandbox.exchange(self.program, b"", CURRENT_ROW, _CURRENT_ROW_SECONDS)[1])
         except (ScriptFailed, ValueError):
             return None
 
@@ -277,14 +285,14 @@ class _Reader:
         return self._data[start : self._at]
 
 
-def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batch in calls, with the number of each one's first row."""
+def _split_batch(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Split the batch into calls, each with the index of its first row."""
     per_row = max(1, batch.nbytes // max(1, batch.num_rows))
-    size = max(1, min(_MOST_ROWS, _MOST_BYTES // per_row))
+    size = max(1, min(_MAX_ROWS, _MAX_BYTES // per_row))
     for first in range(0, batch.num_rows, size):
         yield first, batch.slice(first, size)
 
 
 def _well_formed(text: str) -> str:
-    """Halves of surrogate pairs have no place in UTF-8."""
+    """Replace lone surrogates, which UTF-8 cannot represent."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-def parsed(script: str) -> Node:
-    """The root; what cannot be read is in the tree as an error."""
+def parse_script(script: str) -> Node:
+    """Parse a script and return the root; syntax errors are nodes of the tree."""
     import tree_sitter
     import tree_sitter_typescript
 

@@ -1,4 +1,4 @@
-"""Script transform: a JavaScript or TypeScript function per row, in a sandbox."""
+"""Script transform: calls a JavaScript or TypeScript function for each row, in a sandbox."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from streamling.config import AppConfig
 
 _DEFAULT_FLUSH_SECONDS = 1.0
-_LEFT_OUT = "the script returns columns that are not part of the output (declare them in 'schema')"
+_UNDECLARED_COLUMNS = "the script returns columns that are not part of the output (declare them in 'schema')"
 _ALIASES = {"js": "javascript", "ts": "typescript"}
 
 
@@ -50,17 +50,17 @@ Language = Annotated[
 
 
 class ScriptTransformOptions(ParallelOptions, BatchOptions, DeadLetterOptions, UpstreamOptions, TransformOptions):
-    """Rows through a function: it returns the new row, null to drop it, or a list of rows."""
+    """Calls a function for each row, which returns the new row, null to drop it, or a list of rows."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"language"})
 
     primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
     language: Language = Field(description="Language of the script: javascript (js) or typescript (ts).")
-    script: ProgramText = Field(min_length=1, description="Text with the function.")
+    script: ProgramText = Field(min_length=1, description="Script with the function.")
     schema_: dict[str, TypeName] | None = Field(
         default=None,
         alias="schema",
-        description="Columns of the output and their types; as the input by default.",
+        description="Columns of the output and their types; defaults to those of the input.",
     )
 
     def with_config_defaults(self, config: AppConfig) -> Self:
@@ -74,7 +74,7 @@ class ScriptTransformOptions(ParallelOptions, BatchOptions, DeadLetterOptions, U
 
 
 class ScriptTransform(Transform[ScriptTransformOptions]):
-    """Batches through the script; a sandbox of its own for each instance, and a fresh one for each batch."""
+    """Runs batches through the script; each instance and each batch has its own sandbox."""
 
     Options: ClassVar[type[ScriptTransformOptions]] = ScriptTransformOptions
 
@@ -83,17 +83,17 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
         return Console(lambda level, line: self.context.log.log(level, "%s", line))
 
     def check(self) -> None:
-        """Let the engine read the script, so that a mistake in it is told before anything starts; and look for columns
-        in its text that the output does not have."""
+        """Load the script, so that errors in it are reported before the pipeline starts, and check its text for
+        undeclared columns."""
         nothing = pa.schema([])
         try:
             self._runner(nothing, nothing).check()
         except ScriptFailed as failure:
-            raise self._mistake(failure) from None
+            raise self._script_error(failure) from None
         if self.options.schema_ is not None or len(self.context.input_schema):
             columns = self.output_schema().names
             unknown = [name for name in returned_names(self.options.script) if name not in columns]
-            self.context.report_dropped_columns(_LEFT_OUT, unknown)
+            self.context.report_dropped_columns(_UNDECLARED_COLUMNS, unknown)
 
     def output_schema(self) -> pa.Schema:
         inputs, declared = self.context.input_schema, self.options.schema_
@@ -127,7 +127,7 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
             engine=engine_for(config),
             limits=limits_of(config),
             console=self._console,
-            on_unknown=lambda names: self.context.report_dropped_columns(_LEFT_OUT, names),
+            on_unknown=lambda names: self.context.report_dropped_columns(_UNDECLARED_COLUMNS, names),
         )
 
     def _javascript(self) -> str:
@@ -137,9 +137,9 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
 
         return strip_types(self.options.script)
 
-    def _mistake(self, failure: ScriptFailed) -> InlineCodeError:
+    def _script_error(self, failure: ScriptFailed) -> InlineCodeError:
         line = line_of(failure) if failure.name != DRIVER_ERROR else 0
         lines = self.options.script.splitlines()
         named = f"{failure.name}: " if failure.name and failure.name != DRIVER_ERROR else ""
         excerpt = f"  {lines[line - 1]}" if 0 < line <= len(lines) else ""
-        return InlineCodeError(f"the script cannot run: {named}{failure.message}", "script", line, excerpt)
+        return InlineCodeError(f"the script is invalid: {named}{failure.message}", "script", line, excerpt)

@@ -1,7 +1,7 @@
-"""TypeScript to JavaScript by blanking: types become spaces, so that every line and column stays where it was.
+"""Converts TypeScript to JavaScript by blanking: types become spaces, so that every line and column keeps its position.
 
-What has a meaning at run time is rewritten in its place: enums, and parameter properties of constructors. Nothing is
-checked; types are comments here.
+Syntax with a run-time meaning is rewritten in place: enums, and parameter properties of constructors. Types are not
+checked.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING
 
-from streamling.transforms.script.syntax import parsed
+from streamling.transforms.script.syntax import parse_script
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: parts that only speak about types
+#: nodes that only contain types
 _TYPES = frozenset(
     {
         "type_annotation",
@@ -31,7 +31,7 @@ _TYPES = frozenset(
         "method_signature",
     }
 )
-#: whole statements that only speak about types
+#: statements that only contain types
 _STATEMENTS = frozenset(
     {
         "interface_declaration",
@@ -51,9 +51,9 @@ _MARKS = {
     "variable_declarator": {"!"},
     "export_statement": {"export", "default"},
 }
-#: ``x as T``, ``x satisfies T``: everything behind the first part is about types
+#: ``x as T``, ``x satisfies T``: everything after the first part is about types
 _CASTS = frozenset({"as_expression", "satisfies_expression"})
-#: names that an enum's member may have and a constant may not
+#: names that an enum member may have but a constant may not
 _RESERVED = re.compile(
     "await|break|case|catch|class|const|continue|debugger|default|delete|do|else|enum|export|extends|false|"
     "finally|for|function|if|implements|import|in|instanceof|interface|let|new|null|package|private|protected|"
@@ -63,9 +63,9 @@ _PROPERTY_MARKS = frozenset({"accessibility_modifier", "readonly", "override_mod
 
 
 def strip_types(text: str) -> str:
-    """``text`` as JavaScript with the same lines. What cannot be read stays as it is: the engine will say so."""
+    """Return ``text`` as JavaScript with the same lines. Invalid syntax is left for the engine to report."""
     stripper = _Stripper(text.encode())
-    stripper.visit(parsed(text))
+    stripper.visit(parse_script(text))
     return stripper.result()
 
 
@@ -111,7 +111,7 @@ class _Stripper:
         self._edits.append((node.start_byte, node.end_byte, _blanks(self._text(node))))
 
     def _blank_statement(self, node: Node) -> None:
-        """A semicolon stays behind: without it the lines around the gap could become one statement."""
+        """Blank a statement, but keep a semicolon: without it the lines around the gap could become one statement."""
         self._edits.append((node.start_byte, node.end_byte, b";" + _blanks(self._text(node))[1:]))
 
     def _cast(self, node: Node) -> None:
@@ -120,7 +120,7 @@ class _Stripper:
         self._edits.append((rest.start_byte, node.end_byte, _blanks(self._source[rest.start_byte : node.end_byte])))
 
     def _parameters(self, node: Node) -> None:
-        """A leading ``this: T`` is no parameter."""
+        """Blank a leading ``this: T``, which is not a parameter."""
         skipped = None
         for child in node.children:
             if child.type == "required_parameter" and child.children[0].type == "this":
@@ -135,17 +135,17 @@ class _Stripper:
     def _block(self, node: Node) -> None:
         properties = list(_parameter_properties(node))
         if properties:
-            place = _after_super(node)
-            self._replace(place, place, "".join(f"; this.{name} = {name}" for name in properties) + ";")
+            position = _after_super(node)
+            self._replace(position, position, "".join(f"; this.{name} = {name}" for name in properties) + ";")
         for child in node.children:
             self.visit(child)
 
     def _enum(self, node: Node) -> None:
-        """``enum M { A = 1, B }`` as a function that fills ``M``; members are constants inside, so that later ones may
-        refer to earlier ones."""
+        """Rewrite ``enum M { A = 1, B }`` as a function that fills ``M``; members are constants inside, so that later
+        ones can refer to earlier ones."""
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is None or body is None:
-            return  # unreadable: the engine will say so
+            return  # invalid: the engine will report it
         enum = self._text(name).decode()
         self._replace(node.start_byte, body.start_byte + 1, f"var {enum} = (function ({enum}) {{")
         previous: str | None = None
@@ -158,7 +158,7 @@ class _Stripper:
         self._replace(body.end_byte - 1, body.end_byte, f"return {enum}; }})({{}});")
 
     def _member(self, enum: str, member: Node, previous: str | None) -> str:
-        """One member of an enum; its name, for the one after it."""
+        """Rewrite one member of an enum; return its name, for the next one."""
         assigned = member.type == "enum_assignment"
         key = member.children[0] if assigned else member
         name = self._text(key).decode().strip("'\"")
@@ -167,17 +167,19 @@ class _Stripper:
             value = "0" if previous is None else f"{enum}[{previous!r}] + 1"
             self._replace(key.start_byte, key.end_byte, f"{enum}[{enum}[{name!r}] = {value}] = {name!r};{constant}")
             return name
-        given = member.children[-1]
-        is_text = given.type in ("string", "template_string")
+        value_node = member.children[-1]
+        is_text = value_node.type in ("string", "template_string")
         self._replace(
-            key.start_byte, given.start_byte, f"{enum}[{name!r}] = " if is_text else f"{enum}[{enum}[{name!r}] = "
+            key.start_byte, value_node.start_byte, f"{enum}[{name!r}] = " if is_text else f"{enum}[{enum}[{name!r}] = "
         )
-        self.visit(given)
-        self._replace(given.end_byte, given.end_byte, f";{constant}" if is_text else f"] = {name!r};{constant}")
+        self.visit(value_node)
+        self._replace(
+            value_node.end_byte, value_node.end_byte, f";{constant}" if is_text else f"] = {name!r};{constant}"
+        )
         return name
 
     def _replace(self, start: int, end: int, text: str) -> None:
-        """Put ``text`` there, keeping the number of lines."""
+        """Replace text, keeping the number of lines."""
         lines = b"\n" * self._source.count(b"\n", start, end)
         self._edits.append((start, end, text.encode() + lines))
 
@@ -186,7 +188,7 @@ class _Stripper:
 
 
 def _blanks(text: bytes) -> bytes:
-    """As many characters as ``text`` has, line breaks kept."""
+    """Return as many spaces as ``text`` has characters, keeping line breaks."""
     return "".join(char if char in "\r\n" else " " for char in text.decode()).encode()
 
 
@@ -203,7 +205,7 @@ def _is_declared_field(node: Node) -> bool:
 
 
 def _parameter_properties(block: Node) -> Iterator[str]:
-    """Names of the parameters of the constructor around ``block`` that are fields as well."""
+    """Yield the parameters of the constructor around ``block`` that are also fields."""
     method = block.parent
     if method is None or method.type != "method_definition":
         return
@@ -216,7 +218,7 @@ def _parameter_properties(block: Node) -> Iterator[str]:
 
 
 def _after_super(block: Node) -> int:
-    """Where ``this`` may first be used: behind ``super(…)`` when the body begins with it."""
+    """Return where ``this`` may first be used: after ``super(…)`` if the body starts with it."""
     for statement in block.named_children:
         if statement.text is not None and statement.text.startswith(b"super("):
             return statement.end_byte

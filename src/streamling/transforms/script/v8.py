@@ -1,5 +1,5 @@
-"""V8 by way of `mini-racer`: several times faster, without the second wall of WebAssembly. Chosen by who runs the
-pipeline, never by the pipeline file."""
+"""V8 through `mini-racer`: several times faster, but without the additional isolation of WebAssembly. Selected in the
+configuration, never by the pipeline file."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from streamling.errors import StreamlingError
 from streamling.transforms.script.engine import Cause, Limits, ScriptFailed, Value
 
 _ERROR = re.compile(r"^<anonymous>:(?P<line>\d+): (?:Uncaught )?(?P<name>\w+): (?P<message>.*)$", re.MULTILINE)
-#: Makes the room for what comes in, which is then filled through a view; and hands it over with the text.
+#: Allocates the buffer for the input, which is then filled through a view; and passes it on with the text.
 _EXCHANGE = """(() => {
   const Room = ArrayBuffer;
   let data;
   const give = (f, text) => { const given = data; data = undefined; return f(given, text); };
   return [(size) => (data = new Room(size)), give];
 })()"""
-#: V8's heap does not count what crosses, and needs some for itself
+#: V8's heap limit does not include exchanged data, and V8 needs some memory itself
 _OVERHEAD_BYTES = 16 << 20
 
 
 class V8:
-    """Makes isolates."""
+    """Creates isolates."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -32,7 +32,7 @@ class V8:
             import py_mini_racer
         except ImportError as error:
             raise StreamlingError.user(
-                "wasm_script.engine is v8, and V8 is not installed", remedy="pip install 'streamling[v8]'"
+                "wasm_script.engine is v8, but V8 is not installed", remedy="pip install 'streamling[v8]'"
             ) from error
         self.racer = py_mini_racer
 
@@ -41,7 +41,7 @@ class V8:
 
 
 class V8Sandbox:
-    """One isolate, thrown away with everything in it."""
+    """One isolate, discarded with everything in it."""
 
     def __init__(self, engine: V8) -> None:
         self._racer: Any = engine.racer
@@ -49,7 +49,7 @@ class V8Sandbox:
         self._isolate.set_hard_memory_limit(engine.limits.memory_bytes + _OVERHEAD_BYTES)
         if self._isolate.eval("new Date(2000, 0).getTimezoneOffset() || new Date(2000, 6).getTimezoneOffset()"):
             raise StreamlingError.user(
-                "V8 takes the time zone of this process, and scripts have to see UTC", remedy="set TZ=UTC"
+                "V8 uses the time zone of this process, but scripts must see UTC", remedy="set TZ=UTC"
             )
         self._room, self._exchange = self._isolate.eval(_EXCHANGE)
 
@@ -66,16 +66,16 @@ class V8Sandbox:
             view = self._room(len(data))
             if data:
                 view[:] = data
-            answer = self._exchange(function, text.decode(), timeout_sec=_positive(seconds))
+            result = self._exchange(function, text.decode(), timeout_sec=_positive(seconds))
             if self._isolate.was_hard_memory_limit_reached():
-                raise ScriptFailed(Cause.MEMORY, "out of memory")  # the script caught it as an error of its own
-            return bytes(answer[0]), answer[1]
+                raise ScriptFailed(Cause.MEMORY, "out of memory")  # the script caught the error itself
+            return bytes(result[0]), result[1]
 
     def close(self) -> None:
         self._isolate.close()
 
     def _await_termination(self) -> None:
-        """Let the call that was ended come back: closed before that, mini-racer would complain into the air."""
+        """Wait until the terminated call returns: if closed before that, mini-racer would log an error."""
         with suppress(self._racer.JSTimeoutException, self._racer.JSEvalException):
             self._isolate.eval("0", timeout_sec=1)
 
@@ -90,24 +90,24 @@ class V8Sandbox:
         except racer.JSOOMException:
             raise ScriptFailed(Cause.MEMORY, "out of memory") from None
         except racer.JSEvalException as error:
-            if self._isolate.was_hard_memory_limit_reached():  # what is thrown then is whatever was at hand
+            if self._isolate.was_hard_memory_limit_reached():  # then an arbitrary error is thrown
                 raise ScriptFailed(Cause.MEMORY, "out of memory") from None
             raise _thrown(str(error)) from None
 
 
 def _positive(seconds: float) -> float:
-    """mini-racer takes 0 for no limit."""
+    """mini-racer treats 0 as no limit."""
     return max(seconds, 0.001)
 
 
-def _thrown(told: str) -> ScriptFailed:
-    """Out of V8's text: place, name, message, the line, a caret, and the stack."""
-    found = _ERROR.search(told)
+def _thrown(text: str) -> ScriptFailed:
+    """Parse V8's text: position, name, message, the line, a caret, and the stack."""
+    found = _ERROR.search(text)
     if found is None:
-        return ScriptFailed(Cause.THROWN, told.strip())
+        return ScriptFailed(Cause.THROWN, text.strip())
     name, message = found["name"], found["message"]
     if (name, message) == ("RangeError", "Maximum call stack size exceeded"):
         return ScriptFailed(Cause.STACK, message)
-    frames = [line for line in told.splitlines() if line.strip().startswith("at ")]
+    frames = [line for line in text.splitlines() if line.strip().startswith("at ")]
     stack = "\n".join(frames) or f"at <anonymous>:{found['line']}"
     return ScriptFailed(Cause.THROWN, message, name=name, stack=stack)

@@ -1,4 +1,4 @@
-"""A SQL text as a function of Spark DataFrames."""
+"""Compiles a SQL text to a function of Spark DataFrames."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Statement:
         return self._prepare(spark, inputs).run(inputs, answer)
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
-        """The error in the user's terms when it is about an expression of this statement."""
+        """Translate the error if it is about an expression of this statement."""
         from streamling.sql.errors import find_location, is_sql_error, statements, translate_sql_error
         from streamling.sql.wide.calls import text_literal
 
@@ -51,8 +51,8 @@ class Statement:
         about = statements(error)
         if not is_sql_error(error) or (about and ours.isdisjoint(about)):
             return None
-        place = find_location(error)
-        if place is not None and not any(text_literal(place) in text for text in ours):
+        location = find_location(error)
+        if location is not None and not any(text_literal(location) in text for text in ours):
             return None
         return translate_sql_error(error, self._node, self._sql)
 
@@ -63,7 +63,7 @@ class Statement:
 
         key = tuple((name, frame._jdf.schema().json()) for name, frame in inputs.items())
         prepared = self._prepared.get(key)
-        if prepared is None:  # two threads may both get here: what they store is equal
+        if prepared is None:  # two threads may both get here and store equal results
             columns = {
                 name: [Column(field.name, column_type(field)) for field in frame.schema.fields]
                 for name, frame in inputs.items()

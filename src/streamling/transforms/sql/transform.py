@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class SqlTransformOptions(ParallelOptions, TransformOptions):
-    """One stateless SELECT over other nodes, run by Spark."""
+    """Runs one stateless SELECT over other nodes in Spark."""
 
     primary_key: PrimaryKey = Field(description="Key columns of the output, comma-separated.")
     sql: ProgramText = Field(description="One SELECT over sources and transforms of this pipeline.")
 
     def upstreams(self) -> Sequence[str]:
-        """Node names in FROM, as written. Raises `InvalidSql` when the text cannot be read: the parser of the file
-        turns it into problems with their place there."""
+        """Return the node names in FROM, as written. Raises `InvalidSql` if the text cannot be parsed: the parser of
+        the pipeline file reports it with its location."""
         return node_names(parse(self.sql))
 
     def mention_of(self, upstream: str) -> tuple[str, int]:
@@ -49,7 +49,7 @@ class SqlTransformOptions(ParallelOptions, TransformOptions):
 
 
 class SqlTransform(FrameTransform[SqlTransformOptions]):
-    """A `Statement`; what it asks dynamic tables is answered while it is applied."""
+    """Runs a `Statement`; look-ups in dynamic tables are resolved while it is applied."""
 
     Options: ClassVar[type[SqlTransformOptions]] = SqlTransformOptions
 
@@ -59,7 +59,7 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
 
     @cached_property
     def _lookup_tables(self) -> frozenset[str]:
-        """The names of the dynamic tables it asks, as written."""
+        """The names of the dynamic tables that it queries, as written."""
         return frozenset(lookup.table for lookup in self.options.lookups())
 
     @property
@@ -89,42 +89,42 @@ class SqlTransform(FrameTransform[SqlTransformOptions]):
             return self.apply(spark, inputs)
         from streamling.transforms.sql.lookup_results import LookupResults
 
-        answers = LookupResults.of(spark, self._lookup_tables, self.context.tables)
-        return self._statement.apply(spark, inputs if answers.known_to_spark else numbered(), answers)
+        results = LookupResults.of(spark, self._lookup_tables, self.context.tables)
+        return self._statement.apply(spark, inputs if results.is_known_to_spark else numbered(), results)
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
         return self._statement.translate_error(error)
 
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[list[SqlProblem], pa.Schema | None]:
-        """All problems that can be seen without Spark, and the output columns as far as they are known. ``inputs``
-        are the columns of the upstreams by declared name; None when not known."""
+        """Return all problems that can be found without Spark, and the output columns as far as they are known.
+        ``inputs`` are the columns of the upstreams by declared name; None if not known."""
         return check_sql(self.options.sql, inputs, self.context.functions)
 
 
 def check_sql(
     sql: str, inputs: Mapping[str, pa.Schema | None], functions: Mapping[str, type[SqlFunction]] | None = None
 ) -> tuple[list[SqlProblem], pa.Schema | None]:
-    """Everything wrong with ``sql`` that needs no Spark to see, and the columns it gives (None: not known)."""
+    """Return all problems of ``sql`` that can be found without Spark, and its output columns (None: not known)."""
     columns = {
         name: None if schema is None else [Column(field.name, known_type(field)) for field in schema]
         for name, schema in inputs.items()
     }
     try:
         compiled = compile_sql(sql, columns, functions=own.declared(functions or {}))
-    except InvalidSql as refused:
-        return list(refused.problems), None
+    except InvalidSql as error:
+        return list(error.problems), None
     if compiled.problems or compiled.columns is None:
         return list(compiled.problems), None
     return [], pa.schema([_field(column) for column in compiled.columns])
 
 
 def is_known(field: pa.Field) -> bool:
-    """False for a column of a checked schema whose type only Spark knows; its type is null until then."""
+    """Return False for a column of a checked schema whose type only Spark knows; its type is null until then."""
     return (field.metadata or {}).get(_TYPE) != _UNKNOWN
 
 
 def known_type(field: pa.Field) -> pa.DataType | None:
-    """The type of a column of a checked schema; None when only Spark knows it."""
+    """Return the type of a column of a checked schema, or None if only Spark knows it."""
     return sql_type(field) if is_known(field) else None
 
 

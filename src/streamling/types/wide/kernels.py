@@ -1,8 +1,8 @@
 """Arithmetic and conversions of wide numbers (`types/wide/layout.py`).
 
-Every kernel takes the names of the types involved as its last arguments. Spark evaluates kernels for all rows, also for
-those that a CASE would not ask: so they never raise. Where there is no result they give bytes that begin with `FAILED`
-and tell why; `streamling.sql.wide.calls` makes an error of them in the JVM, for the rows that are asked.
+Every kernel takes the names of its types as last arguments. Spark evaluates kernels for all rows, even those that a
+CASE excludes, so they never raise. If there is no result they return bytes that start with `FAILED` and the reason;
+`streamling.sql.wide.calls` raises it as an error in the JVM, for the rows that are used.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def _layout(names: pa.Array) -> Layout:
     return layout
 
 
-def _failed(why: str, layout: Layout) -> bytes:
-    text = FAILED + why.encode()
+def _failed(reason: str, layout: Layout) -> bytes:
+    text = FAILED + reason.encode()
     return text + b" " if len(text) == layout.width else text
 
 
-def _made(compute: Callable[[], int], layout: Layout) -> bytes:
+def _encode_result(compute: Callable[[], int], layout: Layout) -> bytes:
     try:
         return layout.encode(compute())
     except (ValueError, OverflowError) as error:
@@ -42,9 +42,9 @@ def _made(compute: Callable[[], int], layout: Layout) -> bytes:
 
 
 def _arithmetic(symbol: str) -> Callable[..., pa.Array]:
-    """A kernel for two operands; numbers without their points are multiplied so that the outcome has the scale of the
-    result's type."""
-    compute = _COMPUTED[symbol]
+    """Return a kernel for two operands; unscaled numbers are multiplied so that the result has the scale of its
+    type."""
+    compute = _OPERATORS[symbol]
 
     def kernel(lefts: pa.Array, rights: pa.Array, left: pa.Array, right: pa.Array, result: pa.Array) -> pa.Array:
         if not len(lefts):
@@ -54,8 +54,8 @@ def _arithmetic(symbol: str) -> Callable[..., pa.Array]:
         low, high, bias, width = r.low, r.high, r.bias, r.width
 
         def one(x: bytes, y: bytes) -> bytes:
-            if len(x) != a.width or len(y) != b.width:  # an operand failed
-                return _failed(_why(x if len(x) != a.width else y), r)
+            if len(x) != a.width or len(y) != b.width:  # an operand has failed
+                return _failed(_reason(x if len(x) != a.width else y), r)
             i, j = int.from_bytes(x, "big") - a.bias, int.from_bytes(y, "big") - b.bias
             try:
                 number = compute(i * times_a, j * times_b)
@@ -71,7 +71,7 @@ def _arithmetic(symbol: str) -> Callable[..., pa.Array]:
     return kernel
 
 
-def _why(failed: bytes) -> str:
+def _reason(failed: bytes) -> str:
     return failed[len(FAILED) :].decode().rstrip()
 
 
@@ -83,23 +83,23 @@ def _factors(symbol: str, left: int, right: int, result: int) -> tuple[int, int]
     return int(10 ** (result - left)), int(10 ** (result - right))
 
 
-def _divided(left: int, right: int) -> int:
-    """Towards zero."""
+def _divide(left: int, right: int) -> int:
+    """Divide, truncating towards zero."""
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def _remainder(left: int, right: int) -> int:
-    """With the sign of the dividend."""
+    """Return the remainder, with the sign of the dividend."""
     rest = abs(left) % abs(right)
     return -rest if left < 0 else rest
 
 
-_COMPUTED: Final[dict[str, Callable[[int, int], int]]] = {
+_OPERATORS: Final[dict[str, Callable[[int, int], int]]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": _divided,
+    "/": _divide,
     "%": _remainder,
 }
 
@@ -130,23 +130,24 @@ def convert(values: pa.Array, source: pa.Array, target: pa.Array) -> pa.Array:
 
     def one(encoded: bytes) -> bytes:
         if len(encoded) != old.width:
-            return _failed(_why(encoded), new)
-        return _made(lambda: _rescaled(old.decode(encoded), old.scale, new.scale), new)
+            return _failed(_reason(encoded), new)
+        return _encode_result(lambda: _rescale(old.decode(encoded), old.scale, new.scale), new)
 
     return pa.array([None if encoded is None else one(encoded) for encoded in values.to_pylist()], pa.binary())
 
 
-def _rescaled(number: int, old: int, new: int) -> int:
-    """To another scale: towards zero when all digits after the point go, as casts to whole numbers do, else rounded."""
+def _rescale(number: int, old: int, new: int) -> int:
+    """Convert to another scale: truncated towards zero if all fractional digits are dropped, as casts to whole numbers
+    do, else rounded."""
     if new >= old:
         return int(number * 10 ** (new - old))
     lost = 10 ** (old - new)
     half = lost // 2 if new else 0
-    return _divided(number + half if number >= 0 else number - half, lost)
+    return _divide(number + half if number >= 0 else number - half, lost)
 
 
 def _from(read: Callable[[Any, Layout], int]) -> Callable[[pa.Array, pa.Array], pa.Array]:
-    """A kernel that makes numbers of other values."""
+    """Return a kernel that converts other values to numbers."""
 
     def kernel(values: pa.Array, names: pa.Array) -> pa.Array:
         if not len(values):
@@ -154,7 +155,7 @@ def _from(read: Callable[[Any, Layout], int]) -> Callable[[pa.Array, pa.Array], 
         layout = _layout(names)
 
         def one(value: Any) -> bytes:
-            return _made(lambda: read(value, layout), layout)
+            return _encode_result(lambda: read(value, layout), layout)
 
         return pa.array([None if value is None else one(value) for value in values.to_pylist()], pa.binary())
 
@@ -167,7 +168,7 @@ def _of_text(value: str, layout: Layout) -> int:
 
 def _of_double(value: float, layout: Layout) -> int:
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no {layout.name}")
+        raise ValueError(f"{value} is not a valid {layout.name}")
     if not layout.scale:
         return int(value)
     return _of_decimal(repr(value), layout)
@@ -178,11 +179,11 @@ def _of_decimal(value: str, layout: Layout) -> int:
     number = int("".join(map(str, digits)) or "0")
     assert isinstance(exponent, int)
     whole, scale = (number * 10**exponent, 0) if exponent > 0 else (number, -exponent)
-    return _rescaled(-whole if sign else whole, scale, layout.scale)
+    return _rescale(-whole if sign else whole, scale, layout.scale)
 
 
 def member(documents: pa.Array, keys: pa.Array, names: pa.Array) -> pa.Array:
-    """Numbers out of JSON objects, with the digits they are written with; Spark's parser makes doubles of fractions."""
+    """Extract numbers from JSON objects with all their digits; Spark's parser converts fractions to doubles."""
     if not len(documents):
         return pa.array([], pa.binary())
     layout, key = _layout(names), keys[0].as_py()
@@ -192,10 +193,10 @@ def member(documents: pa.Array, keys: pa.Array, names: pa.Array) -> pa.Array:
         try:
             value = decode(document)[key]
         except (ValueError, TypeError, KeyError, RecursionError):
-            return None  # no object, which others tell, or one without the member
+            return None  # not an object, which is reported elsewhere, or one without the member
         if value is None or isinstance(value, str):
-            return None if value is None else _made(lambda: layout.parse(value), layout)
-        return _failed(f"{json.dumps(value)} is no number", layout)
+            return None if value is None else _encode_result(lambda: layout.parse(value), layout)
+        return _failed(f"{json.dumps(value)} is not a number", layout)
 
     return pa.array([None if document is None else one(document) for document in documents.to_pylist()], pa.binary())
 

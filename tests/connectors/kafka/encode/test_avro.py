@@ -1,4 +1,4 @@
-"""Schemas of a registry become part of Spark SQL: their names are names, whatever the registry answers."""
+"""Schemas from a registry become part of Spark SQL: their names must be valid, whatever the registry returns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def record(name: str, type_: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["{0}", HOSTILE, "a`b", "a b", "", "1a"])
-def test_a_field_that_is_not_called_as_avro_allows_is_refused(name: str) -> None:
+def test_a_field_with_an_invalid_avro_name_is_rejected(name: str) -> None:
     inner = {**record(name, "long"), "name": "s"}
     struct = pa.struct([(name, pa.int32())])
     for schema, columns in (
@@ -32,7 +32,7 @@ def test_a_field_that_is_not_called_as_avro_allows_is_refused(name: str) -> None
         assert not caught.value.internal
 
 
-def test_names_in_other_scripts_are_names() -> None:
+def test_names_in_other_scripts_are_valid() -> None:
     inner = {**record("größe", "long"), "name": "s"}
     made = encoding(record("ключ", inner), pa.schema({"ключ": pa.struct([("größe", pa.int32())])}))
     assert made.values == {"ключ": "IF(`ключ` IS NULL, NULL, named_struct('größe', CAST(`ключ`.`größe` AS BIGINT)))"}

@@ -18,7 +18,7 @@ def at(instance: Instance, started: int, **changes: object) -> Instance:
 
 
 @pytest.mark.parametrize("application", ["app", "team/app", "a-b c", "ünï"])
-def test_a_client_id_tells_who_it_is(application: str) -> None:
+def test_a_client_id_identifies_its_instance(application: str) -> None:
     instance = Instance.new(application, "shop.orders-1", shares=True)
     assert Instance.of(instance.client_id) == instance
 
@@ -26,16 +26,16 @@ def test_a_client_id_tells_who_it_is(application: str) -> None:
 @pytest.mark.parametrize(
     "client_id", ["", "rdkafka", "streamling", "streamling/app/t/else/1-a", "streamling/a/t/alone/x"]
 )
-def test_other_client_ids_are_strangers(client_id: str) -> None:
+def test_other_client_ids_are_not_instances(client_id: str) -> None:
     assert Instance.of(client_id) is None
 
 
-def test_instances_that_share_their_state_go_together() -> None:
+def test_instances_that_share_their_state_run_together() -> None:
     assert SHARED.conflicting_member([member(SHARED.client_id, 0), member(at(SHARED, 900).client_id, 1)]) is None
 
 
 @pytest.mark.parametrize(("mine", "other"), [(ALONE, ALONE), (ALONE, SHARED), (SHARED, ALONE)])
-def test_of_two_that_do_not_share_the_one_that_began_later_gives_way(mine: Instance, other: Instance) -> None:
+def test_without_shared_state_the_instance_that_started_later_yields(mine: Instance, other: Instance) -> None:
     older, younger = at(other, 900), at(other, 1100)
     assert mine.conflicting_member([member(younger.client_id, 0)]) is None
     conflicting_member = mine.conflicting_member([member(younger.client_id), member(older.client_id)])
@@ -45,18 +45,18 @@ def test_of_two_that_do_not_share_the_one_that_began_later_gives_way(mine: Insta
     assert "since 1970-01-01 00:00:00 UTC" in str(mine.conflict_error("g", conflicting_member))
 
 
-def test_two_that_began_in_the_same_moment_agree_on_who_gives_way() -> None:
+def test_two_instances_that_started_at_the_same_moment_agree_on_which_one_yields() -> None:
     a, b = ALONE, at(ALONE, 1000, token="b")
     assert a.conflicting_member([member(b.client_id)]) is None
     assert b.conflicting_member([member(a.client_id)]) is not None
 
 
-def test_a_stranger_that_takes_partitions_away_is_a_rival_of_those_who_share() -> None:
+def test_a_foreign_member_with_partitions_conflicts_with_instances_that_share() -> None:
     stranger = member("rdkafka", 1, 2)
     assert ALONE.conflicting_member([stranger]) is None
     assert SHARED.conflicting_member([member("rdkafka")]) is None
     assert SHARED.conflicting_member([stranger]) == stranger
-    assert "'rdkafka' at 10.0.0.1, and it takes partitions of the topic 'orders' away" in str(
+    assert "'rdkafka' at 10.0.0.1, and partitions of the topic 'orders' are assigned to it" in str(
         SHARED.conflict_error("g", stranger)
     )
     assert SHARED.conflict_error("g", stranger).remedy is not None

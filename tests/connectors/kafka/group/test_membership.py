@@ -1,4 +1,4 @@
-"""Members of real consumer groups: who gets which partitions, and what happens on the way."""
+"""Members of real consumer groups: which partitions they get, and how these are handed over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMEOUT = 6.0
 
 
 class Reader:
-    """Stands for the stream of one instance: notes what is asked of it."""
+    """Stands in for the stream of one instance: records what is requested of it."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -39,7 +39,7 @@ class Reader:
 
 
 class Members:
-    """Makes members of groups, and ends them."""
+    """Creates members of groups, and ends them."""
 
     def __init__(self, spark, brokers: str) -> None:
         self._spark = spark
@@ -102,7 +102,7 @@ def sizes(*members: Membership) -> list[int | None]:
     return [None if assignment is None else len(assignment) for assignment in found]
 
 
-def test_partitions_are_divided_and_taken_over(members: Members, topic) -> None:
+def test_partitions_are_divided_and_handed_over(members: Members, topic) -> None:
     name = topic(4)
     first = members.join(name)
     eventually(lambda: sizes(first) == [4])
@@ -113,7 +113,7 @@ def test_partitions_are_divided_and_taken_over(members: Members, topic) -> None:
     eventually(lambda: sizes(second) == [4])
 
 
-def test_the_next_owner_waits_until_the_last_one_has_finished(members: Members, topic) -> None:
+def test_the_next_owner_waits_until_the_previous_one_has_finished(members: Members, topic) -> None:
     name, reader = topic(2), Reader()
     first = members.join(name, reader=reader)
     eventually(lambda: sizes(first) == [2])
@@ -138,7 +138,7 @@ def test_one_more_member_than_partitions_waits_for_its_turn(members: Members, to
     eventually(lambda: sizes(second) == [1])
 
 
-def test_new_partitions_are_handed_out(members: Members, topic, kafka) -> None:
+def test_new_partitions_are_assigned(members: Members, topic, kafka) -> None:
     name = topic(1)
     first = members.join(name)
     eventually(lambda: sizes(first) == [1])
@@ -161,31 +161,31 @@ def test_offsets_are_committed_to_the_group(members: Members, topic, kafka) -> N
     consumer.close()
 
 
-def test_a_stranger_in_the_group_is_refused_company(members: Members, topic) -> None:
+def test_a_foreign_member_in_the_group_is_an_error(members: Members, topic) -> None:
     name = topic(2)
     first = members.join(name, application="another")
     eventually(lambda: sizes(first) == [2])
     second = members.join(name)
     eventually(lambda: _refusal(second) is not None, 30)
-    assert "a member that is no instance of this pipeline" in str(_refusal(second))
+    assert "a member that is not an instance of this pipeline" in str(_refusal(second))
     eventually(lambda: sizes(first) == [2])
     first.check()
 
 
-def test_a_member_that_was_killed_is_no_rival(members: Members, topic) -> None:
+def test_a_member_that_was_killed_is_not_a_conflict(members: Members, topic) -> None:
     name = topic(1)
     other = members.consumer(Instance("app", name, False, 0, "other"), 3.0, Ignoring())
     mine = members.join(name, shares=False)
     eventually(lambda: other.poll(0.2) or sizes(mine) != [None])
     assert len(members.admin.members(f"group-{name}", name)) == 2
-    # polls no more: the group drops it after 3 s, as it would one that was killed
+    # stops polling: the group drops it after 3 s, like a member that was killed
     eventually(lambda: sizes(mine) == [1] and mine._next_check is None)
     mine.check()
     other.close({})
 
 
 class Ignoring(RebalanceListener):
-    """A member to which nothing matters."""
+    """A member that ignores all events."""
 
     def on_assigned(self, partitions: frozenset[int]) -> None: ...
 

@@ -30,7 +30,7 @@ Row = tuple[Any, ...]
 
 
 def transfers(*rows: Row, types: Mapping[str, pa.DataType] = TYPES) -> pa.RecordBatch:
-    """Rows of (operation, values…)."""
+    """Build rows of (operation, values…)."""
     schema = pa.schema([*types.items(), ("_gs_op", pa.string())])
     operations, *columns = zip(*rows, strict=True)
     arrays = [pa.array(values, type_) for values, type_ in zip(columns, types.values(), strict=True)]
@@ -38,7 +38,7 @@ def transfers(*rows: Row, types: Mapping[str, pa.DataType] = TYPES) -> pa.Record
 
 
 class Aggregate:
-    """Both tables in a schema of their own, and the state, which outlive a sink."""
+    """Both tables in a separate schema, and the state, which outlive a sink."""
 
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
@@ -54,7 +54,7 @@ class Aggregate:
 
     @property
     def log(self) -> str:
-        """The landing table as Postgres writes it."""
+        """Return the landing table as Postgres prints it."""
         return f"{self.schema}.log"
 
     def sink(
@@ -83,13 +83,13 @@ class Aggregate:
         return Running(self, self.sink(schema or transfers(("i", 0, "", 0)).schema, **more))
 
     def write(self, *batches: pa.RecordBatch, **more: Any) -> None:
-        """All batches through one sink, in one epoch that becomes final."""
+        """Write all batches with one sink, in one epoch that becomes final."""
         with self.opened(batches[0].schema, **more) as running:
             running.write(*batches)
             running.finish(1)
 
     def execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """``{log}`` and ``{totals}`` stand for the tables, ``{s}`` for their schema."""
+        """``{log}`` and ``{totals}`` are replaced with the tables, ``{s}`` with their schema."""
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             tables = {name: sql.Identifier(self.schema, name) for name in ("log", "totals")}
             composed = sql.SQL(statement).format(s=sql.Identifier(self.schema), **tables)
@@ -100,11 +100,11 @@ class Aggregate:
         return self.execute(f"SELECT {columns} FROM {{totals}} ORDER BY 1")
 
     def landed(self) -> list[tuple[Any, ...]]:
-        """Key and operation of what is in the landing table."""
+        """Return key and operation of the rows in the landing table."""
         return self.execute("SELECT id, _gs_op FROM {log} ORDER BY 1, 2")
 
     def columns(self, table: str) -> dict[str, str]:
-        """Definitions as Postgres writes them."""
+        """Return definitions as Postgres prints them."""
         rows = self.execute(
             "SELECT a.attname, concat_ws(' ', format_type(a.atttypid, a.atttypmod),"
             " CASE WHEN a.attnotnull THEN 'not null' END, 'default ' || pg_get_expr(d.adbin, d.adrelid))"
@@ -116,8 +116,7 @@ class Aggregate:
 
 
 class Running:
-    """An open sink. What a process that dies leaves behind is what `crash` leaves behind: nothing is flushed, nothing
-    more is stored."""
+    """An open sink. `crash` leaves behind what a process that dies does: nothing more is flushed or stored."""
 
     def __init__(self, place: Aggregate, sink: PostgresAggregateSink) -> None:
         self._place = place
@@ -137,13 +136,13 @@ class Running:
             self.sink.write(batch)
 
     def acknowledged(self, epoch: int) -> dict[str, Any]:
-        """What the sink wants stored with the positions of ``epoch``."""
+        """Return what the sink stores with the positions of ``epoch``."""
         entries: dict[str, Any] = {}
         self.sink.marker(epoch, lambda more={}: entries.update(more))
         return entries
 
     def stored(self, epoch: int) -> None:
-        """The positions of ``epoch`` are stored; nobody was told yet."""
+        """Store the positions of ``epoch``, without notifying the sink yet."""
         self._place.state.put_many(self.acknowledged(epoch))
 
     def finish(self, epoch: int) -> None:

@@ -37,7 +37,7 @@ def place(postgres: LocalPostgres) -> Aggregate:
 
 
 class TestAggregating(SinkContract):
-    """Each row is a group of its own, whose count tells how often it was counted."""
+    """Each row is its own group, whose count shows how often it was counted."""
 
     @pytest.fixture(autouse=True)
     def _tables(self, place: Aggregate) -> None:
@@ -71,7 +71,7 @@ class TestAggregating(SinkContract):
 
 
 def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval: float = 0.05, **sink: Any) -> None:
-    """From given batches into the aggregate, to the end; what it cannot take goes to the table ``refused``."""
+    """Run given batches into the aggregate, to the end; rejected rows go to the table ``refused``."""
     registry = Registry.builtin()
     given = {"batches": batches, "asked": lambda number: None}
     registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
@@ -91,11 +91,11 @@ def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval:
 
 
 @pytest.mark.parametrize(("checkpoint_interval", "delivered_twice"), [(0.05, 0), (60, 3)])
-def test_sums_are_exact_however_many_instances_write(
+def test_sums_are_exact_with_any_number_of_instances(
     place: Aggregate, checkpoint_interval: float, delivered_twice: int
 ) -> None:
-    """Few groups, which all instances meet in, in another order in each batch. Batches that a source delivers twice
-    within one epoch count once."""
+    """Few groups, shared by all instances, in another order in each batch. Batches that a source delivers twice within
+    one epoch count once."""
     chance = random.Random(5)
     rows: list[Row] = [("i", id, chance.choice("abcde"), chance.randrange(-1000, 1000)) for id in range(3000)]
     rows += [("d", *row[1:]) for row in chance.sample(rows, 500)]
@@ -113,7 +113,7 @@ def test_an_instance_that_starts_while_another_writes_waits_for_it(
     place: Aggregate, caplog: pytest.LogCaptureFixture
 ) -> None:
     place.write(transfers(("i", 1, "a", 1)))
-    with psycopg.connect(place.dsn) as writing:  # as a transaction that has its staging table and no rows yet
+    with psycopg.connect(place.dsn) as writing:  # like a transaction that has its staging table and no rows yet
         writing.execute(f"CREATE TEMP TABLE staged AS SELECT * FROM {place.log} WITH NO DATA")
         starting = threading.Thread(target=place.write, args=(transfers(("i", 2, "a", 10)),))
         starting.start()
@@ -126,7 +126,7 @@ def test_an_instance_that_starts_while_another_writes_waits_for_it(
 
 
 def wait_until_locked(place: Aggregate) -> None:
-    """Until somebody waits for the landing table."""
+    """Wait until a transaction waits for the landing table."""
     waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
     deadline = time.monotonic() + 60
     while not place.execute(waiting, place.log):
@@ -148,14 +148,16 @@ def test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink(place: Aggreg
         assert expected in error
 
 
-def test_a_delete_that_max_cannot_take_ends_the_pipeline(place: Aggregate) -> None:
-    with pytest.raises(StreamlingError, match=r"postgres_aggregate sink 'out': an update or delete has come") as raised:
+def test_a_delete_with_max_stops_the_pipeline(place: Aggregate) -> None:
+    with pytest.raises(
+        StreamlingError, match=r"postgres_aggregate sink 'out': the row is an update or delete"
+    ) as raised:
         run(place, [transfers(("d", 1, "a", 1))], aggregate={"amount": {"fn": "max"}})
     assert not raised.value.internal
     assert place.state.items() == {}
 
 
-def test_a_pipeline_that_is_run_again_counts_only_what_is_new(place: Aggregate) -> None:
+def test_a_pipeline_that_is_run_again_counts_only_new_rows(place: Aggregate) -> None:
     batches = [transfers(("i", n, "a", 1)) for n in range(8)]
     run(place, batches[:5])
     assert place.totals() == [("a", 5)]

@@ -1,4 +1,4 @@
-"""A process that dies at any moment, seen from the sink: what it wrote, what of it was stored, what comes again.
+"""A process that dies at any moment, seen from the sink: what it wrote, what of it was stored, what is replayed.
 Whatever happens in between, the totals are those of the rows."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.connectors.postgres.aggregate.driver import Aggregate, Row, Running, 
 
 pytestmark = pytest.mark.services
 
-#: enough for every run of the suite; STREAMLING_TEST_AGGREGATE_SEEDS=500 for a longer look
+#: enough for every run of the suite; STREAMLING_TEST_AGGREGATE_SEEDS=500 for a longer run
 SEEDS = int(os.environ.get("STREAMLING_TEST_AGGREGATE_SEEDS", "12"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 
@@ -24,11 +24,11 @@ def place(postgres: LocalPostgres) -> Aggregate:
     return Aggregate(postgres.dsn)
 
 
-def test_rows_that_were_written_and_not_stored_count_once_however_slowly_they_come_again(place: Aggregate) -> None:
+def test_replayed_rows_count_once_however_slowly_they_are_replayed(place: Aggregate) -> None:
     rows = [transfers(("i", n, "a", 1)) for n in range(6)]
     with place.opened() as running:
         running.write(*rows)
-    with place.opened() as running:  # in small epochs: what is cleaned up must not be what is still to come
+    with place.opened() as running:  # in small epochs: the clean-up must not remove rows that are still to be replayed
         for epoch, row in enumerate(rows, start=1):
             running.write(row)
             running.finish(epoch)
@@ -48,7 +48,7 @@ def test_the_landing_table_keeps_two_epochs(place: Aggregate) -> None:
     assert place.totals() == [("a", 4)]
 
 
-def test_what_is_final_is_not_taken_for_a_row_that_comes_again(place: Aggregate) -> None:
+def test_final_rows_are_not_mistaken_for_replayed_ones(place: Aggregate) -> None:
     """The process dies after the positions were stored, before the landing table is cleaned up."""
     with place.opened() as running:
         running.write(transfers(("i", 1, "a", 10)))
@@ -65,7 +65,7 @@ def test_what_is_final_is_not_taken_for_a_row_that_comes_again(place: Aggregate)
     assert len(place.state.items()) == 1
 
 
-def test_an_epoch_that_was_dropped_for_a_later_one_is_final_with_it(place: Aggregate) -> None:
+def test_an_epoch_that_was_superseded_is_final_with_the_later_one(place: Aggregate) -> None:
     with place.opened() as running:
         running.write(transfers(("i", 1, "a", 10)))
         running.acknowledged(1)
@@ -91,7 +91,7 @@ def test_rows_that_overtake_a_marker_are_not_final_with_it(place: Aggregate) -> 
 
 
 def test_other_processes_on_the_same_tables_keep_their_rows(place: Aggregate) -> None:
-    """Of several instances of a pipeline each has epochs of its own; one takes over what the other did not store."""
+    """Each of several instances of a pipeline has its own epochs; one replays what the other did not store."""
     with place.opened() as left, place.opened() as dying:
         dying.write(transfers(("i", 1, "a", 10)))
         for epoch in range(1, 9):
@@ -105,8 +105,8 @@ def test_other_processes_on_the_same_tables_keep_their_rows(place: Aggregate) ->
     assert place.totals() == [("a", 18)]
 
 
-def test_rows_of_nobodys_run_stay_until_they_come_again(place: Aggregate) -> None:
-    """What the original has written has small epochs of its own."""
+def test_rows_without_a_run_stay_until_they_are_replayed(place: Aggregate) -> None:
+    """Rows of the Rust implementation have small epochs."""
     place.write(transfers(("i", 1, "a", 10)))
     place.execute("UPDATE {log} SET _gs_checkpoint_epoch = 3")
     place.state = type(place.state)()
@@ -120,7 +120,7 @@ def test_rows_of_nobodys_run_stay_until_they_come_again(place: Aggregate) -> Non
     assert place.totals() == [("a", 10), ("b", 8)]
 
 
-def test_an_idle_sink_asks_nothing_of_the_state(place: Aggregate) -> None:
+def test_an_idle_sink_stores_nothing_in_the_state(place: Aggregate) -> None:
     with place.opened() as running:
         assert running.acknowledged(1) == {}
         running.write(transfers(("i", 1, "a", 10)))
@@ -145,7 +145,7 @@ def test_cleaning_up_may_fail(place: Aggregate) -> None:
 
 
 class Stream:
-    """A source: rows in an order that never changes, and the position that is stored."""
+    """A source: rows in a fixed order, and the stored position."""
 
     def __init__(self, chance: random.Random, first: int) -> None:
         self.rows: list[Row] = []
@@ -160,7 +160,7 @@ class Stream:
 
 
 def one_life(place: Aggregate, streams: list[Stream], chance: random.Random) -> None:
-    """A process from its start to its end, which comes at any moment, or when everything is stored."""
+    """Run a process from its start to its end, which comes at any moment, or when everything is stored."""
     for stream in streams:
         stream.at = stream.stored
     with place.opened() as running:
@@ -172,7 +172,8 @@ def one_life(place: Aggregate, streams: list[Stream], chance: random.Random) -> 
 
 
 def _epoch(running: Running, place: Aggregate, streams: list[Stream], epoch: int, chance: random.Random) -> bool:
-    """Rows, a marker of each stream among them, positions, clean-up; False when the process died."""
+    """Write rows with a marker of each stream among them, store positions, clean up; return False if the process
+    died."""
     _some_rows(running, streams, chance)
     for number, stream in enumerate(chance.sample(streams, len(streams))):
         stream.marked = stream.at
@@ -182,14 +183,14 @@ def _epoch(running: Running, place: Aggregate, streams: list[Stream], epoch: int
     entries = running.acknowledged(epoch)
     if chance.random() < 0.1:
         return False
-    if chance.random() < 0.1:  # dropped for the next one
+    if chance.random() < 0.1:  # superseded by the next one
         return True
     place.state.put_many(entries)
     for stream in streams:
         stream.stored = stream.marked
     if chance.random() < 0.1:
         return False
-    if chance.random() < 0.5:  # told later, or never
+    if chance.random() < 0.5:  # notified later, or never
         running.sink.finalized(epoch)
     return chance.random() > 0.05
 
@@ -204,7 +205,7 @@ def _some_rows(running: Running, streams: list[Stream], chance: random.Random) -
 
 
 @pytest.mark.parametrize("number", range(SEEDS))
-def test_totals_are_those_of_the_rows_whenever_the_process_dies(place: Aggregate, number: int) -> None:
+def test_totals_are_exact_whenever_the_process_dies(place: Aggregate, number: int) -> None:
     print(f"seed {SEED + number}")
     chance = random.Random(SEED + number)
     streams = [Stream(chance, 1000 * n) for n in range(chance.choice((1, 2, 3)))]

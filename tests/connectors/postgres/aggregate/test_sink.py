@@ -34,7 +34,7 @@ ALL = {
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "a batch each"])
-def test_inserts_add_and_deletes_take_away(place: Aggregate, together: bool) -> None:
+def test_inserts_add_and_deletes_subtract(place: Aggregate, together: bool) -> None:
     rows = [("i", 1, "alice", 100), ("i", 2, "bob", 50), ("i", 3, "alice", 50), ("i", 4, "bob", 75)]
     rows += [("d", 3, "alice", 50), ("i", 5, "alice", 20), ("i", 6, "bob", 30), ("d", 6, "bob", 30)]
     place.write(*([transfers(*rows)] if together else map(transfers, rows)))
@@ -55,7 +55,7 @@ def test_a_row_that_is_delivered_twice_counts_once(place: Aggregate, together: b
 
 @pytest.mark.parametrize("deduplicate", [True, False])
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "a batch each"])
-def test_of_one_key_and_operation_the_first_row_counts_however_they_come(
+def test_the_first_row_of_a_key_and_operation_counts_in_any_batching(
     place: Aggregate, together: bool, deduplicate: bool
 ) -> None:
     rows = [("i", 1, "alice", 100), ("d", 1, "alice", 100), ("i", 1, "alice", 70), ("i", 2, "alice", 5)]
@@ -87,7 +87,7 @@ def test_all_functions_at_once(place: Aggregate) -> None:
     ]
 
 
-def test_a_count_goes_up_with_inserts_down_with_deletes_and_stays_with_updates(place: Aggregate) -> None:
+def test_inserts_increase_a_count_deletes_decrease_it_and_updates_keep_it(place: Aggregate) -> None:
     rows = [("i", 1, "a", 1), ("i", 2, "a", None), ("i", 3, "a", 3), ("u", 1, "a", 7), ("d", 3, "a", 3)]
     counts = {"rows": {"fn": "count"}, "values": {"from": "amount", "fn": "count", "type": "integer"}}
     place.write(transfers(*rows, (None, 4, "a", 4), ("x", 5, "a", 5)), aggregate=counts)
@@ -102,7 +102,7 @@ def test_an_average_survives_deletes(place: Aggregate) -> None:
     assert place.totals("mean_sum / mean_count") == [(15,)]
 
 
-def test_one_row_for_everything(place: Aggregate) -> None:
+def test_a_single_row_without_groups(place: Aggregate) -> None:
     rows = transfers(("i", 1, "a", 1), ("i", 2, "b", 2))
     place.write(rows, rows, transfers(("d", 1, "a", 1)), group_by={}, aggregate={"n": {"fn": "count"}})
 
@@ -110,13 +110,13 @@ def test_one_row_for_everything(place: Aggregate) -> None:
     assert place.columns("totals") == {"key": "text not null", "n": "bigint not null default 0"}
 
 
-def test_an_update_of_a_sum_is_a_new_value_and_that_is_said_once(
+def test_an_update_of_a_sum_adds_a_new_value_with_one_warning(
     place: Aggregate, caplog: pytest.LogCaptureFixture
 ) -> None:
     place.write(transfers(("i", 1, "a", 10), ("u", 1, "a", 15)), transfers(("u", 2, "a", 1)))
 
     assert place.totals() == [("a", 26)]
-    told = [record for record in caplog.records if "adds the new value to the old one" in record.message]
+    told = [record for record in caplog.records if "adds the new value on top of it" in record.message]
     assert [record.levelname for record in told] == ["WARNING"]
 
 
@@ -125,10 +125,10 @@ def test_an_update_of_a_sum_is_a_new_value_and_that_is_said_once(
 
 @pytest.mark.parametrize("fn", ["min", "max"])
 @pytest.mark.parametrize("operation", ["d", "u"])
-def test_updates_and_deletes_are_refused_by_min_and_max(place: Aggregate, fn: str, operation: str) -> None:
+def test_min_and_max_reject_updates_and_deletes(place: Aggregate, fn: str, operation: str) -> None:
     aggregate = {"extreme": {"from": "amount", "fn": fn}}
     rows = transfers(("i", 1, "a", 1), (operation, 1, "a", 5))
-    with pytest.raises(BadRow, match=rf"`aggregate\.extreme` \({fn}\) cannot take a value back"):
+    with pytest.raises(BadRow, match=rf"`aggregate\.extreme` \({fn}\) cannot subtract values"):
         place.write(rows, aggregate=aggregate)
     assert place.totals() == []
 
@@ -139,7 +139,7 @@ def test_updates_and_deletes_are_refused_by_min_and_max(place: Aggregate, fn: st
     assert [letter["position"] for letter in letters.to_pylist()] == ["id=1"]
 
 
-def test_rows_without_key_or_group_are_refused_each_for_one_reason(place: Aggregate) -> None:
+def test_rows_without_key_or_group_are_rejected_for_one_reason_each(place: Aggregate) -> None:
     rows = transfers(("i", None, None, 1), ("i", 2, None, 2), ("i", 3, "a", 3), ("d", 4, None, 4))
     with pytest.raises(BadRow, match="column 'id' of the primary key is NULL"):
         place.write(rows)
@@ -155,7 +155,7 @@ def test_rows_without_key_or_group_are_refused_each_for_one_reason(place: Aggreg
     ]
 
 
-def test_a_sum_that_outgrows_its_column_is_an_error_and_changes_nothing(place: Aggregate) -> None:
+def test_a_sum_that_overflows_its_column_is_an_error_and_changes_nothing(place: Aggregate) -> None:
     types = {"id": pa.int64(), "account": pa.string(), "amount": pa.int32()}
     place.write(transfers(("i", 1, "a", 2**31 - 1), types=types))
     with pytest.raises(BadRow, match=r"trigger function .*log_to_totals_fn: integer out of range") as raised:
@@ -168,15 +168,21 @@ def test_a_sum_that_outgrows_its_column_is_an_error_and_changes_nothing(place: A
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"aggregate": {"x": {"from": "amuont", "fn": "sum"}}}, "`aggregate.x` takes the column 'amuont'"),
-        ({"aggregate": {"x": {"fn": "sum"}}}, "`aggregate.x` takes the column 'x'"),
-        ({"aggregate": {"x": {"from": "nope", "fn": "count"}}}, "`aggregate.x` takes the column 'nope'"),
-        ({"group_by": {"nope": {}}}, "`group_by.nope` takes the column 'nope'"),
-        ({"aggregate": {"account": {"fn": "sum"}}}, "the sum of 'account', which is string; sum takes numbers"),
-        ({"aggregate": {"flag": {"fn": "max"}}}, "the max of 'flag', which is bool; max takes numbers, texts, dates"),
-        ({"group_by": {"tags": {}}}, "`group_by.tags` groups by 'tags', which is list"),
-        ({"aggregate": {"amount": {"fn": "sum", "type": "text"}}}, "is TEXT, which does not take numbers (BIGINT)"),
-        ({"group_by": {"account": {"type": "bigint"}}}, "`group_by.account.type` is BIGINT, which does not take texts"),
+        ({"aggregate": {"x": {"from": "amuont", "fn": "sum"}}}, "`aggregate.x` uses the column 'amuont'"),
+        ({"aggregate": {"x": {"fn": "sum"}}}, "`aggregate.x` uses the column 'x'"),
+        ({"aggregate": {"x": {"from": "nope", "fn": "count"}}}, "`aggregate.x` uses the column 'nope'"),
+        ({"group_by": {"nope": {}}}, "`group_by.nope` uses the column 'nope'"),
+        (
+            {"aggregate": {"account": {"fn": "sum"}}},
+            "the sum of 'account', which has type string; sum supports numbers",
+        ),
+        (
+            {"aggregate": {"flag": {"fn": "max"}}},
+            "the max of 'flag', which has type bool; max supports numbers, texts, dates",
+        ),
+        ({"group_by": {"tags": {}}}, "`group_by.tags` groups by 'tags', which has type list"),
+        ({"aggregate": {"amount": {"fn": "sum", "type": "text"}}}, "is TEXT, which cannot hold numbers (BIGINT)"),
+        ({"group_by": {"account": {"type": "bigint"}}}, "`group_by.account.type` is BIGINT, which cannot hold texts"),
         (
             {"aggregate": {"amount": {"fn": "sum", "type": "numeric(9,2)); DROP TABLE x; --"}}},
             "`aggregate.amount.type`: the PostgreSQL type 'numeric(9,2)); DROP TABLE x; --' is not supported",
@@ -190,9 +196,7 @@ def test_a_sum_that_outgrows_its_column_is_an_error_and_changes_nothing(place: A
         ({"aggregate": {"n" * 60: {"from": "amount", "fn": "avg"}}}, "has 64 bytes"),
     ],
 )
-def test_mistakes_in_columns_are_told_before_anything_is_asked_of_postgres(
-    options: dict[str, Any], message: str
-) -> None:
+def test_invalid_columns_are_reported_before_connecting_to_postgres(options: dict[str, Any], message: str) -> None:
     schema = pa.schema(
         [
             *[("id", pa.int64()), ("account", pa.string()), ("amount", pa.int64())],
@@ -209,7 +213,7 @@ def test_mistakes_in_columns_are_told_before_anything_is_asked_of_postgres(
 # ── tables, function, trigger ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_objects_are_those_of_the_original(place: Aggregate) -> None:
+def test_the_database_objects_are_those_of_the_rust_implementation(place: Aggregate) -> None:
     place.write(transfers(("i", 1, "a", 1)), aggregate=ALL)
 
     assert place.columns("log") == {
@@ -291,7 +295,7 @@ def test_names_of_every_kind(place: Aggregate) -> None:
     assert place.totals() == [("it's", 4, 4)]
 
 
-def test_objects_that_are_there_are_used_and_the_trigger_follows_the_file(place: Aggregate) -> None:
+def test_existing_objects_are_used_and_the_trigger_is_recreated(place: Aggregate) -> None:
     place.write(transfers(("i", 1, "a", 1)), aggregate={"n": {"fn": "count"}})
     place.execute("ALTER TABLE {totals} ADD COLUMN doubled BIGINT NOT NULL DEFAULT 0, ADD COLUMN note TEXT")
     two = {"n": {"fn": "count"}, "doubled": {"from": "amount", "fn": "sum"}}
@@ -307,7 +311,7 @@ def test_objects_that_are_there_are_used_and_the_trigger_follows_the_file(place:
         place.write(transfers(("i", 3, "a", 5)), group_by={"id": {}}, aggregate=two)
 
 
-def test_a_column_that_comes_while_the_sink_runs_is_missing_in_the_landing_table(place: Aggregate) -> None:
+def test_a_column_that_appears_while_the_sink_runs_is_missing_in_the_landing_table(place: Aggregate) -> None:
     wider = transfers(("i", 2, "a", 5, "x"), types={**TYPES, "note": pa.string()})
     with place.opened() as running:
         running.write(transfers(("i", 1, "a", 1)))

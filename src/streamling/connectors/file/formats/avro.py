@@ -1,4 +1,4 @@
-"""Avro files: columns as their headers declare them, in Spark's types, and cuts between blocks."""
+"""Avro files: columns as their headers declare them, in Spark's types, and splits between blocks."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _UNIONS = {
 @dataclass(frozen=True)
 class Header:
     schema: Any
-    #: the header's bytes; the last ones separate all blocks of the file
+    #: the header's bytes; the last ones are the sync marker between all blocks of the file
     content: bytes
-    #: what the file says about itself, the schema as text among it
+    #: the file's metadata, including the schema as text
     entries: Mapping[bytes, bytes]
 
     @property
@@ -57,21 +57,21 @@ class Header:
         return self.content[-_SYNC_BYTES:]
 
     def with_schema(self, schema: str) -> bytes:
-        """The header's bytes with another schema, which has to say the same of the data."""
+        """Return the header's bytes with another schema, which must describe the same data."""
         entries = {**self.entries, b"avro.schema": schema.encode()}
         texts = b"".join(_long(len(text)) + text for entry in entries.items() for text in entry)
         return _MAGIC + _long(len(entries)) + texts + _long(0) + self.sync
 
 
 def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
-    """Columns of the writer schema; ``limit`` does not matter."""
+    """Return the columns of the writer schema; ``limit`` is ignored."""
     schema = read_header(stream, path).schema
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise StreamlingError.user(f"'{path}' holds Avro values that are no records", remedy="write records")
+        raise StreamlingError.user(f"'{path}' contains Avro values that are not records", remedy="write records")
     try:
         return Sample(_fields(schema, path))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, pa.ArrowException) as error:
-        raise _no_avro(path, error) from error
+        raise _invalid_avro(path, error) from error
 
 
 def _fields(schema: Mapping[str, Any], path: str) -> list[pa.Field]:
@@ -89,40 +89,40 @@ def _fields(schema: Mapping[str, Any], path: str) -> list[pa.Field]:
 def find_schema_mismatch(
     stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
 ) -> str | None:
-    """Which column has another type than the source's schema says; None when all fit. There are no lines."""
+    """Describe the column whose type differs from the source's schema; None if all match. Lines do not apply."""
     sample = take_sample(stream, path, 0)
     return find_type_mismatch(sample.fields if sample else [], types)
 
 
 def read_header(stream: IO[bytes], path: str) -> Header:
-    """The header of an object container file; the stream then stands at the first block."""
-    copy = _Copying(stream)
+    """Read the header of an object container file; leaves the stream at the first block."""
+    reader = _RecordingReader(stream)
     try:
-        if copy.take(len(_MAGIC)) != _MAGIC:
+        if reader.take(len(_MAGIC)) != _MAGIC:
             raise EOFError
         entries: dict[bytes, bytes] = {}
-        while count := copy.long():
+        while count := reader.long():
             if count < 0:
-                count, _ = -count, copy.long()
+                count, _ = -count, reader.long()
             for _ in range(count):
-                key = copy.take(copy.long())
-                entries[key] = copy.take(copy.long())
-        copy.take(_SYNC_BYTES)
-        return Header(json.loads(entries[b"avro.schema"]), copy.content, entries)
+                key = reader.take(reader.long())
+                entries[key] = reader.take(reader.long())
+        reader.take(_SYNC_BYTES)
+        return Header(json.loads(entries[b"avro.schema"]), reader.content, entries)
     except (EOFError, ValueError, KeyError, OverflowError, MemoryError, RecursionError) as error:
-        raise _no_avro(path, error) from error
+        raise _invalid_avro(path, error) from error
 
 
-def _no_avro(path: str, error: Exception) -> StreamlingError:
+def _invalid_avro(path: str, error: Exception) -> StreamlingError:
     return StreamlingError.user(
-        f"'{path}' is no Avro file",
+        f"'{path}' is not a valid Avro file",
         cause=error,
-        remedy="write the file again, or take it out of the folder",
+        remedy="write the file again, or remove it from the folder",
     )
 
 
 def blocks(stream: IO[bytes], path: str, offset: int, size: int) -> Iterator[tuple[bytes, int | None]]:
-    """Parts of about ``size`` bytes, each a complete file, with the byte offset behind them: None at the end."""
+    """Yield parts of about ``size`` bytes, each a complete file, with the byte offset after them: None at the end."""
     header = read_header(stream, path)
     position = max(offset, len(header.content))
     stream.seek(position)
@@ -137,28 +137,28 @@ def blocks(stream: IO[bytes], path: str, offset: int, size: int) -> Iterator[tup
 
 
 def _block(stream: IO[bytes], path: str) -> bytes:
-    copy = _Copying(stream)
+    reader = _RecordingReader(stream)
     try:
-        copy.long()
+        reader.long()
     except EOFError:
         return b""
     try:
-        copy.take(copy.long() + _SYNC_BYTES)
+        reader.take(reader.long() + _SYNC_BYTES)
     except EOFError as error:
         raise StreamlingError.user(f"'{path}' ends in the middle of a block", remedy="write the file again") from error
-    return copy.content
+    return reader.content
 
 
 def _long(value: int) -> bytes:
-    """A length as Avro writes it: seven bits per byte, the lowest first, and a sign bit before them."""
+    """Encode a length as Avro does: zigzag, seven bits per byte, lowest first."""
     left, content = value << 1, b""
     while left > 0x7F:
         left, content = left >> 7, content + bytes([left & 0x7F | 0x80])
     return content + bytes([left])
 
 
-class _Copying:
-    """Reads Avro's numbers and byte strings, and keeps what it has read."""
+class _RecordingReader:
+    """Reads Avro's numbers and byte strings, and keeps a reader of what it has read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -171,7 +171,7 @@ class _Copying:
     def take(self, count: int) -> bytes:
         data = self._stream.read(count)
         if count < 0 or len(data) < count:
-            raise EOFError("the file is cut short")
+            raise EOFError("the file is truncated")
         self._copy.write(data)
         return data
 
@@ -186,7 +186,7 @@ class _Copying:
 
 
 class _Types:
-    """Arrow types of one schema; named types may be used again further down."""
+    """Arrow types of one schema; named types may be referenced further down."""
 
     def __init__(self) -> None:
         self._named: dict[str, pa.DataType] = {}

@@ -1,4 +1,4 @@
-"""CSV files: header, columns, types, rows, and the place of what does not fit."""
+"""CSV files: header, columns, types, rows, and the location of invalid values."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ import pyarrow as pa
 from streamling.connectors.file.formats import text_types as text
 from streamling.connectors.file.formats.csv_boundaries import row_end
 from streamling.connectors.file.formats.sample import Sample
-from streamling.connectors.file.storage import decompressed
-from streamling.connectors.file.values import out_of_range, typed
+from streamling.connectors.file.storage import decompress
+from streamling.connectors.file.values import out_of_range, parse_texts
 from streamling.errors import StreamlingError
 from streamling.types import kernels
 
-#: longest header looked at
+#: maximum number of bytes read for a header
 HEADER_BYTES = 1 << 20
 
-#: from here on a double does not hold every integer
+#: from here on a double does not represent every integer
 _EXACT_DOUBLES: Final = float(2**53)
-#: a last row of two fields, for whoever looks at the fields of a file: behind a quote that is not closed it is one
+#: a sentinel row of two fields: after an unclosed quote it is part of a field
 _END: Final = "\x00end\x00,"
 _END_ROW: Final = _END.split(",")
 _TRUE, _FALSE = (["true", "True", "TRUE"], ["false", "False", "FALSE"])
 
-csv.field_size_limit(1 << 30)  # the default of 128 KiB is for all readers of this process
+csv.field_size_limit(1 << 30)  # the default of 128 KiB applies to all readers of this process
 
 
 def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
-    """Columns and types of the first ``limit`` bytes; None when the file is empty."""
-    head = _whole_rows(decompressed(stream, path), limit)
+    """Return columns and types of the first ``limit`` bytes; None if the file is empty."""
+    head = _whole_rows(decompress(stream, path), limit)
     names = _header(head, path)
     if not names:
         return None
@@ -42,7 +42,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
         table = read_texts(head)
     except pa.ArrowInvalid as error:
         problem = find_schema_mismatch(io.BytesIO(head), "", {}) or str(error).partition("\n")[0]
-        raise StreamlingError.user(f"'{path}' is no CSV file: {problem}", remedy="correct the file") from error
+        raise StreamlingError.user(f"'{path}' is not a valid CSV file: {problem}", remedy="correct the file") from error
     columns = dict(zip(names, table.columns, strict=True))
     kinds = {name: _type_of(column) for name, column in columns.items()}
     with_nulls = frozenset(name for name, column in columns.items() if column.null_count)
@@ -50,27 +50,27 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
 
 
 def _type_of(column: pa.ChunkedArray) -> pa.DataType:
-    """The type of a column's values; blanks around them matter to texts alone."""
-    values = kernels.present(column)
-    trimmed = kernels.trimmed(values)
-    filled = kernels.chosen(trimmed, kernels.differ(trimmed, ""))
+    """Return the type of a column's values; whitespace around them only matters for text."""
+    values = kernels.drop_null(column)
+    trimmed = kernels.trim(values)
+    filled = kernels.filter_values(trimmed, kernels.not_equal(trimmed, ""))
     kind = text.type_of_texts(filled)
-    has_blanks = len(filled) < len(values) or kernels.any_true(kernels.differ(trimmed, values))
+    has_blanks = len(filled) < len(values) or kernels.any_true(kernels.not_equal(trimmed, values))
     return text.STRING if kind == text.NULL and has_blanks else kind
 
 
 def read_header(stream: IO[bytes], path: str) -> list[str]:
-    """Column names in the order of one file."""
-    return _header(decompressed(stream, path).read(HEADER_BYTES), path)
+    """Return the column names of a file, in order."""
+    return _header(decompress(stream, path).read(HEADER_BYTES), path)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, bool]:
-    """Rows in columns of ``types``, and whether the content has more than these. Raises `pa.ArrowInvalid` for what does
-    not fit."""
-    content = _ended(content)
+    """Return rows in columns of ``types``, and whether the content has further columns. Raises `pa.ArrowInvalid` for
+    values that do not fit."""
+    content = _with_final_newline(content)
     kernels.check_utf8(content)
     written = _written_names(content)
     names = [_column_name(i, name) for i, name in enumerate(written)]
@@ -78,7 +78,7 @@ def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Tab
     if table is None:
         texts = read_texts(content)
         table = pa.table(
-            {name: _typed(texts.column(name), types.get(name, text.STRING)) for name in texts.column_names}
+            {name: _parse_column(texts.column(name), types.get(name, text.STRING)) for name in texts.column_names}
         )
     columns = [
         table.column(name) if name in names else pa.nulls(table.num_rows, kind).cast(kind)
@@ -88,8 +88,8 @@ def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Tab
 
 
 def read_texts(content: bytes) -> pa.Table:
-    """All rows with every column as text, null where nothing is written."""
-    content = _ended(content)
+    """Return all rows with every column as text, null for empty fields."""
+    content = _with_final_newline(content)
     written = _written_names(content)
     if not written:
         return pa.table({})
@@ -99,8 +99,8 @@ def read_texts(content: bytes) -> pa.Table:
     return table.rename_columns([_column_name(i, name) for i, name in enumerate(written)])
 
 
-def _ended(content: bytes) -> bytes:
-    """``content`` with an end to its last line. Without one, Arrow takes a last field without a value for ``""``."""
+def _with_final_newline(content: bytes) -> bytes:
+    """Return ``content`` with a final line break. Without one, Arrow reads an empty last field as ``""``."""
     return content if content.endswith((b"\n", b"\r")) else content + b"\n"
 
 
@@ -109,7 +109,7 @@ def _read(content: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
 
     return arrow_csv.read_csv(
         io.BytesIO(content),
-        # Files and pieces are read side by side: more threads would not help.
+        # Files and splits are read concurrently: more threads would not help.
         arrow_csv.ReadOptions(use_threads=False, block_size=len(content)),
         arrow_csv.ParseOptions(newlines_in_values=True),
         arrow_csv.ConvertOptions(
@@ -124,8 +124,8 @@ def _read(content: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _read_fast(content: bytes, written: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table | None:
-    """The rows with values converted by Arrow; None when it cannot, or might take one for another."""
-    if written.count("") > 1 or b"0x" in content or b"0X" in content:  # it reads hexadecimal numbers
+    """Return the rows with values converted by Arrow; None if it fails or could misread a value."""
+    if written.count("") > 1 or b"0x" in content or b"0X" in content:  # Arrow accepts hexadecimal numbers
         return None
     quote = content.rfind(b'"')
     ends_with_text = list(types.values())[-1] == text.STRING
@@ -135,31 +135,32 @@ def _read_fast(content: bytes, written: Sequence[str], types: Mapping[str, pa.Da
         table = _read(content, dict(zip(written, types.values(), strict=True))).rename_columns(list(types))
     except pa.ArrowInvalid:
         return None
-    if any(map(_is_doubtful, table.columns)) or (ends_with_text and _ends_in_quotes(content, table)):
+    if any(map(_may_be_misread, table.columns)) or (ends_with_text and _ends_in_quotes(content, table)):
         return None
     return table
 
 
-def _is_doubtful(column: pa.ChunkedArray) -> bool:
+def _may_be_misread(column: pa.ChunkedArray) -> bool:
     if pa.types.is_float64(column.type):
-        least, most = kernels.extremes(column)
+        least, most = kernels.min_max(column)
         return bool(least is not None and (least <= -_EXACT_DOUBLES or most >= _EXACT_DOUBLES))  # type: ignore[operator]
     return any(out_of_range(chunk) is not None for chunk in column.chunks)
 
 
-def _typed(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    return pa.chunked_array([typed(chunk, kind, trim=True) for chunk in texts.chunks], kind)
+def _parse_column(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([parse_texts(chunk, kind, trim=True) for chunk in texts.chunks], kind)
 
 
 def _ends_in_quotes(content: bytes, table: pa.Table) -> bool:
-    """Whether the last field, a text, began with a quote that is not closed: everything behind it is in the field."""
+    """Return whether the last field, a text, starts with a quote that is not closed, so that it contains the rest of
+    the file."""
     if not table.num_rows:
         return False
     last = table.column(table.num_columns - 1)[table.num_rows - 1].as_py() or ""
     tail = b'"' + last.encode().replace(b'"', b'""')
     if not content.endswith(tail) or content[-len(tail) - 1 : -len(tail)] not in (b",", b"\n", b"\r"):
         return False
-    # A line break at the end of a quoted field looks the same. Behind a closed quote there is room for one more row.
+    # A line break at the end of a quoted field looks the same. After a closed quote another row can follow.
     row = b"\n" + b",".join([b"x"] * table.num_columns) + b"\n"
     try:
         return bool(_read(content + row, dict.fromkeys(table.column_names, pa.string())).num_rows == table.num_rows)
@@ -171,14 +172,14 @@ def _written_names(content: bytes) -> list[str]:
     return next(_non_empty(csv.reader(_text_lines(io.BytesIO(content)))), [])
 
 
-# ── places ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── error locations ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def find_schema_mismatch(
     stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
 ) -> str | None:
-    """Where a row has too many or too few fields, or a value of another type; None when all fit."""
-    rows = csv.reader(chain(_text_lines(decompressed(stream, path)), [_END]))
+    """Return where a row has too many or too few fields, or a value of another type; None if all fit."""
+    rows = csv.reader(chain(_text_lines(decompress(stream, path)), [_END]))
     try:
         header = next(_non_empty(rows), [])
         if any(_END in name for name in header):
@@ -203,7 +204,7 @@ def _row_mismatch(row: list[str], names: list[str], kinds: list[pa.DataType]) ->
     if any(map(_has_escape, row)):
         return " is not encoded in UTF-8"
     if len(row) != len(names):
-        return f" has {len(row)} fields where the header has {len(names)}"
+        return f" has {len(row)} fields, but the header has {len(names)}"
     for name, kind, value in zip(names, kinds, row, strict=True):
         if kind != text.STRING and value.strip() and not text.fits(value.strip(), kind):
             return f", column '{name}': {value!r} is not {text.NAMES[kind]}"
@@ -215,7 +216,7 @@ def _has_escape(field: str) -> bool:
 
 
 def _whole_rows(stream: IO[bytes], limit: int) -> bytes:
-    """The start of a stream, cut behind the last complete row."""
+    """Return the start of a stream, up to the last complete row."""
     head = stream.read(limit + 1)
     if len(head) <= limit:
         return head
@@ -238,7 +239,7 @@ def _header(head: bytes, path: str) -> list[str]:
     for name in names:
         if name.lower() in seen:
             raise StreamlingError.user(
-                f"'{path}' has two columns named '{name}' (upper and lower case count as equal)",
+                f"'{path}' has two columns named '{name}' (names are not case-sensitive)",
                 remedy="rename one of them",
             )
         seen.add(name.lower())
@@ -246,12 +247,12 @@ def _header(head: bytes, path: str) -> list[str]:
 
 
 def _text_lines(stream: IO[bytes]) -> Iterator[str]:
-    """Lines with their ends as written; bytes that are not UTF-8 as lone surrogates."""
-    return io.TextIOWrapper(_Kept(cast(io.RawIOBase, stream)), "utf-8-sig", "surrogateescape", newline="")
+    """Yield lines with their line endings; bytes that are not UTF-8 become lone surrogates."""
+    return io.TextIOWrapper(_UnclosedReader(cast(io.RawIOBase, stream)), "utf-8-sig", "surrogateescape", newline="")
 
 
-class _Kept(io.BufferedReader):
-    """A stream that stays open when the text reader over it is gone."""
+class _UnclosedReader(io.BufferedReader):
+    """A stream that stays open when its text reader is closed."""
 
     def close(self) -> None:
         pass

@@ -1,7 +1,7 @@
-"""JSON files, exactly one object per line: columns, types, rows, and the place of what does not fit.
+"""JSON files with exactly one object per line: columns, types, rows, and the location of invalid values.
 
-Arrow's parser reads the rows. What it might take differently, or crash at, is left to Python's, which is slower and the
-judge of what is right.
+Arrow's parser reads the rows. Content that it might misread, or crash on, is left to Python's parser, which is slower
+but authoritative.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ import pyarrow as pa
 
 from streamling.connectors.file.formats import text_types as text
 from streamling.connectors.file.formats.sample import Sample
-from streamling.connectors.file.storage import decompressed
-from streamling.connectors.file.values import nested, typed
+from streamling.connectors.file.storage import decompress
+from streamling.connectors.file.values import nested, parse_texts
 from streamling.errors import StreamlingError
 from streamling.types import kernels
 from streamling.types.strict_json import Number, parse_object, to_json_text
 
 _INT_RANGE = range(-(2**63), 2**63)
-#: from here on a double does not hold every integer
+#: from here on a double does not represent every integer
 _EXACT_DOUBLES: Final = float(2**53)
 _MOMENTS = (text.DATE, text.TIMESTAMP, text.INSTANT)
-#: Something other than the end of a line or of what is around an object. Arrow would take a second object for a row,
-#: and dies of a null. (Such text inside quotes is harmless, but only the slow parser can tell.)
+#: An object followed by something other than the end of a line or of its enclosing value. Arrow would read a second
+#: object as a row, and crashes on a null. (Such text inside quotes is harmless, but only the slow parser can tell.)
 _BEHIND_OBJECT = re.compile(rb"\}[ \t]*[^\s,\]}]")
-#: a parser that calls itself for each bracket must not be given too many of them
+#: a parser that recurses for each bracket must not get too many of them
 _LONGEST_LINE = 16 << 10
 
 
 class InvalidValue(pa.ArrowInvalid):  # type: ignore[misc]
-    """A value that cannot stand in its column."""
+    """A value that its column cannot hold."""
 
 
 # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def take_sample(stream: IO[bytes], path: str, limit: int | None) -> Sample | None:
-    """Columns and types of the first ``limit`` bytes; None when there is no row."""
+    """Return columns and types of the first ``limit`` bytes; None if there is no row."""
     merged: dict[str, pa.DataType] = {}
     counts: dict[str, int] = {}
     count = 0
-    for line, content in rows(decompressed(stream, path), limit):
+    for line, content in rows(decompress(stream, path), limit):
         row = parse_object(content)
         if isinstance(row, str):
             raise StreamlingError.user(
@@ -62,7 +62,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int | None) -> Sample | Non
 
 
 def type_of(value: Any) -> pa.DataType:
-    """Arrow type of a JSON value."""
+    """Return the Arrow type of a JSON value."""
     if value is None:
         return text.NULL
     if isinstance(value, bool):
@@ -70,7 +70,7 @@ def type_of(value: Any) -> pa.DataType:
     if isinstance(value, Number):
         return next((kind for kind in (text.INT, text.DOUBLE) if text.fits(value, kind)), text.STRING)
     if isinstance(value, str):
-        # only what starts like a date can be one
+        # only text that starts like a date can be one
         kind = text.type_of_text(value) if value[:4].isdigit() and value[4:5] == "-" else text.STRING
         return kind if kind in _MOMENTS else text.STRING
     if isinstance(value, list):
@@ -82,14 +82,14 @@ def type_of(value: Any) -> pa.DataType:
 
 
 def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, bool]:
-    """Rows in columns of ``types``, and whether the content has more than these. Raises `pa.ArrowInvalid` for what does
-    not fit."""
+    """Return rows in columns of ``types``, and whether the content has further columns. Raises `pa.ArrowInvalid` for
+    values that do not fit."""
     content = content.removeprefix(codecs.BOM_UTF8)
     raw = pa.schema([pa.field(name, _raw_type(kind)) for name, kind in types.items()])
     table = _read_fast(content, raw)
     if table is None:
         return _read_slowly(content, raw, types)
-    columns = [_finished(_column(table, field), types[field.name]) for field in raw]
+    columns = [_convert(_column(table, field), types[field.name]) for field in raw]
     return _table(columns, types, table.num_rows), _has_new(list(table.schema), raw)
 
 
@@ -100,7 +100,7 @@ def _table(columns: list[pa.Array], types: Mapping[str, pa.DataType], rows: int)
 
 
 def _raw_type(kind: pa.DataType) -> pa.DataType:
-    """What the parser gives: dates and timestamps are texts to it."""
+    """Return the type that the parser produces: it reads dates and timestamps as text."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, _raw_type(field.type)) for field in kind])
     if pa.types.is_list(kind):
@@ -112,14 +112,14 @@ def _column(table: pa.Table, field: pa.Field) -> pa.Array:
     return table.column(field.name).combine_chunks()
 
 
-def _finished(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_nested(kind):
-        return nested(values, kind, _finished)
-    return values if values.type == kind else typed(values, kind, trim=False)
+        return nested(values, kind, _convert)
+    return values if values.type == kind else parse_texts(values, kind, trim=False)
 
 
 def _has_new(found: list[pa.Field], known: Any) -> bool:
-    """Whether there are columns, or fields of objects, beside the known ones, with something in them."""
+    """Return whether there are new columns, or fields of objects, that are not empty."""
     for field in found:
         index = known.get_field_index(field.name)
         if index < 0 and not text.is_void(field.type):
@@ -138,7 +138,7 @@ def _has_more(found: pa.DataType, known: pa.DataType) -> bool:
 
 
 def _read_fast(content: bytes, raw: pa.Schema) -> pa.Table | None:
-    """The rows as Arrow reads them; None when it cannot, or might read them wrongly."""
+    """Return the rows as Arrow reads them; None if it fails or could misread them."""
     from pyarrow import json as arrow_json
 
     lines = _count_of_plain_lines(content)
@@ -160,7 +160,7 @@ def _read_fast(content: bytes, raw: pa.Schema) -> pa.Table | None:
 
 
 def _count_of_plain_lines(content: bytes) -> int:
-    """The number of lines when each is ``{…}`` and blank lines are none; 0 when something is odd about them."""
+    """Return the number of lines if each is ``{…}`` and none is blank; 0 if anything else is found."""
     ends = content.count(b"\n")
     begins = content.count(b"\n{") + content.startswith(b"{")
     lines = ends + (not content.endswith(b"\n"))
@@ -176,12 +176,12 @@ def _count_of_plain_lines(content: bytes) -> int:
 def _has_large_double(column: pa.ChunkedArray | pa.Array) -> bool:
     kind = column.type
     if pa.types.is_float64(kind):
-        least, most = kernels.extremes(column)
+        least, most = kernels.min_max(column)
         return bool(least is not None and (least <= -_EXACT_DOUBLES or most >= _EXACT_DOUBLES))  # type: ignore[operator]
     if pa.types.is_struct(kind):
-        return any(map(_has_large_double, kernels.flattened(column)))
+        return any(map(_has_large_double, kernels.flatten(column)))
     if pa.types.is_list(kind):
-        return _has_large_double(kernels.elements(column))
+        return _has_large_double(kernels.list_flatten(column))
     return False
 
 
@@ -199,12 +199,12 @@ def _read_slowly(content: bytes, raw: pa.Schema, types: Mapping[str, pa.DataType
         for name, value in row.items():
             if name not in types or pa.types.is_nested(types[name]):
                 new[name] = text.common_type(new.get(name, text.NULL), type_of(value))
-    arrays = [_finished(pa.array(columns[field.name], field.type), types[field.name]) for field in raw]
+    arrays = [_convert(pa.array(columns[field.name], field.type), types[field.name]) for field in raw]
     return _table(arrays, types, count), _has_new([pa.field(*one) for one in new.items()], raw)
 
 
 def _raw_value(value: Any, kind: pa.DataType) -> Any:
-    """A value for a column of ``kind``; raises `InvalidValue` when it is not one exactly."""
+    """Return a value for a column of ``kind``; raises `InvalidValue` if it does not fit exactly."""
     if value is None:
         return None
     if kind == text.STRING:
@@ -230,14 +230,14 @@ def _raw_value(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-# ── places ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── error locations ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def find_schema_mismatch(
     stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
 ) -> str | None:
-    """Where a line is no JSON object or has a value that is not of its column's type; None when all fit."""
-    for number, content in rows(decompressed(stream, path), None):
+    """Return where a line is not a JSON object or has a value that is not of its column's type; None if all fit."""
+    for number, content in rows(decompress(stream, path), None):
         line = number + lines_before
         row = parse_object(content)
         if isinstance(row, str):
@@ -245,13 +245,13 @@ def find_schema_mismatch(
         for name, value in row.items():
             try:
                 _raw_value(value, types.get(name, text.STRING))
-            except InvalidValue as misfit:
-                return f"line {line}, column '{name}': {misfit}"
+            except InvalidValue as error:
+                return f"line {line}, column '{name}': {error}"
     return None
 
 
 def rows(stream: IO[bytes], limit: int | None) -> Iterator[tuple[int, bytes]]:
-    """Line numbers and lines that are not blank, up to about ``limit`` bytes."""
+    """Yield line numbers and non-blank lines, up to about ``limit`` bytes."""
     read = 0
     for number, line in enumerate(stream, 1):
         if line.strip():

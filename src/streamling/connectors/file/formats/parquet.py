@@ -1,4 +1,4 @@
-"""Parquet files: columns as their footers declare them, in the types Spark gives them."""
+"""Parquet files: columns as their footers declare them, in Spark's types."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from streamling.types.spark import physical_type
 from streamling.types.wide.layout import ARROW_DIGITS, contains_wide, decimal_type, is_wide
 
 _INSTANT: Final = pa.timestamp("us", "UTC")
-#: Arrow's type for what Parquet calls a UUID; Spark does not read it
+#: Arrow's type for a Parquet UUID, which Spark does not read
 _UUID: Final = "arrow.uuid"
-#: what pyarrow says of a file that it does not open for that; it does not say which column it is
+#: pyarrow's error for a decimal that it cannot read; it does not name the column
 _TOO_MANY_DIGITS: Final = re.compile(r"Decimal precision out of range .*: (\d+)")
 
 
 def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample:
-    """Columns of the footer; ``limit`` does not matter."""
+    """Return the columns of the footer; ``limit`` is ignored."""
     from pyarrow import parquet
 
     try:
@@ -32,19 +32,19 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample:
     except (pa.ArrowException, OSError) as error:
         if match := _TOO_MANY_DIGITS.search(str(error)):
             raise StreamlingError.user(
-                f"'{path}' has a decimal of {match[1]} digits, and of Parquet files at most {ARROW_DIGITS} can be read",
+                f"'{path}' has a decimal of {match[1]} digits, but Parquet files can have at most {ARROW_DIGITS}",
                 remedy="write the column as text, or with fewer digits",
             ) from None
         raise StreamlingError.user(
             f"'{path}' is not a valid Parquet file",
             cause=error,
-            remedy="write the file again, or take it out of the folder",
+            remedy="write the file again, or remove it from the folder",
         ) from error
     schema = footer.schema_arrow
     int96 = frozenset(column.path.split(".")[0] for column in _columns(footer) if column.physical_type == "INT96")
     stored = {field.name: field.type for field in schema}
     if len(stored) < len(schema):
-        raise StreamlingError.user(f"'{path}' has two columns of the same name", remedy="rename one of them")
+        raise StreamlingError.user(f"'{path}' has two columns with the same name", remedy="rename one of them")
     fields = [pa.field(field.name, _source_type(field, path, field.name in int96)) for field in schema]
     return Sample(fields, _with_nulls(footer), stored, int96)
 
@@ -52,21 +52,21 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample:
 def find_schema_mismatch(
     stream: IO[bytes], path: str, types: Mapping[str, pa.DataType], lines_before: int = 0
 ) -> str | None:
-    """Which column has another type than the source's schema says; None when all fit. There are no lines."""
+    """Describe the column whose type differs from the source's schema; None if all match. Lines do not apply."""
     return find_type_mismatch(take_sample(stream, path, 0).fields, types)
 
 
 def find_type_mismatch(fields: Iterable[pa.Field], types: Mapping[str, pa.DataType]) -> str | None:
-    """`find_schema_mismatch` for formats that declare their columns."""
+    """Implement `find_schema_mismatch` for formats that declare their columns."""
     for field in fields:
         expected = types.get(field.name, field.type)
         if common_type(expected, field.type) != expected:
-            return f"column '{field.name}' is {readable(field.type)} where {readable(expected)} is expected"
+            return f"column '{field.name}' has type {readable(field.type)}, expected {readable(expected)}"
     return None
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type both can be read as without loss, None when there is none."""
+    """Return the type that both can be read as without loss, or None."""
     if one == other or pa.types.is_null(other):
         return one
     if pa.types.is_null(one):
@@ -88,7 +88,7 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def _common_struct(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The fields of both; a file without one of them has nulls there."""
+    """Return the fields of both; a file that lacks one has nulls there."""
     types: dict[str, pa.DataType | None] = {}
     for field in (*one, *other):
         before = types.setdefault(field.name, field.type)
@@ -102,24 +102,24 @@ def _nested(make: Callable[[pa.DataType], pa.DataType], part: pa.DataType | None
     return None if part is None else make(part)
 
 
-# ── how Spark reads a column ────────────────────────────────────────────────────────────────────────────────
+# ── reading columns with Spark ───────────────────────────────────────────────────────────────────────────────
 
 
 class Conversion(Enum):
-    """What a column of one file needs to come out as the column of the source."""
+    """How a column of one file is converted to the column of the source."""
 
-    #: nothing: Spark reads it as it is
+    #: Spark reads it unchanged
     PLAIN = "plain"
-    #: Spark reads a number of nanoseconds, and the plan makes a timestamp of it
+    #: Spark reads nanoseconds as a number, and the plan converts it to a timestamp
     NANOSECONDS = "nanoseconds"
-    #: nothing but nulls without a type: it is not read
+    #: only nulls without a type: it is not read
     UNTYPED = "untyped"
     #: Arrow reads the file
     ARROW = "arrow"
 
 
 def conversion_of(name: str, sample: Sample, type_: pa.DataType) -> Conversion:
-    """How column ``name`` of the file behind ``sample`` is stored, compared with its type in the source."""
+    """Return how column ``name`` of the file behind ``sample`` is converted to its type in the source."""
     stored = sample.stored[name]
     if pa.types.is_null(stored):
         return Conversion.UNTYPED
@@ -136,7 +136,7 @@ def _spark_reads(stored: pa.DataType, type_: pa.DataType) -> bool:
     if isinstance(stored, pa.BaseExtensionType):
         return stored.extension_name != _UUID and _spark_reads(stored.storage_type, type_)
     if pa.types.is_struct(stored):
-        # Spark takes a struct for null when the file has none of its fields
+        # Spark reads a struct as null if the file has none of its fields
         parts = [_spark_reads(part.type, type_.field(part.name).type) for part in stored]
         return bool(parts) and all(parts)
     if pa.types.is_map(stored):
@@ -147,7 +147,7 @@ def _spark_reads(stored: pa.DataType, type_: pa.DataType) -> bool:
         return False
     if pa.types.is_timestamp(stored) or pa.types.is_time64(stored):
         return bool(stored.unit != "ns")
-    if pa.types.is_duration(stored):  # for Parquet a plain number, of which only Arrow's own schema knows the unit
+    if pa.types.is_duration(stored):  # in Parquet a plain number; only Arrow's own schema knows the unit
         return bool(stored.unit == "us")
     if pa.types.is_unsigned_integer(stored):
         return bool(stored == type_)
@@ -159,7 +159,7 @@ def _columns(footer: Any) -> list[Any]:
 
 
 def _with_nulls(footer: Any) -> frozenset[str]:
-    """Columns whose statistics count nulls; files without statistics tell nothing."""
+    """Return the columns whose statistics count nulls; files without statistics yield none."""
     groups = [footer.metadata.row_group(i) for i in range(footer.metadata.num_row_groups)]
     chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
     return frozenset(
@@ -178,7 +178,7 @@ def _source_type(field: pa.Field, path: str, is_int96: bool) -> pa.DataType:
 
 
 def _without_extensions(kind: pa.DataType) -> pa.DataType:
-    """``kind`` with what UUIDs and JSON are stored as in place of Arrow's types for them, at any depth."""
+    """Replace Arrow's types for UUIDs and JSON with their storage types, at any depth."""
     if isinstance(kind, pa.BaseExtensionType) and not is_wide(kind):
         return _without_extensions(kind.storage_type)
     if pa.types.is_struct(kind):
@@ -191,7 +191,7 @@ def _without_extensions(kind: pa.DataType) -> pa.DataType:
 
 
 def check_readable(field: pa.Field, path: str) -> None:
-    """Refuse a type that Spark has no room for."""
+    """Reject a type that Spark cannot represent."""
     try:
         physical_type(field.type)
     except StreamlingError as error:
@@ -199,7 +199,7 @@ def check_readable(field: pa.Field, path: str) -> None:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """``kind`` without what only concerns Arrow's memory, with times and timestamps as Spark counts them."""
+    """Return ``kind`` without properties of Arrow's memory layout, with times and timestamps in Spark's units."""
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_decimal(kind):
@@ -218,6 +218,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _part(kind: pa.DataType) -> pa.DataType:
-    """Inside lists, maps and structs there is no metadata to say what a carrier stands for."""
+    """Nested types have no metadata that could hold the logical type."""
     plain = _plain(kind)
     return plain if contains_wide(plain) or pa.types.is_null(plain) else physical_type(plain)

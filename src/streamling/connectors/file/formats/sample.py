@@ -1,4 +1,4 @@
-"""What a look into one file tells about its columns."""
+"""What a sample of one file shows about its columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Sample:
     fields: list[pa.Field]
     #: columns in which a null was found
     with_nulls: frozenset[str] = frozenset()
-    #: Parquet: columns in the types they are stored in
+    #: Parquet: columns with the types in which they are stored
     stored: Mapping[str, pa.DataType] = field(default_factory=dict)
-    #: Parquet: columns with Impala's 96-bit timestamps, which do not say whether they are instants
+    #: Parquet: columns with Impala's 96-bit timestamps, which may or may not be instants
     int96: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""Types of text: numbers, booleans, dates and timestamps, and the spellings they have."""
+"""Types of values written as text: numbers, booleans, dates and timestamps, and their formats."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _CLOCK = r"\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?"
 _ZONE = r"(Z|[+-]\d{2}:\d{2})"
 _INT_RANGE = range(-(2**63), 2**63)
 
-#: tried in this order; later ones take in what earlier ones match where both can stand in one column
-#: (1 and 1.5; a day and a time of day)
+#: tried in this order; later types include values of earlier ones if both can be in one column (1 and 1.5; a date and a
+#: timestamp)
 _PATTERNS = {
     INT: r"^[+-]?\d+$",
     DOUBLE: r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity)$",
@@ -36,17 +36,17 @@ _PATTERNS = {
     INSTANT: f"^{_DAY}[ T]{_CLOCK}{_ZONE}$",
 }
 _COMPILED = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
-#: digits that a 64-bit integer may not hold
+#: digits that may exceed a 64-bit integer
 _LONG_INTEGER = r"^[+-]?\d{19,}$"
-#: numbers that a double may not hold
+#: numbers that may exceed a double
 _LARGE_NUMBER = r"^[+-]?\d{16,}$|[eE]\+?0*[1-9]\d{2}|\d{300}"
-#: Python reads no integer of more than 4300 digits
+#: Python does not parse integers of more than 4300 digits
 _LONGEST_NUMBER = 1000
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?(?:\.\d+)?(?:([+-])(\d\d):(\d\d))?)?")
-#: a first look at a few values spares most patterns the whole column
-_FIRST_LOOK = 64
+#: checking a few values first rules out most patterns without scanning the column
+_PROBED_VALUES = 64
 
-#: words for people
+#: names for messages
 NAMES = {
     INT: "a whole number",
     DOUBLE: "a number",
@@ -59,12 +59,12 @@ NAMES = {
 
 
 def type_of_texts(values: pa.Array | pa.ChunkedArray) -> pa.DataType:
-    """The narrowest type all values fit, string when there is no other, null when there is no value."""
+    """Return the narrowest type that fits all values; string if no other fits, null if there is no value."""
     if not len(values):
         return NULL
-    head = values.slice(0, _FIRST_LOOK)
+    head = values.slice(0, _PROBED_VALUES)
     for kind, pattern in _PATTERNS.items():
-        if _all_match(head, pattern) and _all_match(values, pattern) and _all_exist(values, kind):
+        if _all_match(head, pattern) and _all_match(values, pattern) and _all_valid(values, kind):
             return kind
     return STRING
 
@@ -75,49 +75,51 @@ def type_of_text(text: str) -> pa.DataType:
 
 
 def fits(text: str, kind: pa.DataType) -> bool:
-    """Whether a text can stand in a column of type ``kind``."""
+    """Return whether a column of type ``kind`` can hold a text."""
     if kind not in _COMPILED:
         return True
     if not _COMPILED[kind].match(text):
         return False
     if kind in (INT, DOUBLE):
         return _is_exact(text, kind)
-    return kind == BOOLEAN or _is_moment(text)
+    return kind == BOOLEAN or _is_valid_time(text)
 
 
 def all_fit(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> bool:
-    """Whether all texts can stand in a column of type ``kind``."""
-    return kind not in _PATTERNS or (_all_match(values, _PATTERNS[kind]) and _all_exist(values, kind))
+    """Return whether a column of type ``kind`` can hold all texts."""
+    return kind not in _PATTERNS or (_all_match(values, _PATTERNS[kind]) and _all_valid(values, kind))
 
 
 def _all_match(values: pa.Array | pa.ChunkedArray, pattern: str) -> bool:
-    return kernels.all_true(kernels.matching(values, pattern))
+    return kernels.all_true(kernels.match_regex(values, pattern))
 
 
-def _all_exist(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> bool:
-    """Whether values of the right form also exist: no 31st of April, no integer beyond 64 bits."""
+def _all_valid(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> bool:
+    """Return whether values of the right form also exist: no 31st of April, no integer beyond 64 bits."""
     if kind in (INT, DOUBLE):
-        suspects = kernels.chosen(values, kernels.matching(values, _LONG_INTEGER if kind == INT else _LARGE_NUMBER))
+        suspects = kernels.filter_values(
+            values, kernels.match_regex(values, _LONG_INTEGER if kind == INT else _LARGE_NUMBER)
+        )
         return all(_is_exact(text, kind) for text in suspects.to_pylist())
     if kind in (DATE, TIMESTAMP, INSTANT):
         # The fraction and the zone do not matter, and nanoseconds would end in the year 2262.
-        if kernels.any_true(kernels.matching(values, "^0000")):
+        if kernels.any_true(kernels.match_regex(values, "^0000")):
             return False
-        seconds = kernels.without(values, rf"(\.\d+)?{_ZONE}?$")
+        seconds = kernels.remove_regex(values, rf"(\.\d+)?{_ZONE}?$")
         try:
             kernels.cast(seconds, DATE if kind == DATE else pa.timestamp("s"))
         except pa.ArrowInvalid:
             return False
-        if kind == INSTANT:  # of another zone it may be out of range in UTC
-            edges = kernels.chosen(
-                values, kernels.matching(values, "^(0001-01-01|9999-12-31)|[+-](2[4-9]|[3-9]\\d):|:[6-9]\\d$")
+        if kind == INSTANT:  # in another zone it may be out of range in UTC
+            edges = kernels.filter_values(
+                values, kernels.match_regex(values, "^(0001-01-01|9999-12-31)|[+-](2[4-9]|[3-9]\\d):|:[6-9]\\d$")
             )
             return all(fits(text, kind) for text in edges.to_pylist())
     return True
 
 
 def _is_exact(text: str, kind: pa.DataType) -> bool:
-    """Whether a number fits: a large integer as a double would lose digits, 1e400 would become infinite."""
+    """Return whether a number fits: a large integer would lose digits as a double, 1e400 would become infinite."""
     if len(text) > _LONGEST_NUMBER:
         return False
     if kind == INT:
@@ -128,7 +130,7 @@ def _is_exact(text: str, kind: pa.DataType) -> bool:
     return not _COMPILED[INT].match(text) or (int(text) == number and int(text) in _INT_RANGE)
 
 
-def _is_moment(text: str) -> bool:
+def _is_valid_time(text: str) -> bool:
     *numbers, sign, hours, minutes = _MOMENT.match(text).groups()  # type: ignore[union-attr]
     try:
         moment = datetime(*[int(part) for part in numbers if part])  # type: ignore[arg-type]
@@ -141,7 +143,7 @@ def _is_moment(text: str) -> bool:
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The type that takes both; text takes everything."""
+    """Return the type that holds both; text holds everything."""
     if one == other or other == NULL:
         return one
     if one == NULL:
@@ -158,7 +160,7 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def common_fields(field_lists: list[list[pa.Field]]) -> list[pa.Field]:
-    """All columns in order of first appearance, each with the type that takes all its values."""
+    """Return all columns in order of first appearance, each with a type that holds all its values."""
     types: dict[str, pa.DataType] = {}
     for fields in field_lists:
         for field in fields:
@@ -167,7 +169,7 @@ def common_fields(field_lists: list[list[pa.Field]]) -> list[pa.Field]:
 
 
 def replace_null_types(kind: pa.DataType) -> pa.DataType:
-    """``kind`` with text where nothing was known: a column of nulls only, an empty list or object."""
+    """Replace unknown types with text: a column of nulls, an empty list or object."""
     if kind == NULL:
         return STRING
     if pa.types.is_list(kind):
@@ -184,7 +186,7 @@ def replace_null_types(kind: pa.DataType) -> pa.DataType:
 
 
 def is_void(kind: pa.DataType) -> bool:
-    """Whether values of a type say nothing: nulls, empty lists and empty objects alone."""
+    """Return whether values of a type carry no information: only nulls, empty lists and empty objects."""
     if pa.types.is_struct(kind):
         return all(is_void(field.type) for field in kind)
     return pa.types.is_null(kind) or (pa.types.is_list(kind) and is_void(kind.value_type))

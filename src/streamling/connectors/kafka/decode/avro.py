@@ -1,4 +1,4 @@
-"""Avro messages in a schema registry's framing: a zero byte, four bytes of schema id, the record."""
+"""Decodes Avro messages in a schema registry's wire format: a zero byte, four bytes of schema id, the record."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from streamling.connectors.kafka.decode.invalid_messages import (
     UNKNOWN_KEY_SCHEMA,
     UNKNOWN_SCHEMA,
     RejectRule,
+    error_message,
     null_on_invalid,
     raise_error_sql,
     raise_on_invalid,
-    sentence,
 )
-from streamling.connectors.kafka.decode.tombstones import decoded_key, plain_key
+from streamling.connectors.kafka.decode.tombstones import decode_avro_key, plain_key
 from streamling.connectors.kafka.registry import NotRegistered, RegisteredSchema, SchemaRegistry
 from streamling.errors import StreamlingError
 from streamling.spark.sql_text import literal, quoted, type_sql
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
     from streamling.connectors.kafka.source import AvroDecoding
 
-#: a field that is in no message: its default says that the message could be decoded
+#: a field that no message has: its default shows that the message was decoded
 _DECODED = "__streamling_decoded"
 
 
 class AvroFormat:
-    """Knows the schemas of a topic: the one rows come out in (the reader's) and those messages were written with."""
+    """Holds the schemas of a topic: the reader schema, which rows have, and the writer schemas of messages."""
 
-    key_is_required = False  # the schema says what may be null
+    key_is_required = False  # the schema decides which columns may be null
 
     def __init__(
         self, node: str, topic: str, options: AvroDecoding, registry: SchemaRegistry, *, rejecting: bool = False
@@ -60,17 +60,17 @@ class AvroFormat:
         self._record: AvroRecord | None = None
         #: writer schemas by the id in the message
         self._writers: dict[int, RegisteredSchema] = {}
-        #: schemas of message keys that were met in tombstones
+        #: schemas of the message keys of tombstones
         self._keys: dict[int, Any] = {}
-        #: ids in messages and in their keys that the registry does not know, where that makes them bad rows
+        #: schema ids of messages and keys that the registry does not have, if such messages are rejected
         self._missing: set[int] = set()
         self._missing_keys: set[int] = set()
 
     # ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def load(self) -> None:
-        """Ask the registry, once, for the schemas that messages may have been written with. The reader's is the newest
-        of them: no message whose schema the plan knows was written with a newer one. Each schema not known costs a new
+        """Load the schemas that messages may have been written with from the registry, once. The newest of them is the
+        reader's: no message whose schema the plan knows was written with a newer one. Each unknown schema costs a new
         query."""
         known = self._registry.versions(self._subject)
         self._read_with(known[-1] if known else self._registry.latest(self._subject))
@@ -80,7 +80,7 @@ class AvroFormat:
             self._writers[id] = self._registry.by_id(decoded_as)
 
     def add_schema(self, id: int, *, of_key: bool) -> None:
-        """A message, or the key of a tombstone, was written with a schema not known yet. That of a message may be newer
+        """Add the schema of a message or of a tombstone's key that is not known yet. That of a message may be newer
         than the reader's."""
         try:
             self._add_schema(id, of_key=of_key)
@@ -94,10 +94,10 @@ class AvroFormat:
             self._keys[id] = self._registry.by_id(id).schema
             return
         self._writers[id] = self._registry.by_id(self._overrides.get(id, id))
-        # asked after the writer's: the reader's is never the older one
+        # fetched after the writer's, so the reader's is never older
         if self._options.validate_writer_schema_ordering:
             latest = self._registry.latest(self._subject)
-            if latest.id != self._known_reader.id:
+            if latest.id != self._loaded_reader.id:
                 self._read_with(latest)
 
     def _read_with(self, reader: RegisteredSchema) -> None:
@@ -109,58 +109,60 @@ class AvroFormat:
         self._writers.setdefault(reader.id, reader)
 
     @property
-    def _known_reader(self) -> RegisteredSchema:
-        assert self._reader is not None, "load first"
+    def _loaded_reader(self) -> RegisteredSchema:
+        assert self._reader is not None, "call load() first"
         return self._reader
 
     @property
     def record(self) -> AvroRecord:
-        assert self._record is not None, "load first"
+        assert self._record is not None, "call load() first"
         return self._record
 
     @property
     def reader_id(self) -> int:
-        return self._known_reader.id
+        return self._loaded_reader.id
 
     def schema(self) -> pa.Schema:
         return self.record.arrow
 
     def primary_key(self) -> tuple[str, ...]:
-        return primary_key_of(record_of(self._known_reader.schema))
+        return primary_key_of(record_of(self._loaded_reader.schema))
 
     # ── decoding ────────────────────────────────────────────────────────────────────────────────────────────
 
     def payloads(self) -> dict[str, Column]:
-        """Columns that hold decoded structs, to be made in one projection below `values`."""
+        """Return columns with decoded structs, computed in one projection below `values`."""
         if not self._skips_resolution:
             return {"payload": self._decoded(self._mode, self._with_reject_marker(self.record.reader))}
-        return {f"payload{id}": self._alone(id) for id in sorted(self._writers)} | {"payload": self._checked()}
+        return {f"payload{id}": self._decode_with(id) for id in sorted(self._writers)} | {
+            "payload": self._decoded_marker()
+        }
 
     def key_text(self) -> Column:
-        """Keys are framed as values are, or plain text."""
+        """Return the key as text. Keys are framed like values, or plain text."""
         from pyspark.sql import functions as f
 
         frame = f.expr("substring(key, 1, 5)")
         unknown = raise_error_sql(self._node, UNKNOWN_KEY_SCHEMA, _id_of("key"))
         column = f.when(f.expr("key IS NULL"), f.lit(None))
         for id, schema in sorted(self._keys.items()):
-            column = column.when(frame == f.lit(_frame(id)), decoded_key(schema, self._mode))
+            column = column.when(frame == f.lit(_frame(id)), decode_avro_key(schema, self._mode))
         if self._missing_keys:
             column = column.when(_is_one_of(frame, self._missing_keys), f.lit(None))
         framed = f.expr("length(key) >= 5 AND substring(key, 1, 1) = X'00'")
         return column.when(framed, f.expr(unknown)).otherwise(plain_key())
 
     def checks(self) -> Sequence[Mapping[str, str]]:
-        """None: the decoder itself fails."""
+        """Return no checks: the decoder itself fails."""
         return []
 
     def values(self) -> Sequence[tuple[pa.Field, str]]:
-        """Each column and Spark SQL for its value over the columns of `payloads`."""
+        """Return each column with Spark SQL for its value over the columns of `payloads`."""
         if self._skips_resolution:
             return [(column.field, self._first(column.field)) for column in self.record.columns]
         return [(column.field, self._value(column, "payload")) for column in self.record.columns]
 
-    def reject_rules(self, places: Mapping[str, str]) -> Sequence[RejectRule]:
+    def reject_rules(self, finished: Mapping[str, str]) -> Sequence[RejectRule]:
         value = f"{MESSAGE}.value"
         id = _id_of(value)
         missing = ", ".join(f"X'{_frame(id).hex()}'" for id in sorted(self._missing))
@@ -170,44 +172,44 @@ class AvroFormat:
             RejectRule(f"{value} IS NOT NULL AND NOT ({_framed(value)})", NOT_FRAMED, f"hex(substring({value}, 1, 5))"),
             *unknown,
             RejectRule(f"{value} IS NOT NULL AND {decoded} IS NULL", UNDECODABLE, self._schemas_of(value)),
-            *self._value_reject_rules(places),
+            *self._value_reject_rules(finished),
         ]
 
-    def _value_reject_rules(self, places: Mapping[str, str]) -> list[RejectRule]:
+    def _value_reject_rules(self, finished: Mapping[str, str]) -> list[RejectRule]:
         if self._skips_resolution:
             return [
-                complaint
+                rule
                 for id, writer in sorted(self._writers.items())
                 for column in AvroRecord.of(writer.schema).columns
-                for complaint in _column_reject_rules(column, f"payload{id}.{quoted(column.field.name)}")
+                for rule in _column_reject_rules(column, f"payload{id}.{quoted(column.field.name)}")
             ]
         return [
-            complaint
+            rule
             for column in self.record.columns
-            for complaint in _column_reject_rules(
-                column, f"payload.{quoted(column.field.name)}", places.get(column.field.name)
+            for rule in _column_reject_rules(
+                column, f"payload.{quoted(column.field.name)}", finished.get(column.field.name)
             )
         ]
 
     def is_decodable(self) -> Column:
-        """Whether a message can be decoded at all; never fails."""
+        """Return whether a message can be decoded; never fails."""
         from pyspark.sql import functions as f
 
         decoded = self._decoded("PERMISSIVE", _with_sentinel(self.record.reader), raise_on_error=False)
         return f.coalesce(decoded.getField(_DECODED), f.lit(False))
 
     def _schemas_of(self, value: str) -> str:
-        """SQL for the schemas that a message is decoded with."""
+        """Return SQL for the schemas with which a message is decoded."""
         id, reader = _id_of(value), self.reader_id
         if self._skips_resolution:
             return id
         return f"IF({id} = {literal(str(reader))}, {id}, concat({id}, {literal(f', read as schema {reader}')}))"
 
     def undecodable(self, writer: int) -> str:
-        """What is wrong with a message of that schema that cannot be decoded."""
+        """Describe the error of a message with that schema that cannot be decoded."""
         same = self._skips_resolution or writer == self.reader_id
         read_as = "" if same else f", read as schema {self.reader_id}"
-        return sentence(UNDECODABLE, f"{writer}{read_as}")
+        return error_message(UNDECODABLE, f"{writer}{read_as}")
 
     @property
     def _skips_resolution(self) -> bool:
@@ -229,28 +231,28 @@ class AvroFormat:
         return _with_sentinel(reader) if self._rejecting else reader
 
     def _decode_error_sql(self) -> str:
-        """A schema that is not known stops the plan in any case: the registry has to be asked."""
+        """An unknown schema always stops the plan, because it has to be fetched from the registry."""
         unknown = raise_error_sql(self._node, UNKNOWN_SCHEMA, _id_of("value"))
         foreign = self._on_invalid(NOT_FRAMED, "hex(substring(value, 1, 5))")
         return f"IF({_framed('value')}, {unknown}, {foreign})"
 
-    # without resolution every schema gives a struct of its own, and rows take their columns from the one that is there
+    # without resolution every schema has its own struct, and rows take their columns from the one that is not null
 
-    def _alone(self, id: int) -> Column:
+    def _decode_with(self, id: int) -> Column:
         from pyspark.sql import functions as f
 
         schema = self._writers[id].schema
         known = f.expr("substring(value, 1, 5)") == f.lit(_frame(id))
         return f.when(known, _from_avro(schema, self._with_reject_marker(AvroRecord.of(schema).reader), self._mode))
 
-    def _checked(self) -> Column:
+    def _decoded_marker(self) -> Column:
         from pyspark.sql import functions as f
 
         frame = f.expr("substring(value, 1, 5)")
         checked: Column = f.when(f.expr("value IS NULL"), f.lit(None))
         if self._rejecting:
             for id in sorted(self._writers):
-                checked = checked.when(frame == f.lit(_frame(id)), self._alone(id).getField(_DECODED))
+                checked = checked.when(frame == f.lit(_frame(id)), self._decode_with(id).getField(_DECODED))
             if self._missing:
                 checked = checked.when(_is_one_of(frame, self._missing), f.lit(None))
         else:
@@ -271,46 +273,46 @@ class AvroFormat:
 
     def _value(self, column: AvroColumn, payload: str) -> str:
         name = column.field.name
-        place = f"{payload}.{quoted(name)}"
-        value = self._converted(column, place)
-        bad = _is_bad(column, place)
+        path = f"{payload}.{quoted(name)}"
+        value = self._converted(column, path)
+        bad = _invalid_sql(column, path)
         return (
             value
             if self._rejecting or bad is None
             else f"IF({bad}, {self._on_invalid(AVRO_RANGE, literal(name))}, {value})"
         )
 
-    def _converted(self, column: AvroColumn, place: str) -> str:
+    def _converted(self, column: AvroColumn, path: str) -> str:
         if column.value is None:
-            return place
-        misfit = self._on_invalid(AVRO_VALUE, _invalid_value_detail(column, place))
-        return column.value.replace("{0}", place).replace(ON_OVERFLOW, misfit)
+            return path
+        on_overflow = self._on_invalid(AVRO_VALUE, _invalid_value_detail(column, path))
+        return column.value.replace("{0}", path).replace(ON_OVERFLOW, on_overflow)
 
 
-def _is_bad(column: AvroColumn, place: str) -> str | None:
-    """SQL for whether a decoded value is one that its column cannot hold."""
-    return None if column.bad is None else f"coalesce({column.bad.replace('{0}', place)}, false)"
+def _invalid_sql(column: AvroColumn, path: str) -> str | None:
+    """Return SQL for whether a column cannot hold its decoded value."""
+    return None if column.invalid_when is None else f"coalesce({column.invalid_when.replace('{0}', path)}, false)"
 
 
-def _column_reject_rules(column: AvroColumn, place: str, value: str | None = None) -> list[RejectRule]:
-    """What makes a decoded value bad; ``value`` is where the finished one is."""
+def _column_reject_rules(column: AvroColumn, path: str, value: str | None = None) -> list[RejectRule]:
+    """Return the rules that reject a decoded value; ``value`` is the finished column."""
     reject_rules = []
-    if bad := _is_bad(column, place):
+    if bad := _invalid_sql(column, path):
         reject_rules.append(RejectRule(bad, AVRO_RANGE, literal(column.field.name)))
     if column.value is not None and ON_OVERFLOW in column.value:
         known = not pa.types.is_nested(column.field.type) and value is not None
-        misfit = f"{place} IS NOT NULL AND {value} IS NULL" if known else has_overflow(place, column.field.type)
-        reject_rules.append(RejectRule(misfit, AVRO_VALUE, _invalid_value_detail(column, place)))
+        on_overflow = f"{path} IS NOT NULL AND {value} IS NULL" if known else has_overflow(path, column.field.type)
+        reject_rules.append(RejectRule(on_overflow, AVRO_VALUE, _invalid_value_detail(column, path)))
     return reject_rules
 
 
-def _invalid_value_detail(column: AvroColumn, place: str) -> str:
+def _invalid_value_detail(column: AvroColumn, path: str) -> str:
     name, type_ = column.field.name, column.field.type
     if pa.types.is_nested(type_):
         return literal(f"in '{name}'")
     if not is_wide(type_):
-        return f"concat({literal(f'{name} is {type_}, not ')}, CAST({place} AS STRING))"
-    return f"concat({literal(f'{name} is {type_} and has the bytes 0x')}, hex({place}))"
+        return f"concat({literal(f'{name} is {type_}, not ')}, CAST({path} AS STRING))"
+    return f"concat({literal(f'{name} is {type_} and has the bytes 0x')}, hex({path}))"
 
 
 def _id_of(value: str) -> str:

@@ -1,6 +1,6 @@
-"""JSON messages: exactly one object each, with the columns that the pipeline file declares.
+"""Decodes JSON messages: exactly one object each, with the columns that the pipeline file declares.
 
-`streamling.connectors.kafka.decode.json_decoder` makes a row of a message, or says what is wrong with it.
+`streamling.connectors.kafka.decode.json_decoder` decodes a message to a row, or reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streamling.connectors.kafka.decode.invalid_messages import (
     null_on_invalid,
     raise_on_invalid,
 )
-from streamling.connectors.kafka.decode.json_decoder import DETAIL, PROBLEM, decoded, field_name
+from streamling.connectors.kafka.decode.json_decoder import DETAIL, PROBLEM, decode_message, field_name
 from streamling.connectors.kafka.decode.tombstones import plain_key
 from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
@@ -33,7 +33,7 @@ _SHOWN = 200
 
 
 class JsonFormat:
-    """Columns come in alphabetical order, all nullable; keys that are not columns are ignored."""
+    """Columns are in alphabetical order and nullable; keys that are not columns are ignored."""
 
     key_is_required = True
 
@@ -43,7 +43,7 @@ class JsonFormat:
         self._schema = pa.schema([pa.field(name, parse_type(schema[name])) for name in sorted(schema)])
 
     def load(self) -> None:
-        """Whether Spark can hold the types is known without asking anyone."""
+        """Check that Spark supports the types; this needs no connection."""
         from streamling.types.spark import physical_type
 
         for field in self._schema:
@@ -62,16 +62,16 @@ class JsonFormat:
         return ()
 
     def key_text(self) -> Column:
-        """Whatever the values are, keys are text."""
+        """Return the key as text, whatever the format of the values is."""
         return plain_key()
 
     def payloads(self) -> dict[str, Column]:
         from pyspark.sql import functions as f
 
-        return {"payload": decoded(f.col("value"), list(self._schema))}
+        return {"payload": decode_message(f.col("value"), list(self._schema))}
 
     def checks(self) -> Sequence[Mapping[str, str]]:
-        """A bad message stops the plan, whichever of its columns is used."""
+        """An invalid message stops the plan, whichever of its columns is used."""
         if self._rejecting:
             return []
         text, value = (self._on_invalid(kind, f"payload.{DETAIL}") for kind in (JSON_TEXT, JSON_VALUE))
@@ -81,33 +81,34 @@ class JsonFormat:
     def values(self) -> Sequence[tuple[pa.Field, str]]:
         return [(field, self._value(number, field)) for number, field in enumerate(self._schema)]
 
-    def reject_rules(self, places: Mapping[str, str]) -> Sequence[RejectRule]:
+    def reject_rules(self, finished: Mapping[str, str]) -> Sequence[RejectRule]:
         return [
             *(
                 RejectRule(f"payload.{PROBLEM} = {literal(kind)}", kind, f"payload.{DETAIL}")
                 for kind in (JSON_TEXT, JSON_VALUE)
             ),
             *(
-                RejectRule(f"{place} IS NOT NULL AND {places[field.name]} IS NULL", JSON_VALUE, _shown(field, place))
+                RejectRule(
+                    f"{path} IS NOT NULL AND {finished[field.name]} IS NULL", JSON_VALUE, _detail_sql(field, path)
+                )
                 for number, field in enumerate(self._schema)
                 if layout_of(field.type)
-                for place in (self._place(number),)
+                for path in (self._path(number),)
             ),
         ]
 
     def _value(self, number: int, field: pa.Field) -> str:
-        place = self._place(number)
+        path = self._path(number)
         layout = layout_of(field.type)
         if layout is None:
-            return place
-        parsed = call(PARSE, place, types=[field.type])
-        return (
-            f"IF({place} IS NULL, NULL, {checked(parsed, layout, self._on_invalid(JSON_VALUE, _shown(field, place)))})"
-        )
+            return path
+        parsed = call(PARSE, path, types=[field.type])
+        on_invalid = self._on_invalid(JSON_VALUE, _detail_sql(field, path))
+        return f"IF({path} IS NULL, NULL, {checked(parsed, layout, on_invalid)})"
 
-    def _place(self, number: int) -> str:
+    def _path(self, number: int) -> str:
         return f"{'payload' if self._rejecting else 'checked'}.{field_name(number)}"
 
 
-def _shown(field: pa.Field, place: str) -> str:
-    return f"concat({literal(field.name + ' = ')}, left({place}, {_SHOWN}))"
+def _detail_sql(field: pa.Field, path: str) -> str:
+    return f"concat({literal(field.name + ' = ')}, left({path}, {_SHOWN}))"

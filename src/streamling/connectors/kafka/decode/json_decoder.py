@@ -1,7 +1,7 @@
-"""JSON messages as columns, decoded in the JVM by classes of our own (``spark/java``).
+"""Decodes JSON messages to columns, in the JVM, with our own classes (``spark/java``).
 
-They are called from the code that Spark generates, with the bytes of a message, and return a row of Spark's own:
-nothing is converted on the way. A Java UDF would turn each value into an object of another kind and back.
+Spark's generated code calls them with the bytes of a message, and they return a Spark row, without any conversion. A
+Java UDF would convert each value to another object and back.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from streamling.types.wide.layout import layout_of
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: fields of a decoded message: a kind of failure (`connectors/kafka/decode/invalid_messages.py`), and what it is about
+#: fields of a decoded message: the kind of error (`connectors/kafka/decode/invalid_messages.py`) and its detail
 PROBLEM: Final = "problem"
 DETAIL: Final = "detail"
 
-#: digits of a second by unit
+#: fractional digits of a second by unit
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 6}
 
 
-def decoded(value: Column, fields: Sequence[pa.Field]) -> Column:
-    """A struct of `PROBLEM`, `DETAIL` and a field for each column (`field_name`) over the bytes of a message; null for
-    null. Numbers that are wider than Spark's come as text."""
+def decode_message(value: Column, fields: Sequence[pa.Field]) -> Column:
+    """Return a struct of `PROBLEM`, `DETAIL` and a field for each column (`field_name`) over the bytes of a message;
+    null for null. Numbers wider than Spark's are text."""
     return _call("streamling.JsonDecoder", value, fields)
 
 
-def decoded_key(text: Column, fields: Sequence[pa.Field]) -> Column:
-    """The same over the text of a message key, whose columns are those of the primary key, in its order. What the key
-    does not hold is null."""
+def decode_key(text: Column, fields: Sequence[pa.Field]) -> Column:
+    """The same for the text of a message key, with the columns of the primary key in order. Columns that the key lacks
+    are null."""
     return _call("streamling.KeyDecoder", text, fields)
 
 
@@ -54,8 +54,8 @@ def _call(decoder_class: str, argument: Column, fields: Sequence[pa.Field]) -> C
         decoder, java("org.apache.spark.sql.types.ObjectType")(decoder.getClass())
     )
     row_type = java("org.apache.spark.sql.types.DataType").fromJson(_row_type(fields).json())
-    # NULL gives NULL, and nothing else does. Not deterministic, or Spark would copy the call into the filters above it
-    # and decode each message twice.
+    # Only NULL gives NULL. Not deterministic: otherwise Spark would copy the call into the filters above it and decode
+    # each message twice.
     call = java(f"{expressions}.objects.Invoke")(
         target, "decode", row_type, seq([utils.expression(argument._jc)]), seq([]), True, False, False
     )
@@ -63,7 +63,7 @@ def _call(decoder_class: str, argument: Column, fields: Sequence[pa.Field]) -> C
 
 
 def field_name(number: int) -> str:
-    """The field of a decoded message that holds the column of this number; no name of the user's collides with it."""
+    """Return the field of a decoded message for the column with this number; it cannot collide with a user's name."""
     return f"value{number}"
 
 
@@ -80,7 +80,7 @@ def _row_type(fields: Sequence[pa.Field]) -> Any:
 
 
 def _type_name(type_: pa.DataType) -> str:
-    """The type as `JsonColumn.java` names it."""
+    """Return the type's name in `JsonColumn.java`."""
     if layout_of(type_):
         return "string"
     if pa.types.is_fixed_size_binary(type_):

@@ -1,4 +1,4 @@
-"""Messages that are no rows, on their way to a dead-letter sink: what is told about each."""
+"""Describes rejected messages for a dead-letter sink."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from streamling.spark.sql_text import literal
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: why it is no row; null for those that are
+#: reason for the rejection; null for valid messages
 ERROR = "__error"
 
 
 def message(columns: Sequence[str]) -> Column:
-    """The column `MESSAGE` over Kafka's own columns."""
+    """Return the column `MESSAGE` over Kafka's own columns."""
     from pyspark.sql import functions as f
 
     return f.struct("key", "value", *(["headers"] if "headers" in columns else [])).alias(MESSAGE)
 
 
 def first_reject_reason(reject_rules: Sequence[RejectRule]) -> str:
-    """Spark SQL for the first that is right, null when none is."""
-    branches = " ".join(f"WHEN {one.condition} THEN {one.sentence()}" for one in reject_rules)
+    """Return Spark SQL for the first rule that applies, or null."""
+    branches = " ".join(f"WHEN {one.condition} THEN {one.error_message()}" for one in reject_rules)
     return f"CASE {branches} END"
 
 
 def reject(topic: str) -> Column:
-    """The column `REJECT_COLUMN` over the other columns."""
+    """Return the column `REJECT_COLUMN` over the other columns."""
     from pyspark.sql import functions as f
 
     position = f"concat({literal(topic + '/')}, CAST(partition AS STRING), '/', CAST(offset AS STRING))"
@@ -39,15 +39,15 @@ def reject(topic: str) -> Column:
 
 
 def _payload() -> str:
-    """A JSON object of what the message holds; what is null is left out."""
+    """Return SQL for a JSON object with the content of the message; nulls are left out."""
     headers = f"transform({MESSAGE}.headers, h -> named_struct('key', h.key, {_text_or_bytes('h', 'value')}))"
     parts = [_text_or_bytes(MESSAGE, "key"), _text_or_bytes(MESSAGE, "value"), f"'headers', {headers}"]
     return f"to_json(named_struct({', '.join(parts)}))"
 
 
 def _text_or_bytes(owner: str, name: str) -> str:
-    """A field for text and one for what is none, of which JSON makes base64. Text with a zero byte is none: databases
-    do not take it."""
-    place = f"{owner}.{name}"
-    is_text = f"(is_valid_utf8(CAST({place} AS STRING)) AND position(X'00' IN {place}) = 0)"
-    return f"'{name}', IF({is_text}, CAST({place} AS STRING), NULL), '{name}_base64', IF({is_text}, NULL, {place})"
+    """Return a field for text and one for other bytes, which JSON encodes as base64. Text with a zero byte counts as
+    bytes, because databases do not accept it."""
+    path = f"{owner}.{name}"
+    is_text = f"(is_valid_utf8(CAST({path} AS STRING)) AND position(X'00' IN {path}) = 0)"
+    return f"'{name}', IF({is_text}, CAST({path} AS STRING), NULL), '{name}_base64', IF({is_text}, NULL, {path})"

@@ -1,4 +1,4 @@
-"""Tombstones: a message without a value deletes the row that its key names."""
+"""Tombstones: a message without a value deletes the row with its key."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.connectors.kafka.decode.invalid_messages import MESSAGE, TOMBSTONE, TOMBSTONE_KEY, OnInvalid, RejectRule
-from streamling.connectors.kafka.decode.json_decoder import decoded_key as decoded_key_text
-from streamling.connectors.kafka.decode.json_decoder import field_name
+from streamling.connectors.kafka.decode.json_decoder import decode_key, field_name
 from streamling.sql.library.wide import PARSE
 from streamling.sql.wide.calls import call, checked
 from streamling.types.avro import bytes_of_decimal, is_decimal, with_all_digits
@@ -19,14 +18,14 @@ from streamling.types.wide.layout import SPARK_DIGITS, layout_of
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: the key of a tombstone, as text; null for every other message
+#: key of a tombstone, as text; null for all other messages
 KEY = "__tombstone_key"
-#: a struct of the columns in it
+#: struct of the columns in it
 KEY_COLUMNS = "__tombstone_columns"
 
 
 def tombstone_key(on_invalid: OnInvalid, key_text: Column) -> Column:
-    """The column `KEY`, over Kafka's own columns; ``key_text`` is the key of any message."""
+    """Return the column `KEY` over Kafka's own columns; ``key_text`` is the key of any message."""
     from pyspark.sql import functions as f
 
     known = f.coalesce(key_text, f.expr(on_invalid(TOMBSTONE_KEY, "coalesce(concat('0x', hex(key)), 'null')")))
@@ -34,14 +33,14 @@ def tombstone_key(on_invalid: OnInvalid, key_text: Column) -> Column:
 
 
 def plain_key() -> Column:
-    """The key of a message that is text; null for what is none."""
+    """Return a message key that is text; null if it is not text."""
     from pyspark.sql import functions as f
 
     return f.expr("IF(is_valid_utf8(CAST(key AS STRING)), CAST(key AS STRING), NULL)")
 
 
-def decoded_key(schema: Any, mode: str) -> Column:
-    """The key of a message that is Avro in a schema registry's framing, as text."""
+def decode_avro_key(schema: Any, mode: str) -> Column:
+    """Return a message key that is Avro in a schema registry's wire format, as text."""
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import from_avro
 
@@ -56,7 +55,7 @@ def decoded_key(schema: Any, mode: str) -> Column:
 def _text(value: Column, avro: Any) -> Column:
     from pyspark.sql import functions as f
 
-    if _is_wide(avro):  # of a number that is not negative and has no digits behind a point, else there is none
+    if _is_wide(avro):  # only non-negative numbers without fractional digits have a text
         digits = f.when(value < f.lit(bytearray(b"\x80")), f.concat(f.lit("0x"), f.hex(value)))
         return f.lit(None).cast("string") if _scale(avro) else digits
     return f.hex(value) if _is_bytes(avro) else value.cast("string")
@@ -68,7 +67,7 @@ def _scale(avro: Any) -> int:
 
 
 def _readable(avro: Any) -> Any:
-    """A schema that Spark reads exactly: decimals that it does not have are bytes."""
+    """Return a schema that Spark reads exactly: decimals that it does not support become bytes."""
     if isinstance(avro, list):
         return [_readable(branch) for branch in avro]
     if not isinstance(avro, dict):
@@ -95,47 +94,49 @@ def _is_bytes(avro: Any) -> bool:
 
 
 def without_tombstones(payload: Column, on_invalid: OnInvalid) -> Column:
-    """A payload that stops the plan where there is none. It hangs on the payload because a plan that does not use a
-    column leaves it out with everything in it."""
+    """Return a payload that stops the plan at a tombstone. The check is part of the payload because Spark removes
+    unused columns from a plan."""
     from pyspark.sql import functions as f
 
     return f.when(f.expr("value IS NULL"), f.expr(on_invalid(TOMBSTONE))).otherwise(payload)
 
 
 def key_columns(schema: pa.Schema, primary_key: tuple[str, ...]) -> Column:
-    """The column `KEY_COLUMNS`, over `KEY`: the values that the key of a tombstone has for the primary key. They come
-    from a JSON object (plain or in the envelope of Kafka Connect), from the text itself, or from texts joined by colons
-    as the Kafka sink writes them. Bytes are written in hex digits."""
+    """Return the column `KEY_COLUMNS` over `KEY`: the values of the primary key in the key of a tombstone. They come
+    from a JSON object (plain or in Kafka Connect's envelope), from the text itself, or from texts joined by colons as
+    the Kafka sink writes them. Bytes are hex digits."""
     from pyspark.sql import functions as f
 
-    return decoded_key_text(f.col(KEY), _key_fields(schema, primary_key)).alias(KEY_COLUMNS)
+    return decode_key(f.col(KEY), _key_fields(schema, primary_key)).alias(KEY_COLUMNS)
 
 
 def _key_fields(schema: pa.Schema, primary_key: tuple[str, ...]) -> list[pa.Field]:
-    """A column that the schema lacks still has its part in the key."""
+    """Return the fields of the key, including columns that the schema lacks."""
     return [schema.field(name) if name in schema.names else pa.field(name, pa.string()) for name in primary_key]
 
 
 def _key_value(on_invalid: OnInvalid, field: pa.Field, number: int) -> str:
-    """Spark SQL for a key column of a tombstone, over `KEY` and `KEY_COLUMNS`."""
-    place = f"{KEY_COLUMNS}.{field_name(number)}"
+    """Return Spark SQL for a key column of a tombstone, over `KEY` and `KEY_COLUMNS`."""
+    path = f"{KEY_COLUMNS}.{field_name(number)}"
     bad = on_invalid(TOMBSTONE_KEY, KEY)
     if layout := layout_of(field.type):
-        place = checked(call(PARSE, place, types=[field.type]), layout, "NULL")
-    return f"coalesce({place}, {bad})"
+        path = checked(call(PARSE, path, types=[field.type]), layout, "NULL")
+    return f"coalesce({path}, {bad})"
 
 
 def with_tombstones(value: str, on_invalid: OnInvalid, field: pa.Field, primary_key: tuple[str, ...]) -> str:
-    """The value of a column, taken from the key where the message is a tombstone."""
+    """Return the value of a column, taken from the key if the message is a tombstone."""
     if field.name not in primary_key:
         return value
     return f"IF({KEY} IS NULL, {value}, {_key_value(on_invalid, field, primary_key.index(field.name))})"
 
 
-def tombstone_reject_rules(primary_key: tuple[str, ...], places: Mapping[str, str]) -> list[RejectRule]:
-    """Tombstones that delete nothing; ``places`` are the finished columns."""
+def tombstone_reject_rules(primary_key: tuple[str, ...], finished: Mapping[str, str]) -> list[RejectRule]:
+    """Return the rules that reject tombstones without a usable key; ``finished`` are the finished columns."""
     if not primary_key:
         return [RejectRule(f"{MESSAGE}.value IS NULL", TOMBSTONE)]
-    missing = " OR ".join([f"{KEY} IS NULL", *(f"{places[name]} IS NULL" for name in primary_key if name in places)])
+    missing = " OR ".join(
+        [f"{KEY} IS NULL", *(f"{finished[name]} IS NULL" for name in primary_key if name in finished)]
+    )
     shown = f"coalesce({KEY}, concat('0x', hex({MESSAGE}.key)), 'null')"
     return [RejectRule(f"{MESSAGE}.value IS NULL AND ({missing})", TOMBSTONE_KEY, shown)]

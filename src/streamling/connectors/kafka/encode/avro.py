@@ -1,8 +1,9 @@
-"""Columns as Spark's Avro encoder wants them for a given schema.
+"""Converts columns to what Spark's Avro encoder requires for a given schema.
 
-The encoder is strict: an INT does not go into a long, and a timestamp without a zone only into a ``local-timestamp``.
-What does not change a byte of the outcome (logical types) is changed in the schema that the encoder is given; what does
-is an expression over the column. Columns that do not fit are told by name before anything is written.
+The encoder is strict: it does not accept an INT for a long, and a timestamp without a zone only for a
+``local-timestamp``. What does not change the encoded bytes (logical types) is changed in the schema passed to the
+encoder; everything else is an expression over the column. Columns that do not match are reported by name before
+anything is written.
 """
 
 from __future__ import annotations
@@ -28,15 +29,14 @@ from streamling.types.avro import checked_name, record_of
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import logical_type
 
-#: unions that one column type stands for
+#: unions that map to one column type
 _WIDENED = {frozenset({"int", "long"}): pa.int64(), frozenset({"float", "double"}): pa.float64()}
 
 
 @dataclass(frozen=True)
 class AvroEncoding:
-    """How rows become Avro: the record schema for Spark's encoder, Spark SQL for each of its fields, what stands
-    before the record in a message when the schema is a union, and the columns that have nulls although the schema
-    allows none."""
+    """How rows are encoded: the record schema for Spark's encoder, Spark SQL for each of its fields, the prefix of the
+    record in a message if the schema is a union, and the nullable columns that the schema requires."""
 
     schema: dict[str, Any]
     values: Mapping[str, str]
@@ -45,34 +45,35 @@ class AvroEncoding:
 
 
 def encoding(schema: Any, columns: pa.Schema) -> AvroEncoding:
-    """``columns`` are those of a DataFrame (`to_arrow_schema`). Raises a user's error naming what does not fit.
-    A schema without ``_gs_op`` is accepted: the header has it too."""
+    """Match ``columns`` of a DataFrame (`to_arrow_schema`) with a schema; raise a user error that names the mismatch. A
+    schema without ``_gs_op`` is accepted, because the header carries it too."""
     record = record_of(schema)
-    fit, fields, values = _SchemaMatcher(), [], {}
-    fit.name(record)
+    matcher, fields, values = _SchemaMatcher(), [], {}
+    matcher.name(record)
     known = {checked_name(field): field for field in record["fields"]}
     for column in columns:
         if column.name not in known and column.name != OP_COLUMN:
             raise StreamlingError.user(
                 f"column '{column.name}' is not in the schema, which has {', '.join(known)}",
-                remedy="register a schema that has it, or leave the column out with a sql transform",
+                remedy="register a schema that has it, or drop the column in a sql transform",
             )
     for name, field in known.items():
         if name not in columns.names:
             fields.append(field)
-            default = _default(field, fit)
+            default = _default(field, matcher)
             if default is not None:
                 values[name] = default
             continue
         column = columns.field(name)
         try:
-            fitted = fit.type(field["type"], ColumnType(column.type, logical_type(column)))
-        except TypeMismatch as misfit:
+            encoded = matcher.type(field["type"], ColumnType(column.type, logical_type(column)))
+        except TypeMismatch as mismatch:
             raise StreamlingError.user(
-                f"column '{name}' is {misfit}", remedy="cast the column in a sql transform, or register another schema"
+                f"column '{name}' has type {mismatch}",
+                remedy="cast the column in a sql transform, or register another schema",
             ) from None
-        fields.append({**field, "type": fitted.schema})
-        values[name] = (fitted.value or "{0}").replace("{0}", quoted(name))
+        fields.append({**field, "type": encoded.schema})
+        values[name] = (encoded.value or "{0}").replace("{0}", quoted(name))
     required = tuple(column.name for column in columns if column.nullable and _is_required(known.get(column.name)))
     return AvroEncoding({**record, "fields": fields}, values, _branch(schema, record), required)
 
@@ -82,15 +83,16 @@ def _is_required(field: Mapping[str, Any] | None) -> bool:
 
 
 def _branch(schema: Any, record: Any) -> bytes:
-    """The number of the record in a union as Avro writes it (small numbers: doubled), nothing without a union."""
+    """Return the index of the record in a union as Avro encodes it (small numbers are doubled); empty without a
+    union."""
     if not isinstance(schema, list):
         return b""
     return bytes([schema.index(record) * 2])
 
 
-def _default(field: dict[str, Any], fit: _SchemaMatcher) -> str | None:
-    """Spark SQL for a field that no column is for; None when Spark writes null by itself."""
-    fit.define(field["type"])
+def _default(field: dict[str, Any], matcher: _SchemaMatcher) -> str | None:
+    """Return Spark SQL for a field without a column, or None if Spark writes null by itself."""
+    matcher.define(field["type"])
     branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
     default = field.get("default")
     if "null" in branches and default is None:
@@ -104,27 +106,27 @@ def _default(field: dict[str, Any], fit: _SchemaMatcher) -> str | None:
     if isinstance(default, str) and kind in ("string", "enum"):
         return literal(default)
     raise StreamlingError.user(
-        f"the schema has a field '{field['name']}' that must have a value, and there is no such column",
-        remedy="add the column in a sql transform, or register a schema in which the field may be null",
+        f"the schema has a required field '{field['name']}', but there is no such column",
+        remedy="add the column in a sql transform, or register a schema in which the field is nullable",
     )
 
 
 class _SchemaMatcher:
-    """One walk through a schema; types may be used again by their names further down."""
+    """Matches a schema with columns; named types may be referenced further down."""
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}
         self._depth = 0
 
     def name(self, schema: Mapping[str, Any]) -> None:
-        """Remember a named type, under its name with and without the namespace."""
+        """Register a named type, under its name with and without the namespace."""
         name = schema["name"]
         self._named[name.rpartition(".")[2]] = self._named[name] = schema
         if schema.get("namespace"):
             self._named[f"{schema['namespace']}.{name}"] = schema
 
     def define(self, schema: Any) -> None:
-        """Remember the named types in a part that is passed over."""
+        """Register the named types in a part of the schema that is skipped."""
         if isinstance(schema, list):
             for branch in schema:
                 self.define(branch)
@@ -162,8 +164,8 @@ class _SchemaMatcher:
     def _union(self, schema: list[Any], kind: ColumnType) -> EncodedField:
         branches = [branch for branch in schema if branch != "null"]
         if len(branches) <= 1:
-            fitted = self.type(branches[0] if branches else "null", kind)
-            return EncodedField(["null" if branch == "null" else fitted.schema for branch in schema], fitted.value)
+            encoded = self.type(branches[0] if branches else "null", kind)
+            return EncodedField(["null" if branch == "null" else encoded.schema for branch in schema], encoded.value)
         if all(isinstance(b, str) for b in branches) and _WIDENED.get(frozenset(branches)) == kind.physical:
             return EncodedField(schema)
         members = [f"member{number}" for number in range(len(branches))]
@@ -180,12 +182,12 @@ class _SchemaMatcher:
         if not pa.types.is_struct(kind.physical):
             raise TypeMismatch(kind, schema)
         members = {field.name for field in kind.physical}
-        wanted = {checked_name(field): field for field in schema["fields"]}
-        if members != wanted.keys():
+        expected = {checked_name(field): field for field in schema["fields"]}
+        if members != expected.keys():
             raise TypeMismatch(kind, schema)
-        fitted = {name: self.type(field["type"], kind.part(_member(name))) for name, field in wanted.items()}
-        fields = [{**field, "type": fitted[name].schema} for name, field in wanted.items()]
-        return EncodedField({**schema, "fields": fields}, _struct(fitted))
+        encoded = {name: self.type(field["type"], kind.part(_member(name))) for name, field in expected.items()}
+        fields = [{**field, "type": encoded[name].schema} for name, field in expected.items()]
+        return EncodedField({**schema, "fields": fields}, _struct(encoded))
 
     def _array(self, schema: dict[str, Any], kind: ColumnType) -> EncodedField:
         if not pa.types.is_list(kind.physical):
@@ -211,10 +213,10 @@ def _member(name: str) -> Callable[[pa.DataType], pa.DataType]:
 
 
 def _struct(members: Mapping[str, EncodedField]) -> str | None:
-    if not any(fitted.value for fitted in members.values()):
+    if not any(encoded.value for encoded in members.values()):
         return None
     parts = [
-        f"{literal(name)}, {(fitted.value or '{0}').replace('{0}', '{0}.' + quoted(name))}"
-        for name, fitted in members.items()
+        f"{literal(name)}, {(encoded.value or '{0}').replace('{0}', '{0}.' + quoted(name))}"
+        for name, encoded in members.items()
     ]
     return f"IF({{0}} IS NULL, NULL, named_struct({', '.join(parts)}))"

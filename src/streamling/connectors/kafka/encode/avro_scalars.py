@@ -1,4 +1,5 @@
-"""Single columns and Avro types without parts: whether they fit, and what Spark's encoder has to be given for it."""
+"""Matches columns with Avro types that are not nested: whether they fit, and how to convert them for Spark's
+encoder."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 @dataclass(frozen=True)
 class ColumnType:
-    """A type in Spark as Arrow has it, and the type that it stands for."""
+    """A physical type in Spark, as an Arrow type, and its logical type."""
 
     physical: pa.DataType
     logical: pa.DataType
 
     def part(self, of: Callable[[pa.DataType], pa.DataType]) -> ColumnType:
-        """A part of a nested type, such as its elements."""
+        """Return a part of a nested type, such as its elements."""
         physical = of(self.physical)
         return ColumnType(physical, of(self.logical) if contains_wide(self.logical) else physical)
 
@@ -36,10 +37,10 @@ class EncodedField:
 
 
 class TypeMismatch(Exception):
-    """Ends the sentence "column 'x' is …"."""
+    """Completes the sentence "column 'x' has type …"."""
 
     def __init__(self, kind: ColumnType, schema: Any) -> None:
-        super().__init__(f"{kind.logical}, and the schema wants {_shown(schema)}")
+        super().__init__(f"{kind.logical}, but the schema requires {_readable_type(schema)}")
 
 
 def plain(name: str, kind: ColumnType) -> EncodedField:
@@ -100,7 +101,7 @@ def _decimal(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
 
 
 def _wide(schema: dict[str, Any], kind: ColumnType, layout: Layout, physical: str) -> EncodedField:
-    """What Spark's encoder does not know goes through it as bytes."""
+    """Encode numbers that Spark's encoder does not support as bytes."""
     fits = max(len(str(abs(bound))) for bound in (layout.low, layout.high)) <= schema["precision"]
     size = schema.get("size")
     if not fits or schema.get("scale", 0) != layout.scale or (size is not None and size < needed_bytes(layout)):
@@ -158,10 +159,10 @@ LOGICAL: dict[tuple[str, str], Callable[[dict[str, Any], ColumnType], EncodedFie
 }
 
 
-def _shown(schema: Any) -> str:
-    """A type in a few words."""
+def _readable_type(schema: Any) -> str:
+    """Return a short name of a type."""
     if isinstance(schema, list):
-        return " or ".join(_shown(branch) for branch in schema)
+        return " or ".join(_readable_type(branch) for branch in schema)
     if isinstance(schema, str):
         return schema
     if schema.get("logicalType") == "decimal":
@@ -170,4 +171,4 @@ def _shown(schema: Any) -> str:
         return f"a record of {', '.join(field['name'] for field in schema['fields'])}"
     if schema["type"] == "fixed":
         return f"{schema['size']} bytes"
-    return str(schema.get("logicalType") or _shown(schema["type"]))
+    return str(schema.get("logicalType") or _readable_type(schema["type"]))

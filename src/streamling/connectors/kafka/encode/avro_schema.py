@@ -1,4 +1,4 @@
-"""The Avro schema that a subject without one is given: what the columns are, in Avro's types."""
+"""The Avro schema that is registered for a subject without one, derived from the columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def value_schema(topic: str, columns: pa.Schema, primary_key: Collection[str]) -> list[Any]:
-    """``[null, record]``. Key columns, ``_gs_op`` and columns that are never null are required."""
+    """Return ``[null, record]``. Key columns, ``_gs_op`` and non-nullable columns are required."""
     names = _Names()
     fields = []
     for column in columns:
@@ -54,19 +54,19 @@ def value_schema(topic: str, columns: pa.Schema, primary_key: Collection[str]) -
 
 
 class _Names:
-    """Names of types, each used once: readers exist that cannot follow a reference."""
+    """Names of types, each used once, because some readers cannot resolve references."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
 
     def unique(self, name: str, fallback: str = "") -> str:
         name = name if _NAME.fullmatch(name) else f"_{name or fallback}"
-        chosen, number = name, 1
-        while chosen in self._used:
+        unique_name, number = name, 1
+        while unique_name in self._used:
             number += 1
-            chosen = f"{name}_{number}"
-        self._used.add(chosen)
-        return chosen
+            unique_name = f"{name}_{number}"
+        self._used.add(unique_name)
+        return unique_name
 
 
 def _type(field: pa.Field, path: tuple[str, ...], names: _Names) -> Any:
@@ -91,7 +91,7 @@ def _type(field: pa.Field, path: tuple[str, ...], names: _Names) -> Any:
         items = _type(type_.value_field, (*path, "item"), names)
         return {"type": "array", "items": _or_null(items, type_.value_field.nullable)}
     raise StreamlingError.user(
-        f"column '{path[0]}' has the type {type_}, which Avro does not have", remedy="cast it, or use data_format: json"
+        f"column '{path[0]}' has type {type_}, which Avro does not support", remedy="cast it, or use data_format: json"
     )
 
 
@@ -116,6 +116,6 @@ def _or_null(type_: Any, nullable: bool) -> Any:
 def _check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name):
         raise StreamlingError.user(
-            f"{what} has a name that Avro does not allow: letters, digits and _ only, no digit first",
+            f"{what} has a name that Avro does not allow: only letters, digits and _, not starting with a digit",
             remedy="rename it with AS in a sql transform, or use data_format: json",
         )

@@ -1,4 +1,4 @@
-"""Rows as JSON objects, in Spark SQL, in the same spelling as everywhere else here (`types/json.py`)."""
+"""Encodes rows as JSON objects in Spark SQL, in the same format as everywhere else (`types/json.py`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamling.types.wide.layout import contains_wide
 
 
 def json_value(columns: pa.Schema) -> str:
-    """Spark SQL for a row's JSON text over the columns of a DataFrame (`to_arrow_schema`); nulls are written."""
+    """Return Spark SQL for a row's JSON text over the columns of a DataFrame (`to_arrow_schema`); nulls are written."""
     if not any(_is_wide(column) for column in columns):
         return _object(columns)
     members = []
@@ -38,39 +38,39 @@ def _is_wide(column: pa.Field) -> bool:
 
 
 def _member(column: pa.Field) -> str:
-    """A column with numbers that are none of Spark's, which `to_json` therefore cannot write."""
+    """Return a column with numbers that Spark lacks and `to_json` therefore cannot write."""
     name = json.dumps(column.name, ensure_ascii=False)
     value = call(JSON, quoted(column.name), types=[logical_type(column)])
     return f"concat({literal(name + ':')}, coalesce({value}, 'null'))"
 
 
-def _value(type_: pa.DataType, place: str, depth: int) -> str:
+def _value(type_: pa.DataType, path: str, depth: int) -> str:
     if pa.types.is_binary(type_):
-        return f"lower(hex({place}))"
+        return f"lower(hex({path}))"
     if pa.types.is_timestamp(type_):
-        text = f"replace(CAST({place} AS STRING), ' ', 'T')"
+        text = f"replace(CAST({path} AS STRING), ' ', 'T')"
         return f"{text} || 'Z'" if type_.tz else text
     if pa.types.is_floating(type_):
-        # JSON has no word for infinities and for what is no number
-        return f"IF(isnan({place}) OR abs({place}) = double('inf'), NULL, {place})"
+        # JSON has neither infinity nor NaN
+        return f"IF(isnan({path}) OR abs({path}) = double('inf'), NULL, {path})"
     if pa.types.is_duration(type_):
-        return f"timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01', TIMESTAMP'1970-01-01' + {place})"
-    return _nested(type_, place, depth)
+        return f"timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01', TIMESTAMP'1970-01-01' + {path})"
+    return _nested(type_, path, depth)
 
 
-def _nested(type_: pa.DataType, place: str, depth: int) -> str:
+def _nested(type_: pa.DataType, path: str, depth: int) -> str:
     item = f"_item{depth}"
     if pa.types.is_list(type_):
         inner = _value(type_.value_type, item, depth + 1)
-        return place if inner == item else f"transform({place}, {item} -> {inner})"
+        return path if inner == item else f"transform({path}, {item} -> {inner})"
     if pa.types.is_map(type_):
         inner = _value(type_.item_type, item, depth + 1)
-        return place if inner == item else f"transform_values({place}, (_key, {item}) -> {inner})"
+        return path if inner == item else f"transform_values({path}, (_key, {item}) -> {inner})"
     if pa.types.is_struct(type_):
-        members = [(member.name, f"{place}.{quoted(member.name)}", member.type) for member in type_]
+        members = [(member.name, f"{path}.{quoted(member.name)}", member.type) for member in type_]
         parts = [(name, at, _value(kind, at, depth)) for name, at, kind in members]
         if all(at == value for _, at, value in parts):
-            return place
-        made = ", ".join(f"{value} AS {quoted(name)}" for name, _, value in parts)
-        return f"IF({place} IS NULL, NULL, struct({made}))"
-    return place
+            return path
+        fields = ", ".join(f"{value} AS {quoted(name)}" for name, _, value in parts)
+        return f"IF({path} IS NULL, NULL, struct({fields}))"
+    return path

@@ -1,4 +1,4 @@
-"""A Java consumer that takes part in a group and fetches nothing: Spark does the reading."""
+"""A Java consumer that is a member of a group but fetches deserializer: Spark reads the messages."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: seconds that leaving the group may take
+#: time limit in seconds for leaving the group
 _LEAVE_SECONDS = 3
-#: seconds after which new partitions of the topic are seen at the latest
+#: seconds after which new partitions of the topic are detected at the latest
 _METADATA_AGE = 10
 
 
 class RebalanceListener(Protocol):
-    """What happens to the partitions of a member, told while it polls."""
+    """Receives changes of a member's partitions, while it polls."""
 
     def on_assigned(self, partitions: frozenset[int]) -> None:
-        """These are ours from now on; none when only others changed."""
+        """These partitions are assigned to us; empty if only others changed."""
 
     def on_revoked(self, partitions: frozenset[int]) -> None:
-        """These go to another member as soon as this returns."""
+        """These partitions are assigned to another member as soon as this returns."""
 
     def on_lost(self, partitions: frozenset[int]) -> None:
-        """Another member may have these already."""
+        """Another member may already own these partitions."""
 
 
 class GroupConsumer:
-    """One member of one group for one topic. All calls from one thread, `wakeup` aside.
+    """One member of one group for one topic. All calls must come from one thread, except `wakeup`.
 
     Errors are those of the Java client (`Py4JJavaError`).
     """
@@ -45,7 +45,7 @@ class GroupConsumer:
         partitions: RebalanceListener,
         metadata: Callable[[], str] = str,
     ) -> None:
-        """``metadata`` is written beside the offsets that are committed."""
+        """``metadata`` is stored with the committed offsets."""
         from pyspark.java_gateway import ensure_callback_server_started
 
         jvm: Any = spark._jvm
@@ -57,39 +57,43 @@ class GroupConsumer:
         properties = jvm.java.util.HashMap()
         for name, value in {**settings, **_settings(group, session_timeout, rebalance_timeout)}.items():
             properties.put(name, value)
-        nothing = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer()
-        self._consumer: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties, nothing, nothing)
-        # held here as well: the JVM only knows it by name
+        deserializer = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer()
+        self._consumer: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
+            properties, deserializer, deserializer
+        )
+        # keep a reference: the JVM knows it only by name
         self._listener = _Listener(self._consumer, partitions)
         self._consumer.subscribe(jvm.java.util.Collections.singletonList(topic), self._listener)
 
     def poll(self, seconds: float) -> None:
-        """Do what the group wants done, for about so long."""
+        """Process group events for about this long."""
         self._consumer.poll(self._jvm.java.time.Duration.ofMillis(int(seconds * 1000)))
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """Tell the group the offsets of the next messages, without waiting."""
-        self._consumer.commitAsync(self._places(offsets), None)
+        """Commit the offsets of the next messages, without waiting."""
+        self._consumer.commitAsync(self._to_java_offsets(offsets), None)
 
     def close(self, offsets: Mapping[int, int]) -> None:
         """Commit ``offsets`` and leave the group."""
         duration = self._jvm.java.time.Duration.ofSeconds(_LEAVE_SECONDS)
         try:
             if offsets:
-                self._consumer.commitSync(self._places(offsets), duration)
+                self._consumer.commitSync(self._to_java_offsets(offsets), duration)
         finally:
             self._consumer.close(duration)
 
     def wakeup(self) -> None:
-        """End a poll early; it raises. From any thread."""
+        """End a poll early; it raises. Thread-safe."""
         self._consumer.wakeup()
 
-    def _places(self, offsets: Mapping[int, int]) -> Any:
-        places = self._jvm.java.util.HashMap()
+    def _to_java_offsets(self, offsets: Mapping[int, int]) -> Any:
+        java_offsets = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
-            place = self._jvm.org.apache.kafka.common.TopicPartition(self._topic, partition)
-            places.put(place, self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, self._metadata()))
-        return places
+            topic_partition = self._jvm.org.apache.kafka.common.TopicPartition(self._topic, partition)
+            java_offsets.put(
+                topic_partition, self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, self._metadata())
+            )
+        return java_offsets
 
 
 def _settings(group: str, session_timeout: float, rebalance_timeout: float) -> dict[str, str]:
@@ -97,13 +101,13 @@ def _settings(group: str, session_timeout: float, rebalance_timeout: float) -> d
         "group.id": group,
         "enable.auto.commit": "false",
         "allow.auto.create.topics": "false",
-        # members that keep their partitions go on while others move
+        # members that keep their partitions continue while others move
         "partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
         "session.timeout.ms": str(int(session_timeout * 1000)),
         "heartbeat.interval.ms": str(int(min(3.0, session_timeout / 3) * 1000)),
         "max.poll.interval.ms": str(int(rebalance_timeout * 1000)),
         "metadata.max.age.ms": str(_METADATA_AGE * 1000),
-        # for partitions nobody committed anything for: must be something, and is never used
+        # required for partitions without committed offsets, but never used
         "auto.offset.reset": "latest",
     }
 
@@ -129,7 +133,7 @@ class _Listener:
         if numbers := _numbers(partitions):
             what(numbers)
 
-    def toString(self) -> str:  # noqa: N802 - asked for by Java's log lines
+    def toString(self) -> str:  # noqa: N802 - called by Java's logging
         return type(self).__name__
 
     class Java:
@@ -137,4 +141,4 @@ class _Listener:
 
 
 def _numbers(partitions: Iterable[Any]) -> frozenset[int]:
-    return frozenset(place.partition() for place in partitions)
+    return frozenset(topic_partition.partition() for topic_partition in partitions)

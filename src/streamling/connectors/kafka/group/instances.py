@@ -1,7 +1,8 @@
-"""Instances of a pipeline, as they know each other in a consumer group: by client ids that say who and since when.
+"""Instances of a pipeline, as they recognize each other in a consumer group: by client ids with their identity and
+start time.
 
-Instances whose state is shared divide a topic among themselves. One whose state is its own (a file, memory) reads the
-whole topic and cannot have company. Of two instances that do not go together the one that began later is refused.
+Instances with shared state divide a topic among themselves. An instance with its own state (a file, memory) reads the
+whole topic and must be the only one. Of two instances that cannot run together, the one that started later is rejected.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SHARED, _ALONE = "shared", "alone"
 
 
 class GroupConflict(StreamlingError):
-    """This instance cannot run beside another member of its group."""
+    """This instance cannot run alongside another member of its group."""
 
 
 @dataclass(frozen=True)
@@ -29,22 +30,22 @@ class Instance:
 
     application: str
     topic: str
-    #: whether its positions are where other instances find them
+    #: whether other instances can see its positions
     shares: bool
-    #: milliseconds since 1970, and something to tell apart those that began in the same one
+    #: milliseconds since 1970, and a token for instances that started in the same one
     started: int
     token: str
 
     @classmethod
     def new(cls, application: str, topic: str, *, shares: bool) -> Instance:
-        """The instance that begins now."""
+        """Return the instance that starts now."""
         return cls(application, topic, shares, int(time.time() * 1000), uuid4().hex[:8])
 
     @classmethod
     def of(cls, client_id: str) -> Instance | None:
-        """The instance with this client id; None when it belongs to something else."""
-        name, topic, kind, born = ["", "", "", "", *client_id.rsplit("/", 3)][-4:]
-        started, _, token = born.partition("-")
+        """Return the instance with this client id, or None if it is not an instance of ours."""
+        name, topic, kind, start = ["", "", "", "", *client_id.rsplit("/", 3)][-4:]
+        started, _, token = start.partition("-")
         if not name.startswith(_PREFIX) or kind not in (_SHARED, _ALONE) or not started.isdecimal():
             return None
         return cls(name.removeprefix(_PREFIX), topic, kind == _SHARED, int(started), token)
@@ -56,41 +57,41 @@ class Instance:
 
     @property
     def age(self) -> tuple[int, str]:
-        """Instances in the order they began, the same seen from everywhere."""
+        """Sort key by start time; every instance computes the same order."""
         return self.started, self.token
 
-    def is_like(self, other: Instance) -> bool:
-        """Whether ``other`` runs the same pipeline, as far as can be seen."""
+    def runs_same_pipeline(self, other: Instance) -> bool:
+        """Return whether ``other`` appears to run the same pipeline."""
         return (self.application, self.topic) == (other.application, other.topic)
 
     def conflicting_member(self, members: Iterable[Member]) -> Member | None:
-        """The member of our group that we cannot run beside; None when there is none."""
+        """Return the member of our group that we cannot run alongside, or None."""
         return next((member for member in members if self._collides(member)), None)
 
     def _collides(self, member: Member) -> bool:
         other = Instance.of(member.client_id)
         if other is not None and other.age >= self.age:
-            return False  # we, or one that gives way to us
-        if other is not None and self.is_like(other):
+            return False  # this instance, or one that yields to it
+        if other is not None and self.runs_same_pipeline(other):
             return not (self.shares and other.shares)
-        # a stranger only harms those who rely on the group's division
+        # a foreign member only matters to instances that rely on the group's assignment
         return self.shares and bool(member.partitions)
 
     def conflict_error(self, group: str, conflicting_member: Member) -> GroupConflict:
-        """Why we cannot run beside ``conflicting_member``."""
+        """Return the error that explains why we cannot run alongside ``conflicting_member``."""
         other = Instance.of(conflicting_member.client_id)
-        if other is None or not self.is_like(other):
+        if other is None or not self.runs_same_pipeline(other):
             return GroupConflict.user(
-                f"the consumer group '{group}' has a member that is no instance of this pipeline, "
-                f"'{conflicting_member.client_id}' at {conflicting_member.host}, and it takes partitions of the topic "
-                f"'{self.topic}' away",
+                f"the consumer group '{group}' has a member that is not an instance of this pipeline, "
+                f"'{conflicting_member.client_id}' at {conflicting_member.host}, and partitions of the topic "
+                f"'{self.topic}' are assigned to it",
                 remedy="set kafka_source.consumer_group_id to a name that only this pipeline uses",
             )
         since = datetime.fromtimestamp(other.started / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return GroupConflict.user(
-            f"another instance of the application '{self.application}' reads the topic '{self.topic}' already "
-            f"(at {conflicting_member.host}, since {since}), and instances can only share a topic when they share "
-            "their state",
-            remedy="set state_backend.backend_type to Postgres for all of them, "
-            "or give this pipeline an application_id of its own",
+            f"another instance of the application '{self.application}' already reads the topic '{self.topic}' (at "
+            f"{conflicting_member.host}, since {since}), and instances can only share a topic if they share their "
+            "state",
+            remedy="set state_backend.backend_type to Postgres for all of them, or give this pipeline its own "
+            "application_id",
         )

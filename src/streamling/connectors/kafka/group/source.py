@@ -1,4 +1,4 @@
-"""Which partitions of its topic a Kafka source reads, and from where, when other instances read it too."""
+"""Which partitions of its topic a Kafka source reads, and from which offsets, when other instances read it too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
 from streamling.connectors.kafka.group.instances import Instance
-from streamling.connectors.kafka.group.membership import ConsumerGroup, Membership, StreamControl, listed
+from streamling.connectors.kafka.group.membership import ConsumerGroup, Membership, StreamControl, format_partitions
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.settings import client_settings
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
 
 
-#: the part of the configuration that leads to the brokers
+#: section of the configuration with the brokers
 SECTION = "kafka_source"
 
 
 def group_name(context: NodeContext[KafkaSourceOptions]) -> str:
-    """The consumer group of a node."""
+    """Return the consumer group of a node."""
     config = context.config.part(KafkaConfig)
     return f"{config.kafka_source.consumer_group_id or config.application_id}-{context.name}"
 
 
 def group_of(context: NodeContext[KafkaSourceOptions]) -> ConsumerGroup:
-    """That group, and how long it waits for an instance that is silent, and for one that still has work to finish."""
+    """Return that group with its time-outs: for a silent instance, and for one that still has work to finish."""
     session_timeout = context.config.part(KafkaConfig).kafka_source.session_timeout_ms / 1000
     return ConsumerGroup(
         group_name(context), session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout)
@@ -45,7 +45,7 @@ def group_of(context: NodeContext[KafkaSourceOptions]) -> ConsumerGroup:
 
 
 def group_position(context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]) -> ExternalPosition:
-    """The offsets of the consumer group, for `Operator.external_positions`."""
+    """Return the offsets of the consumer group, for `Operator.external_positions`."""
     group, topic, config = group_name(context), context.options.topic, context.config.part(KafkaConfig).kafka_source
 
     def reset() -> bool:
@@ -60,10 +60,11 @@ def group_position(context: NodeContext[KafkaSourceOptions], spark: Callable[[],
 
 
 class GroupAssignment:
-    """The source's place among the instances of its pipeline.
+    """The partitions of the source among the instances of its pipeline.
 
-    With a state that others see, the consumer group divides the partitions, and whoever gets one goes on from the
-    position in the state. Else this instance reads all of them, and the group only shows when there is a second one.
+    With shared state the consumer group divides the partitions, and the owner of a partition continues from the
+    position in the state. Otherwise this instance reads all of them, and the group only serves to detect a second
+    instance.
     """
 
     def __init__(
@@ -80,20 +81,20 @@ class GroupAssignment:
         self.shares = context.state.is_shared
         group = group_of(context)
         self.name = group.name
-        #: when we got the partitions that the stream reads, see `Membership.assignment`
+        #: number of the assignment of each partition that the stream reads, see `Membership.assignment`
         self._read: dict[int, int] = {}
-        #: whether the group has told which partitions are ours
+        #: whether the group has assigned partitions to us
         self.is_assigned = not self.shares
         self._logged_assignment: frozenset[int] | None = None
         self._committed: dict[int, int] = {}
-        #: what could not be committed before we are a member
+        #: offsets that could not be committed before we are a member
         self._uncommitted: dict[int, int] = {}
-        me = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
+        instance = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
 
         def connect(partitions: RebalanceListener) -> GroupConsumer:
             return GroupConsumer(
                 spark,
-                {**settings, "client.id": me.client_id},
+                {**settings, "client.id": instance.client_id},
                 group=group.name,
                 topic=offsets.topic,
                 session_timeout=group.session_timeout,
@@ -103,11 +104,11 @@ class GroupAssignment:
             )
 
         stream = StreamControl(context.restart_stream, context.checkpoint)
-        self._membership = Membership(connect, admin, group, me, stream, context.log)
+        self._membership = Membership(connect, admin, group, instance, stream, context.log)
         self._membership.start()
 
     def position(self, position: Position) -> Position | None:
-        """Where to go on from ``position``: there, with the partitions that are ours now. None: nothing to read."""
+        """Return ``position`` for the partitions that are assigned to us now. None: nothing to read."""
         self._membership.check()
         if not self.shares:
             return position
@@ -119,7 +120,7 @@ class GroupAssignment:
         if not assignment:
             self._read = {}
             return None
-        kept = {partition for partition, gain in assignment.items() if self._read.get(partition) == gain}
+        kept = {partition for partition, number in assignment.items() if self._read.get(partition) == number}
         keys = {partition: self._offsets.key(partition) for partition in assignment}
         claimed = self._context.state.claim([key for partition, key in keys.items() if partition not in kept])
         self._read = dict(assignment)
@@ -129,15 +130,15 @@ class GroupAssignment:
 
     @property
     def partitions(self) -> list[int] | None:
-        """The partitions to read; None: all."""
+        """The partitions to read; None means all."""
         return sorted(self._read) if self.shares else None
 
-    def stored(self, position: Position) -> None:
-        """``position`` has been stored: tell the group. What another instance has claimed meanwhile is read anew from
-        the state, if the group still says that it is ours."""
-        void = {key for key, value in position.items() if value is None}
-        if taken := [partition for partition in self._read if self._offsets.key(partition) in void]:
-            self._read = {partition: gain for partition, gain in self._read.items() if partition not in taken}
+    def record_stored(self, position: Position) -> None:
+        """Commit ``position``, which has been stored, to the group. Partitions that another instance has claimed
+        meanwhile are read from the state again, if they are still assigned to us."""
+        lost_keys = {key for key, value in position.items() if value is None}
+        if taken := [partition for partition in self._read if self._offsets.key(partition) in lost_keys]:
+            self._read = {partition: number for partition, number in self._read.items() if partition not in taken}
             self._context.restart_stream(0)
         self._commit(self._offsets.of(position))
 
@@ -148,18 +149,18 @@ class GroupAssignment:
             self._admin.commit(self.name, self._offsets.topic, self._uncommitted, self._offsets.metadata())
 
     def committed(self) -> dict[int, Committed]:
-        """What the group remembers: where to go on when the state does not know."""
+        """Return the offsets committed to the group, used if the state has none."""
         try:
             return self._admin.committed(self.name, self._offsets.topic)
         except StreamlingError as error:
             if error.retriable:
                 raise
-            self._context.log.warning("the offsets of the group '%s' are not known: %s", self.name, error)
+            self._context.log.warning("cannot read the offsets of the group '%s': %s", self.name, error)
             return {}
 
     def _commit(self, offsets: Mapping[int, int]) -> None:
-        """The state is the truth. The group has the same offsets for tools that look at it, and for the day when the
-        state is lost."""
+        """The state is authoritative. The group has the same offsets for monitoring tools, and in case the state is
+        lost."""
         moved = {partition: offset for partition, offset in offsets.items() if self._committed.get(partition) != offset}
         if not moved:
             return
@@ -168,8 +169,8 @@ class GroupAssignment:
             try:
                 self._admin.commit(self.name, self._offsets.topic, moved, self._offsets.metadata())
             except StreamlingError as error:
-                # the group still has a dead member, or is about to have us as one: we commit as a member, or at the end
-                self._context.log.debug("the offsets are committed to the group '%s' later: %s", self.name, error)
+                # the group still has a dead member, or we are about to join: commit as a member, or at the end
+                self._context.log.debug("offsets will be committed to the group '%s' later: %s", self.name, error)
                 self._uncommitted |= moved
                 return
         self._uncommitted = {}
@@ -180,8 +181,10 @@ class GroupAssignment:
         self._logged_assignment = assignment
         topic, group = self._offsets.topic, self.name
         if assignment:
-            self._context.log.info("reads %s of the topic '%s' (group '%s')", listed(assignment), topic, group)
+            self._context.log.info(
+                "reading %s of the topic '%s' (group '%s')", format_partitions(assignment), topic, group
+            )
         else:
             self._context.log.info(
-                "has no partition of the topic '%s' to read (group '%s'): waits for one", topic, group
+                "no partition of the topic '%s' is assigned to this instance (group '%s'); waiting", topic, group
             )

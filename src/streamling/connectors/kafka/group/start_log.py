@@ -1,18 +1,18 @@
-"""Log lines on where the partitions of a topic start, and why."""
+"""Logs where the partitions of a topic start, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from logging import Logger
 
-from streamling.connectors.kafka.group.membership import listed
+from streamling.connectors.kafka.group.membership import format_partitions
 
-#: offsets that a line shows at most
+#: maximum number of offsets that a line shows
 _SHOWN = 8
 
 
 class StartLog:
-    """One line per reason, for partitions that have not been read before."""
+    """Logs one line per reason, for partitions that have not been read before."""
 
     def __init__(self, topic: str, log: Logger) -> None:
         self._topic = topic
@@ -20,7 +20,7 @@ class StartLog:
         self._known: set[int] = set()
 
     def report(self, offsets: Mapping[int, int], reasons: Mapping[int, str]) -> None:
-        """The partitions start at ``offsets``, for ``reasons``."""
+        """Log that the partitions start at ``offsets``, for ``reasons``."""
         new = sorted(offsets.keys() - self._known)
         self._known |= offsets.keys()
         by_reason: dict[str, list[int]] = {}
@@ -30,5 +30,9 @@ class StartLog:
             shown = ", ".join(str(offsets[partition]) for partition in partitions)
             at = f" (offset {shown})" if len(partitions) <= _SHOWN else ""
             self._log.info(
-                "reads %s of the topic '%s' from %s%s", listed(frozenset(partitions)), self._topic, reason, at
+                "reading %s of the topic '%s' from %s%s",
+                format_partitions(frozenset(partitions)),
+                self._topic,
+                reason,
+                at,
             )

@@ -1,4 +1,4 @@
-"""The columns of an aggregate table: where their values come from, and what the trigger makes of them."""
+"""The columns of an aggregate table: where their values come from and how the trigger computes them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 Function = Literal["sum", "count", "avg", "min", "max"]
 
-#: the one row of an aggregate over everything: name and value of its key
+#: key column and value of the single row of an aggregate without groups
 GLOBAL_GROUP: Final = ("key", "value")
 
-#: Postgres types by what can be done with their values; those of one family may stand for each other
+#: Postgres types by what their values support; types of one family are interchangeable
 _FAMILIES: Final = {
     "numbers": ("SMALLINT", "INTEGER", "INT", "BIGINT", "NUMERIC", "REAL", "DOUBLE PRECISION", "FLOAT"),
     "texts": ("TEXT", "VARCHAR", "CHAR"),
@@ -35,24 +35,24 @@ _ORDERED: Final = ("numbers", "texts", "dates and timestamps", "times of day")
 
 @dataclass(frozen=True)
 class GroupByColumn:
-    """A column that groups."""
+    """A column to group by."""
 
     name: str
     source: str
     type: str
-    #: whether values have to be converted on their way
+    #: whether values have to be converted
     converted: bool
 
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A column that the trigger keeps up to date. An average is two of them."""
+    """A column that the trigger maintains. An average consists of two of them."""
 
     name: str
-    #: what the user asked for, under which name
-    asked: str
+    #: name of the aggregate in the options
+    output_name: str
     fn: Function
-    #: None: rows are counted, whatever they hold
+    #: None: counts rows regardless of their values
     source: str | None
     type: str
     converted: bool = False
@@ -79,25 +79,25 @@ class Aggregates:
 
     @property
     def extremes(self) -> list[Accumulator]:
-        """Columns from which nothing can be taken back."""
+        """Columns from which no value can be subtracted."""
         return [column for column in self.accumulators if column.is_extreme]
 
     @property
     def sums(self) -> list[Accumulator]:
-        """Columns to which an update would have to bring the old value."""
+        """Columns for which an update would need the old value."""
         return [column for column in self.accumulators if column.fn in ("sum", "avg")]
 
 
-def resolved(
+def resolve_columns(
     fields: Sequence[pa.Field], group_by: Mapping[str, GroupColumn], aggregate: Mapping[str, AggregateColumn]
 ) -> Aggregates:
-    """What the options mean for rows of ``fields``; a user's error for what cannot be."""
+    """Resolve the options for rows of ``fields``; raise a user error if they are invalid."""
     known = {field.name: field for field in fields}
     groups = [_group(name, column, known) for name, column in group_by.items()]
     accumulators = [one for name, column in aggregate.items() for one in _accumulators(name, column, known)]
-    made = Aggregates(groups, accumulators)
-    _check_names(made)
-    return made
+    aggregates = Aggregates(groups, accumulators)
+    _check_names(aggregates)
+    return aggregates
 
 
 # ── one column ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -109,10 +109,10 @@ def _group(name: str, column: GroupColumn, known: Mapping[str, pa.Field]) -> Gro
     found = _type(field)
     if _family(found) == "JSON":
         raise StreamlingError.user(
-            f"`{option}` groups by '{field.name}', which is {field.type}",
-            remedy="group by a part of it that a sql transform takes out",
+            f"`{option}` groups by '{field.name}', which has type {field.type}",
+            remedy="group by a part of it that you extract in a sql transform",
         )
-    type_, converted = _wanted(option, column.type, found, (_family(found), "texts"))
+    type_, converted = _resolve_type(option, column.type, found, (_family(found), "texts"))
     return GroupByColumn(name, field.name, type_, converted)
 
 
@@ -120,17 +120,17 @@ def _accumulators(name: str, column: AggregateColumn, known: Mapping[str, pa.Fie
     option = f"aggregate.{name}"
     if column.fn == "count":
         source = None if column.from_ is None else _field(option, column.from_, known).name
-        return [Accumulator(name, name, "count", source, _wanted(option, column.type, "BIGINT", ("numbers",))[0])]
+        return [Accumulator(name, name, "count", source, _resolve_type(option, column.type, "BIGINT", ("numbers",))[0])]
     field = _field(option, column.from_ or name, known)
     found = _type(field)
     allowed = _ORDERED if column.fn in ("min", "max") else ("numbers",)
     if _family(found) not in allowed:
         raise StreamlingError.user(
-            f"`{option}` is the {column.fn} of '{field.name}', which is {field.type}; {column.fn} takes"
-            f" {' and '.join(allowed) if len(allowed) == 1 else ', '.join(allowed)}",
+            f"`{option}` is the {column.fn} of '{field.name}', which has type {field.type}; {column.fn} supports "
+            f"{' and '.join(allowed) if len(allowed) == 1 else ', '.join(allowed)}",
             remedy="name another column with `from`, or cast this one in a sql transform",
         )
-    type_, converted = _wanted(option, column.type, found, (_family(found),))
+    type_, converted = _resolve_type(option, column.type, found, (_family(found),))
     if column.fn == "avg":
         return [
             Accumulator(f"{name}_sum", name, "sum", field.name, type_, converted),
@@ -142,7 +142,7 @@ def _accumulators(name: str, column: AggregateColumn, known: Mapping[str, pa.Fie
 def _field(option: str, name: str, known: Mapping[str, pa.Field]) -> pa.Field:
     if name not in known:
         raise StreamlingError.user(
-            f"`{option}` takes the column '{name}', which is not among ({', '.join(known)})",
+            f"`{option}` uses the column '{name}', which is not one of ({', '.join(known)})",
             remedy=did_you_mean(name, known, "name one of them with `from`"),
         )
     return known[name]
@@ -152,9 +152,9 @@ def _type(field: pa.Field) -> str:
     return postgres_type(field) or "TEXT"
 
 
-def _wanted(option: str, override: str | None, found: str, families: Sequence[str]) -> tuple[str, bool]:
-    """The type of a column, and whether values of the type ``found`` have to be converted to it. Only what
-    `arrow_type_of` knows reaches a statement."""
+def _resolve_type(option: str, override: str | None, found: str, families: Sequence[str]) -> tuple[str, bool]:
+    """Return the type of a column, and whether values of the type ``found`` have to be converted to it. Only types that
+    `arrow_type_of` recognizes reach a statement."""
     if override is None:
         return found, False
     try:
@@ -164,7 +164,7 @@ def _wanted(option: str, override: str | None, found: str, families: Sequence[st
     type_ = " ".join(override.upper().split())
     if _family(type_) not in families:
         raise StreamlingError.user(
-            f"`{option}.type` is {type_}, which does not take {_family(found)} ({found})",
+            f"`{option}.type` is {type_}, which cannot hold {_family(found)} ({found})",
             remedy=f"choose a type of {' or '.join(dict.fromkeys(families))}, or cast the column in a sql transform",
         )
     return type_, type_ != found
@@ -175,13 +175,13 @@ def _family(type_: str) -> str:
     return next(family for family, names in _FAMILIES.items() if name in names)
 
 
-def _check_names(made: Aggregates) -> None:
+def _check_names(aggregates: Aggregates) -> None:
     seen: set[str] = set()
-    for name in made.names:
+    for name in aggregates.names:
         if name in seen:
             raise StreamlingError.user(
                 f"the aggregate table would have two columns '{name}'",
-                remedy="rename one; an avg makes two columns, NAME_sum and NAME_count, and an aggregate over everything"
-                f" has a column '{GLOBAL_GROUP[0]}'",
+                remedy="rename one; an avg creates two columns, NAME_sum and NAME_count, and an aggregate without "
+                f"groups has a column '{GLOBAL_GROUP[0]}'",
             )
         seen.add(name)

@@ -1,4 +1,4 @@
-"""Postgres aggregate sink: a landing table, and a trigger that keeps an aggregate of it."""
+"""Postgres aggregate sink: a landing table, and a trigger that maintains an aggregate of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
-from streamling.connectors.postgres.aggregate.columns import resolved
+from streamling.connectors.postgres.aggregate.columns import resolve_columns
 from streamling.connectors.postgres.aggregate.landing import (
     LandingRun,
     LandingTransaction,
     delete_statement,
     finalized_runs,
 )
-from streamling.connectors.postgres.aggregate.trigger import EPOCH_COLUMN, Objects
+from streamling.connectors.postgres.aggregate.trigger import EPOCH_COLUMN, AggregateObjects
 from streamling.connectors.postgres.connection import Server
 from streamling.connectors.postgres.input_columns import InputColumns
 from streamling.connectors.postgres.probe import postgres_connection
@@ -38,35 +38,37 @@ if TYPE_CHECKING:
 
 _OPERATION: Final = pa.field(OP_COLUMN, pa.string())
 #: for rows that cannot be aggregated
-_REMEDY: Final = "leave such rows out in a sql transform, or name a dead-letter sink with `errors: {to: …}`"
+_REMEDY: Final = "filter such rows out in a sql transform, or name a dead-letter sink with `errors: {to: …}`"
 
 
 class GroupColumn(Options):
-    """One column to group by."""
+    """A column to group by."""
 
-    from_: str | None = Field(default=None, alias="from", description="Input column; the same name by default.")
-    type: str | None = Field(default=None, description="Postgres type; that of the input by default.")
+    from_: str | None = Field(
+        default=None, alias="from", description="Input column; defaults to the one with the same name."
+    )
+    type: str | None = Field(default=None, description="Postgres type; defaults to that of the input column.")
 
 
 class AggregateColumn(GroupColumn):
-    """One aggregated column."""
+    """An aggregated column."""
 
     fn: Literal["sum", "count", "avg", "min", "max"] = Field(description="Aggregate function.")
 
 
 class PostgresAggregateSinkOptions(ParallelOptions, BatchOptions, DeadLetterOptions, SinkOptions):
-    """Sums, counts, averages and extremes, kept up to date inside Postgres."""
+    """Maintains sums, counts, averages, minima and maxima inside Postgres."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
     requires_primary_key: ClassVar[bool] = True
 
     schema_: str = Field(alias="schema", min_length=1, description="Schema of both tables.")
-    landing_table: str = Field(min_length=1, description="Table that takes the rows.")
+    landing_table: str = Field(min_length=1, description="Table that receives the rows.")
     agg_table: str = Field(min_length=1, description="Table with the aggregates.")
     group_by: dict[str, GroupColumn] = Field(
-        default={}, description="Columns to group by; without any there is one row for everything."
+        default={}, description="Columns to group by; without any, there is a single row for everything."
     )
-    aggregate: dict[str, AggregateColumn] = Field(description="Aggregated columns, at least one.")
+    aggregate: dict[str, AggregateColumn] = Field(description="Aggregated columns; at least one.")
     deduplicate: bool = Field(
         default=True,
         description="Write only the first row per key and operation of a batch, which is the one that counts.",
@@ -75,7 +77,7 @@ class PostgresAggregateSinkOptions(ParallelOptions, BatchOptions, DeadLetterOpti
     @field_validator("group_by", mode="before")
     @classmethod
     def _columns_without_fields(cls, value: object) -> object:
-        """``account:`` with nothing below it is a column as it comes."""
+        """Accept ``account:`` with nothing below it as a column with defaults."""
         if not isinstance(value, dict):
             return value
         return {name: {} if column is None else column for name, column in value.items()}
@@ -89,8 +91,8 @@ class PostgresAggregateSinkOptions(ParallelOptions, BatchOptions, DeadLetterOpti
 
 
 class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
-    """Each batch is one transaction: rows are copied into a staging table and upserted into the landing table, whose
-    trigger adds those that are new to the aggregate. `_postgres_landing` tells why nothing counts twice."""
+    """Writes each batch in one transaction: rows are copied into a staging table and upserted into the landing table,
+    whose trigger adds the new ones to the aggregate. The `landing` module explains why no row is counted twice."""
 
     Options = PostgresAggregateSinkOptions
 
@@ -105,7 +107,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         self._writer = Writer(context, self._landing)
         self._columns: dict[str, TableColumn] = {}
         self._run = LandingRun(context.name)
-        self._told_of_updates = False
+        self._warned_about_updates = False
 
     @classmethod
     def connections(
@@ -132,11 +134,11 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
             self._resolve()
             self._prepare()
         operations = _operations(batch)
-        good, rejected = self._divided(batch, operations)
+        good, rejected = self._split_rejected_rows(batch, operations)
         if rejected and self.context.rejected_rows is None:
             raise BadRow.user(rejected[0][1], remedy=_REMEDY)
         self._put(batch.filter(good), operations.filter(good))
-        # at the end: when the others fail, all are asked for again, in smaller parts
+        # last: if writing the others fails, the whole batch is retried in smaller parts
         for rows, reason in rejected:
             self.context.reject(rows, reason)
 
@@ -153,9 +155,9 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
             return
         try:
             self._writer.attempt(partial(self._remove, marks))
-            self._run.removed(epoch)
-        except StreamlingError as error:  # nothing depends on it: the next epoch or the next start removes them
-            self.context.log.debug("rows of table %s stay for now: %s", self._landing, error)
+            self._run.record_removed(epoch)
+        except StreamlingError as error:  # harmless: the next epoch or the next start removes them
+            self.context.log.debug("rows of table %s are kept for now: %s", self._landing, error)
 
     def close(self) -> None:
         self._writer.close()
@@ -163,42 +165,42 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
     # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _resolve(self) -> None:
-        """Find out what the options mean for the columns that arrive."""
+        """Resolve the options against the input columns."""
         if EPOCH_COLUMN in self._input.names:
             raise StreamlingError.user(
-                f"the column '{EPOCH_COLUMN}' arrives, which is the landing table's own",
-                remedy="leave it out, or rename it with a sql transform",
+                f"the input has a column '{EPOCH_COLUMN}', which is reserved for the landing table",
+                remedy="drop or rename it in a sql transform",
             )
         if missing := [name for name in self.context.primary_key if name not in self._input.names]:
-            raise StreamlingError.user(f"column '{missing[0]}' of the primary key does not arrive")
-        self._aggregates = resolved(self._input.fields, self.options.group_by, self.options.aggregate)
+            raise StreamlingError.user(f"the input has no column '{missing[0]}', which is part of the primary key")
+        self._aggregates = resolve_columns(self._input.fields, self.options.group_by, self.options.aggregate)
         check_names(self._landing, self._input.names)
         check_names(self._aggregate, self._aggregates.names)
 
     def _prepare(self) -> None:
-        """Make what is missing in the database, and the trigger anew."""
+        """Create missing database objects, and recreate the trigger."""
         fields = [*self._input.fields, _OPERATION]
-        objects = Objects(self._landing, self._aggregate, self._aggregates)
+        objects = AggregateObjects(self._landing, self._aggregate, self._aggregates)
 
         def prepare() -> dict[str, TableColumn]:
-            with self._writer.answering() as connection:
+            with self._writer.exchange() as connection:
                 columns = prepare_table(
                     connection, self._landing, fields, self._key, add_columns=None, log=self.context.log
                 )
-                objects.make(connection)
+                objects.create(connection)
                 return columns
 
         columns = self._writer.with_retry(prepare)
         self._columns = {field.name: columns[field.name] for field in fields}
 
     def _delete_finalized(self) -> None:
-        """Rows of earlier runs whose positions are stored do not come again."""
+        """Delete rows of earlier runs whose positions are stored: they will not be replayed."""
         for key, marks in finalized_runs(self.context.name, self.context.state):
             self._writer.with_retry(partial(self._remove, marks))
             self.context.state.remove(key)
 
     def _remove(self, marks: tuple[int, int]) -> None:
-        with self._writer.answering() as connection:
+        with self._writer.exchange() as connection:
             connection.execute(delete_statement(self._landing, marks))
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,50 +225,50 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         self._writer.with_retry(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
 
     def _plan(self, batch: pa.RecordBatch, operations: pa.Array) -> WritePlan:
-        """The first row of a key and operation counts, in whichever batches they come; rows that follow only change
-        the landing table."""
+        """The first row of each key and operation counts, also across batches; later rows only change the landing
+        table."""
         keys = self._input.keys(batch, self.context.primary_key, self._columns)
         keys = keys.append_column("operation", operations)
         return first_wins(keys, None) if self.options.deduplicate else in_rounds(keys, None)
 
-    def _divided(
+    def _split_rejected_rows(
         self, batch: pa.RecordBatch, operations: pa.Array
     ) -> tuple[pa.Array, list[tuple[pa.RecordBatch, str]]]:
-        """Which rows can be aggregated, and the others with what is wrong about them."""
+        """Return which rows can be aggregated, and the rejected rows with a reason each."""
         good, rejected = pa.repeat(True, batch.num_rows), []
-        for mask, reason in self._unusable(batch, operations):
+        for mask, reason in self._find_rejected_rows(batch, operations):
             rejected.append((batch.filter(pc.and_(good, mask)), reason))
             good = pc.and_not(good, mask)
         return good, [(rows, reason) for rows, reason in rejected if rows.num_rows]
 
-    def _unusable(self, batch: pa.RecordBatch, operations: pa.Array) -> Iterator[tuple[pa.Array, str]]:
-        """Which rows cannot be aggregated, and why."""
+    def _find_rejected_rows(self, batch: pa.RecordBatch, operations: pa.Array) -> Iterator[tuple[pa.Array, str]]:
+        """Yield masks of rows that cannot be aggregated, with the reason."""
         for name in self.context.primary_key:
             if batch.column(name).null_count:
                 yield batch.column(name).is_null(), f"column '{name}' of the primary key is NULL"
         for group in self._aggregates.groups:
             if batch.column(group.source).null_count:
-                reason = f"column '{group.source}', which `group_by.{group.name}` groups by, is NULL"
+                reason = f"column '{group.source}', used by `group_by.{group.name}`, is NULL"
                 yield batch.column(group.source).is_null(), reason
         changed = pc.not_equal(operations, "i")
         if not pc.any(changed).as_py():
             return
         if self._aggregates.extremes:
             extreme = self._aggregates.extremes[0]
-            asked = f"`aggregate.{extreme.asked}` ({extreme.fn})"
-            yield changed, f"an update or delete has come, and {asked} cannot take a value back"
-        elif self._aggregates.sums and not self._told_of_updates and pc.any(pc.equal(operations, "u")).as_py():
-            self._told_of_updates = True
+            aggregate = f"`aggregate.{extreme.output_name}` ({extreme.fn})"
+            yield changed, f"the row is an update or delete, and {aggregate} cannot subtract values"
+        elif self._aggregates.sums and not self._warned_about_updates and pc.any(pc.equal(operations, "u")).as_py():
+            self._warned_about_updates = True
             self.context.log.warning(
-                "an update does not tell the value before it: `aggregate.%s` adds the new value to the old one; deletes"
-                " and inserts are exact",
-                self._aggregates.sums[0].asked,
+                "an update does not carry the old value: `aggregate.%s` adds the new value on top of it; deletes "
+                "and inserts are exact",
+                self._aggregates.sums[0].output_name,
             )
 
 
 def _operations(batch: pa.RecordBatch) -> pa.Array:
-    """``i``, ``u`` or ``d`` for each row; whatever is neither update nor delete is an insert."""
+    """Return ``i``, ``u`` or ``d`` for each row; anything that is neither update nor delete is an insert."""
     if OP_COLUMN not in batch.schema.names:
         return pa.repeat("i", batch.num_rows)
-    given = batch.column(OP_COLUMN)
-    return pc.if_else(pc.is_in(given, pa.array(["u", "d"], given.type)), given, "i")
+    kinds = batch.column(OP_COLUMN)
+    return pc.if_else(pc.is_in(kinds, pa.array(["u", "d"], kinds.type)), kinds, "i")

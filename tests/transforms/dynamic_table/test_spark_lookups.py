@@ -1,4 +1,4 @@
-"""Tables whose content is the same for all rows of a batch: Spark looks values up by itself."""
+"""Tables whose content is the same for all rows of a batch: Spark looks up values itself."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ sinks:
 
 @pytest.fixture
 def never_in_python(monkeypatch):
-    """Fails when values are brought to this process."""
+    """Fails if values are sent to this process."""
     monkeypatch.setattr(DynamicTableTransform, "contains", lambda *_: pytest.fail("values came to Python"))
 
 
 def left_behind(*values: str) -> MemoryState:
-    """The state of a run whose values are put into the table at the next start."""
+    """Return the state of a run whose values are stored in the table at the next start."""
     state = MemoryState()
     state.put("dynamic_table:known", list(values))
     return state
@@ -134,7 +134,7 @@ def found(spark, table: DynamicTableTransform) -> set[str]:
     return {row.v for row in frame.where(lookup_expression(f.col("v"))).collect()}
 
 
-def test_values_of_other_flows_are_told_when_their_batch_is_through_and_never_forgotten(spark):
+def test_values_of_other_flows_are_seen_when_their_batch_is_complete(spark):
     table = table_of({})
     elsewhere(lambda: emit(table, ["a"], 0))
     assert found(spark, table) == set()
@@ -149,7 +149,7 @@ def test_values_of_other_flows_are_told_when_their_batch_is_through_and_never_fo
     assert found(spark, table) == {"a", "c"}
 
 
-def test_rows_that_fill_the_table_they_ask_are_not_looked_up_by_spark(spark):
+def test_rows_that_fill_the_table_they_query_are_not_looked_up_by_spark(spark):
     table = table_of({})
     emit(table, ["a"], 0)
     assert table.lookup_expression(spark) is None
@@ -159,7 +159,7 @@ def test_rows_that_fill_the_table_they_ask_are_not_looked_up_by_spark(spark):
 
 
 @pytest.mark.services
-def test_a_cached_table_is_told_with_what_others_write_and_one_without_cache_is_not(spark, schema):
+def test_a_cached_table_includes_writes_of_others_and_one_without_cache_is_not_sent(spark, schema):
     schema.create("value TEXT PRIMARY KEY, updated_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()")
     schema.execute("INSERT INTO {t} VALUES ('a'), ('b')")
     cached = {"time_column": "updated_at", "cache": True, "cache_refresh_debounce_ms": 0}
