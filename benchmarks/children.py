@@ -145,11 +145,11 @@ class Worker:
 
 
 @contextmanager
-def worker(kind: str, *connectors: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Worker]:
+def worker(kind: str, *spark_packages: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Worker]:
     """A worker; ``kind`` says how its Spark is started, ``connectors`` which ones it has."""
     folder = cwd / kind
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "benchmarks.worker", kind, *connectors]
+    command = [sys.executable, "-m", "benchmarks.worker", kind, *spark_packages]
     with running(command, cwd=folder, env=env) as process:
         yield Worker(process)
 

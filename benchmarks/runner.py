@@ -30,7 +30,7 @@ from benchmarks.user_nodes import UserNodes
 from benchmarks.validate import Validate
 from benchmarks.workbench import ReportStep, Scenario, Workbench
 from streamling.jvm.archive import Archive, build_archive
-from streamling.jvm.jars import fetch_connectors
+from streamling.jvm.jars import fetch_spark_packages
 from streamling.jvm.java import find_java
 
 SCENARIOS: Mapping[str, type[Scenario]] = {
@@ -105,6 +105,6 @@ def _prepare(bench: Workbench, names: Sequence[str]) -> None:
     """A start without archive is a figure of its own; all others need one, and some the connectors."""
     bench.step("start-up archive")
     if any(SCENARIOS[name].needs_services for name in names):
-        fetch_connectors(bench.cache_dir, frozenset(services.CONNECTORS), java=find_java(os.environ))
+        fetch_spark_packages(bench.cache_dir, frozenset(services.CONNECTORS), java=find_java(os.environ))
     if not Archive.for_settings(cache_dir=bench.cache_dir).exists():
         build_archive(cache_dir=bench.cache_dir, progress=lambda doing, done: bench.tell(doing, 0.0))

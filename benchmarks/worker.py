@@ -173,11 +173,11 @@ class ByHand:
 
 
 @contextmanager
-def _ours(config: AppConfig, connectors: frozenset[str]) -> Iterator[SparkSession]:
+def _ours(config: AppConfig, spark_packages: frozenset[str]) -> Iterator[SparkSession]:
     from streamling.jvm.session import SparkRuntime
 
     runtime = SparkRuntime.start(
-        master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir, connectors=connectors
+        master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir, spark_packages=spark_packages
     )
     try:
         yield runtime.session()
@@ -197,17 +197,17 @@ def _pyspark(settings: dict[str, str]) -> Iterator[SparkSession]:
         session.stop()
 
 
-def main(kind: str, *connectors: str) -> None:
+def main(kind: str, *spark_packages: str) -> None:
     """Do jobs until stdin ends."""
     config = load_config("config", cwd=Path.cwd(), env=os.environ)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what anybody prints must not come between the answers
     with (
         tempfile.TemporaryDirectory() as scratch,
-        _session(kind, config, frozenset(connectors), Path(scratch)) as session,
+        _session(kind, config, frozenset(spark_packages), Path(scratch)) as session,
     ):
         sides: dict[str, object] = {"ours": Pipelines(session, config), "by hand": ByHand(session)}
-        if connectors:
+        if spark_packages:
             sides = {"ours": ChangePipelines(session, config), "by hand": ChangesByHand(session, config)}
         for line in sys.stdin:
             job = json.loads(line)
@@ -215,16 +215,16 @@ def main(kind: str, *connectors: str) -> None:
             print(json.dumps(answer), file=answers, flush=True)
 
 
-def _session(kind: str, config: AppConfig, connectors: frozenset[str], scratch: Path) -> Any:
-    from streamling.jvm.jars import connector_jars
+def _session(kind: str, config: AppConfig, spark_packages: frozenset[str], scratch: Path) -> Any:
+    from streamling.jvm.jars import spark_package_jars
     from streamling.jvm.settings import spark_settings
 
     if kind == "ours":
-        return _ours(config, connectors)
+        return _ours(config, spark_packages)
     master = config.spark.master
     settings = spark_settings(master, {}, scratch) if kind == "plain" else {"spark.master": master}
-    if connectors:
-        settings["spark.jars"] = ",".join(map(str, connector_jars(config.cache_dir, connectors)))
+    if spark_packages:
+        settings["spark.jars"] = ",".join(map(str, spark_package_jars(config.cache_dir, spark_packages)))
     return _pyspark(settings)
 
 

@@ -36,7 +36,7 @@ def runtime(cache_dir: Path) -> Iterator[object]:
             # thousands of sessions and statements go through this one JVM, and its parser forgets none of them
             conf={"spark.driver.memory": "2g"},
             cache_dir=cache_dir,
-            connectors=frozenset({"avro", "kafka"}),
+            spark_packages=frozenset({"avro", "kafka"}),
         )
     yield started
     started.stop()

@@ -116,7 +116,7 @@ from streamling.plugins import Preprocessor, SqlFunction, plugin
 @plugin("shout")
 class Shout(SqlFunction):
     'Louder.'
-    takes, returns = (pa.string(),), pa.string()
+    argument_types, return_type = (pa.string(),), pa.string()
     def call(self, text): return text
 
 @plugin("acme.paths")

@@ -4,13 +4,13 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.blackhole import BlackholeSink
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 
 ROWS = pa.record_batch({"id": [1, 2, 3]})
 
 
 def test_rows_that_are_in_python_never_go_to_spark():
-    bench = Bench(BlackholeSink, {})  # without a session: Spark could not take them
+    bench = PipelineHarness(BlackholeSink, {})  # without a session: Spark could not take them
     bench.finish([ROWS])
     assert bench.position == {"given": 1}
     assert bench.run.rows_written() == {"under_test": 3}

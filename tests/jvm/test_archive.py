@@ -8,7 +8,7 @@ import pytest
 
 from streamling.jvm.archive import Archive, build_archive
 from streamling.jvm.command import JvmCommand
-from streamling.jvm.jars import connector_jars
+from streamling.jvm.jars import spark_package_jars
 from streamling.jvm.java import Java, find_java
 from tests.harness.script import run_python
 
@@ -99,12 +99,12 @@ def test_the_least_recently_used_archives_are_deleted(tmp_path: Path, command: J
 
 def test_connectors_that_are_there_belong_to_every_archive(tmp_path: Path) -> None:
     before = Archive.for_settings(cache_dir=tmp_path)
-    jars = connector_jars(tmp_path, frozenset({"avro"}))
+    jars = spark_package_jars(tmp_path, frozenset({"avro"}))
     jars[0].parent.mkdir()
     for jar in jars:
         jar.write_bytes(b"")
     after = Archive.for_settings(cache_dir=tmp_path)
-    assert before != after == Archive.for_settings(cache_dir=tmp_path, connectors=frozenset({"avro"}))
+    assert before != after == Archive.for_settings(cache_dir=tmp_path, spark_packages=frozenset({"avro"}))
 
 
 @pytest.mark.spark

@@ -10,14 +10,14 @@ import pytest
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
-from streamling.jvm import jars as connectors
+from streamling.jvm import jars as spark_packages
 from streamling.jvm.jars import (
-    connector_jars,
     damaged_jars,
-    fetch_connectors,
-    fetched_connectors,
-    known_connectors,
+    fetch_spark_packages,
+    fetched_spark_packages,
+    known_spark_packages,
     locked_jars,
+    spark_package_jars,
 )
 from streamling.jvm.java import Java, find_java
 from streamling.pipeline.parse import parse_pipeline
@@ -60,13 +60,13 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """A repository with the connector ``two`` of two jars, which is the only one that is locked."""
     repository = Repository(tmp_path / "repository")
     entries = [repository.add("org.example", "first", "1.0", b"1"), repository.add("org.example", "next", "2.1", b"2")]
-    monkeypatch.setattr(connectors, "_lock", lambda: {"two": entries})
+    monkeypatch.setattr(spark_packages, "_lock", lambda: {"two": entries})
     return repository
 
 
 def test_the_lock_file_holds_a_sum_for_each_of_the_five_jars() -> None:
-    jars = locked_jars(known_connectors())
-    assert sorted(known_connectors()) == ["avro", "kafka"]
+    jars = locked_jars(known_spark_packages())
+    assert sorted(known_spark_packages()) == ["avro", "kafka"]
     assert len(jars) == 5
     assert all(len(jar.sha256) == 64 for jar in jars)
 
@@ -77,7 +77,7 @@ def test_an_unknown_connector_is_named_with_the_known_ones() -> None:
 
 
 def test_no_connectors_need_no_jars(tmp_path: Path, java: Java) -> None:
-    assert fetch_connectors(tmp_path, frozenset(), java=java) == []
+    assert fetch_spark_packages(tmp_path, frozenset(), java=java) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -85,34 +85,34 @@ def test_jars_are_fetched_once_with_progress(tmp_path: Path, java: Java, reposit
     seen: list[tuple[str, float]] = []
     cache = tmp_path / "cache"
     two = frozenset({"two"})
-    jars = fetch_connectors(
+    jars = fetch_spark_packages(
         cache, two, java=java, ivy_settings=repository.settings, progress=lambda doing, done: seen.append((doing, done))
     )
     assert [jar.read_bytes() for jar in jars] == [b"1", b"2"]
     assert seen == [("asking for the connectors", 0.0), ("fetched first", 0.5), ("fetched next", 1.0)]
     assert sorted(path.name for path in (cache / "connectors").iterdir()) == ["first-1.0.jar", "next-2.1.jar"]
     repository.settings.unlink()
-    assert fetch_connectors(cache, two, java=java, ivy_settings=repository.settings) == jars
+    assert fetch_spark_packages(cache, two, java=java, ivy_settings=repository.settings) == jars
 
 
 def test_a_jar_with_another_content_is_refused_and_not_kept(tmp_path: Path, java: Java) -> None:
     repository = Repository(tmp_path / "repository")
     repository.add("org.apache.spark", "spark-avro_2.13", "4.1.1", b"not the real one")
     with pytest.raises(StreamlingError, match="is not the expected file"):
-        fetch_connectors(tmp_path, AVRO, java=java, ivy_settings=repository.settings)
+        fetch_spark_packages(tmp_path, AVRO, java=java, ivy_settings=repository.settings)
     assert list((tmp_path / "connectors").iterdir()) == []
 
 
 def test_a_jar_that_cannot_be_had_is_named_with_a_remedy(tmp_path: Path, java: Java) -> None:
     empty = Repository(tmp_path / "repository")
     with pytest.raises(StreamlingError, match=r"spark-avro_2\.13-4\.1\.1\.jar could not be downloaded") as error:
-        fetch_connectors(tmp_path, AVRO, java=java, ivy_settings=empty.settings)
+        fetch_spark_packages(tmp_path, AVRO, java=java, ivy_settings=empty.settings)
     assert error.value.retriable
     assert "spark.jars.ivySettings" in str(error.value.remedy)
 
 
 def test_a_jar_damaged_in_the_cache_is_found(tmp_path: Path) -> None:
-    (jar,) = connector_jars(tmp_path, AVRO)
+    (jar,) = spark_package_jars(tmp_path, AVRO)
     assert damaged_jars(tmp_path, AVRO) == []
     jar.parent.mkdir()
     jar.write_bytes(b"half")
@@ -121,20 +121,20 @@ def test_a_jar_damaged_in_the_cache_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.services
 def test_the_locked_jars_are_to_be_had(tmp_path: Path, java: Java) -> None:
-    everything = frozenset(known_connectors())
-    jars = fetch_connectors(tmp_path, everything, java=java)
+    everything = frozenset(known_spark_packages())
+    jars = fetch_spark_packages(tmp_path, everything, java=java)
     assert all(jar.is_file() for jar in jars)
     assert damaged_jars(tmp_path, everything) == []
 
 
 def test_a_connector_is_fetched_when_all_its_jars_are_there(tmp_path: Path) -> None:
-    jars = connector_jars(tmp_path, frozenset({"kafka"}))
+    jars = spark_package_jars(tmp_path, frozenset({"kafka"}))
     jars[0].parent.mkdir()
     for jar in jars[1:]:
         jar.write_bytes(b"")
-    assert fetched_connectors(tmp_path) == frozenset()
+    assert fetched_spark_packages(tmp_path) == frozenset()
     jars[0].write_bytes(b"")
-    assert fetched_connectors(tmp_path) == {"kafka"}
+    assert fetched_spark_packages(tmp_path) == {"kafka"}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_every_node_is_asked_for_its_connectors(source: str, sink: str, expected
     text = f"sources: {{in: {{type: {source}, primary_key: id}}}}\nsinks: {{out: {{type: {sink}, from: in}}}}"
     registry, config = Registry.builtin(), AppConfig()
     pipeline = parse_pipeline(text, registry=registry, config=config)
-    assert PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).connectors == expected
+    assert PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).spark_packages == expected
 
 
 def test_a_pipeline_that_only_writes_to_kafka_fetches_the_connector_before_spark_starts(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.jvm.jars import connector_jars, fetched_connectors
+from streamling.jvm.jars import fetched_spark_packages, spark_package_jars
 from streamling.jvm.java import Java, find_java
 from streamling.jvm.java_classes import classes_jar, compile_classes
 
@@ -54,11 +54,11 @@ def test_without_java_there_is_an_error(tmp_path: Path, java: Java) -> None:
 
 
 def test_the_kafka_connector_is_not_complete_without_them(tmp_path: Path) -> None:
-    jars = connector_jars(tmp_path, KAFKA)
+    jars = spark_package_jars(tmp_path, KAFKA)
     assert classes_jar(tmp_path / "connectors") in jars
     (tmp_path / "connectors").mkdir()
     for jar in jars:
         jar.write_bytes(b"")
-    assert fetched_connectors(tmp_path) == KAFKA
+    assert fetched_spark_packages(tmp_path) == KAFKA
     classes_jar(tmp_path / "connectors").unlink()
-    assert fetched_connectors(tmp_path) == frozenset()
+    assert fetched_spark_packages(tmp_path) == frozenset()

@@ -99,7 +99,7 @@ OPERATORS: dict[str, Callable[[Value, Value], Any]] = {
 }
 
 
-def spelled(operator: str, a: str, b: str) -> str:
+def comparison_sql(operator: str, a: str, b: str) -> str:
     return " ".join({"a": a, "b": b, "(b)": f"({b})", "b,": f"{b},"}.get(word, word) for word in operator.split())
 
 
@@ -124,8 +124,12 @@ def evaluated(spark: Any, frame: Any, expressions: Sequence[str]) -> list[list[A
 def test_every_comparison_is_exact(spark: Any, first: str, second: str) -> None:
     rows = list(product(VALUES[first], VALUES[second]))
     frame = frame_of(spark, first, second, rows)
-    wanted = {spelled(text, first, second): [meaning(a, b) for a, b in rows] for text, meaning in OPERATORS.items()}
-    wanted |= {spelled(text, second, first): [meaning(b, a) for a, b in rows] for text, meaning in OPERATORS.items()}
+    wanted = {
+        comparison_sql(text, first, second): [meaning(a, b) for a, b in rows] for text, meaning in OPERATORS.items()
+    }
+    wanted |= {
+        comparison_sql(text, second, first): [meaning(b, a) for a, b in rows] for text, meaning in OPERATORS.items()
+    }
     found = dict(zip(wanted, evaluated(spark, frame, list(wanted)), strict=True))
     wrong = [
         (text, row, value, right)

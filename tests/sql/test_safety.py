@@ -52,7 +52,7 @@ def test_hostile_sql_is_refused_or_taken_literally(armed: Any) -> None:
             continue
         assert not problems, (sql, problems)
         if "checks" in case:
-            assert [question.table for question in table_lookups(compiled.plan)] == [case["checks"]]
+            assert [lookup.table for lookup in table_lookups(compiled.plan)] == [case["checks"]]
             continue
         [row] = prepare(armed, compiled.plan).run({"t": rows}).collect()
         if "columns" in case:

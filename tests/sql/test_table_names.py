@@ -30,7 +30,7 @@ def test_a_constant_stands_for_the_name(sql):
     assert [lookup.table for lookup in lookups(sql)] == ["seen"]
     compiled = compile_sql(sql, COLUMNS)
     assert not compiled.problems
-    assert [question.table for question in table_lookups(compiled.plan)] == ["seen"]
+    assert [lookup.table for lookup in table_lookups(compiled.plan)] == ["seen"]
 
 
 OTHERS = [

@@ -33,7 +33,7 @@ class Shout(SqlFunction):
     """Louder, as often as said."""
 
     argument_types = (pa.string(), pa.int32())
-    returns = pa.string()
+    return_type = pa.string()
 
     def call(self, text, times):
         return pc.binary_join_element_wise(pc.utf8_upper(text), pc.binary_repeat(SUFFIX, times), "")
@@ -44,7 +44,7 @@ class Upper(SqlFunction):
     """Wins over the built-in one."""
 
     argument_types = (pa.string(),)
-    returns = pa.string()
+    return_type = pa.string()
 
     def call(self, text):
         return pc.binary_join_element_wise("<", text, ">", "")
@@ -53,7 +53,7 @@ class Upper(SqlFunction):
 @plugin("liar")
 class Liar(SqlFunction):
     argument_types = (pa.int64(),)
-    returns = pa.int64()
+    return_type = pa.int64()
 
     def call(self, numbers):
         return pc.add(numbers, 1.5)
@@ -62,7 +62,7 @@ class Liar(SqlFunction):
 @plugin("short")
 class Short(SqlFunction):
     argument_types = (pa.int64(),)
-    returns = pa.int64()
+    return_type = pa.int64()
 
     def call(self, numbers):
         return numbers[:1]
@@ -71,7 +71,7 @@ class Short(SqlFunction):
 @plugin("fails")
 class Fails(SqlFunction):
     argument_types = (pa.int64(),)
-    returns = pa.int64()
+    return_type = pa.int64()
 
     def call(self, numbers):
         raise ValueError("no such luck")
@@ -162,7 +162,7 @@ def test_the_type_of_the_result_is_known_before_spark_is_there(registry):
 @pytest.mark.parametrize("id", ["acme.shout", "Shout", "1st"])
 def test_a_name_that_sql_cannot_have_is_refused(id):
     class Fine(SqlFunction):
-        argument_types, returns = (pa.int64(),), pa.int64()
+        argument_types, return_type = (pa.int64(),), pa.int64()
 
         def call(self, numbers):
             return pc.negate(numbers)

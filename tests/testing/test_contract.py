@@ -184,7 +184,11 @@ class Undeclared(Copying):
 )
 def test_a_faulty_transform_is_found(operator, test):
     def expected(self):
-        return [row for batch in self.given() for row in batch.to_pylist()[: 1 if operator is FirstOfBatch else None]]
+        return [
+            row
+            for batch in self.input_batches()
+            for row in batch.to_pylist()[: 1 if operator is FirstOfBatch else None]
+        ]
 
     assert_fails(TransformContract, operator, test, expected=expected)
 

@@ -94,7 +94,7 @@ def _outside_positions(
         yield []
         return
     run = app.run(pipeline, MemoryState())
-    spark = LazySpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.spark_packages, debug)
     try:
         yield run.external_positions(spark.session, node)
     finally:

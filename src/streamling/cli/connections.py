@@ -26,7 +26,7 @@ class LazySpark:
     """A Spark session for checks, started when it is first asked for."""
 
     app: App
-    connectors: frozenset[str]
+    spark_packages: frozenset[str]
     debug: bool
     _runtime: SparkRuntime | None = None
 
@@ -40,7 +40,7 @@ class LazySpark:
                 conf=config.spark.conf,
                 variables=config.spark.environment,
                 cache_dir=config.cache_dir,
-                connectors=self.connectors,
+                spark_packages=self.spark_packages,
                 quick=True,
                 debug=self.debug,
             )

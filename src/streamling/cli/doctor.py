@@ -87,7 +87,7 @@ def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[
     pipeline = app.pipeline(pipeline_file)
     app = app.named_after(pipeline)
     run = app.run(pipeline, MemoryState())
-    spark = LazySpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.spark_packages, debug)
     try:
         tried = tried_connections(app, run, spark)
     finally:
@@ -113,7 +113,7 @@ def _show(checks: list[Check]) -> None:
 
 def _prepare(config: AppConfig) -> None:
     """A failure is reported and ignored: pipelines run without, but more slowly or without some connectors."""
-    for prepare in (_fetch_connectors, _build_archive):  # the archive is for what is there
+    for prepare in (_fetch_spark_packages, _build_archive):  # the archive is for what is there
         try:
             with progress_of_steps() as report_step:
                 prepare(config, report_step)
@@ -129,11 +129,11 @@ def _build_archive(config: AppConfig, report_step: ReportStep) -> None:
         build_archive(cache_dir=cache_dir, conf=conf, progress=report_step)
 
 
-def _fetch_connectors(config: AppConfig, report_step: ReportStep) -> None:
-    from streamling.jvm.jars import damaged_jars, fetch_connectors, known_connectors
+def _fetch_spark_packages(config: AppConfig, report_step: ReportStep) -> None:
+    from streamling.jvm.jars import damaged_jars, fetch_spark_packages, known_spark_packages
     from streamling.jvm.java import find_java
 
-    connectors = frozenset(known_connectors())
-    for jar in damaged_jars(config.cache_dir, connectors):
+    spark_packages = frozenset(known_spark_packages())
+    for jar in damaged_jars(config.cache_dir, spark_packages):
         jar.unlink()
-    fetch_connectors(config.cache_dir, connectors, java=find_java(os.environ), progress=report_step)
+    fetch_spark_packages(config.cache_dir, spark_packages, java=find_java(os.environ), progress=report_step)

@@ -95,7 +95,7 @@ def _with_spark(plan: PlanDescription, run: PipelineRun, app: App, *, debug: boo
     from streamling.runtime.state import state_location
 
     config = app.config
-    spark = LazySpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.spark_packages, debug)
     try:
         analysis = run.analyse(spark.session())
         plans = spark_plans(analysis, plan.segments, config.spark.master)

@@ -160,10 +160,10 @@ def _run(
             process.release_stdout()  # a plugin may print
         state = resources.enter_context(app.state(pipeline, dry_run=dry_run))
         run = app.run(pipeline, state, count_in_spark=is_reported(config, metrics_file))
-        if early is not None and not run.connectors <= early.connectors:
+        if early is not None and not run.spark_packages <= early.spark_packages:
             early.stop()  # a plugin wants one without the file saying so
             early = None
-        runtime = early or start(run.connectors)
+        runtime = early or start(run.spark_packages)
         with timings.phase("ask the sources, check the SQL"):
             run.check_without_spark()
         with timings.phase("wait for Spark"):
@@ -227,14 +227,14 @@ def _archive_prepared(runtime: SparkRuntime) -> Iterator[None]:
 def _can_start_early(config: AppConfig, path: str | os.PathLike[str]) -> bool:
     """Whether the JVM can be started before the file has been understood, which is worth 0.2 s: all connectors are
     there, or the file speaks of nothing that needs one."""
-    from streamling.jvm.jars import fetched_connectors, known_connectors
+    from streamling.jvm.jars import fetched_spark_packages, known_spark_packages
 
     try:
         text = Path(path).read_bytes()
     except OSError:
         return False
-    known = known_connectors()
-    return fetched_connectors(config.cache_dir) == set(known) or not any(name.encode() in text for name in known)
+    known = known_spark_packages()
+    return fetched_spark_packages(config.cache_dir) == set(known) or not any(name.encode() in text for name in known)
 
 
 def _start_spark(
@@ -242,7 +242,7 @@ def _start_spark(
     resources: ExitStack,
     shutdown: Shutdown,
     timings: Timings,
-    connectors: frozenset[str],
+    spark_packages: frozenset[str],
     *,
     debug: bool,
 ) -> SparkRuntime:
@@ -253,7 +253,7 @@ def _start_spark(
         conf=config.spark.conf,
         variables=config.spark.environment,
         cache_dir=config.cache_dir,
-        connectors=connectors,
+        spark_packages=spark_packages,
         debug=debug,
         timings=timings,
     )

@@ -64,7 +64,7 @@ class _FileReader:
         elif section is not None:
             self.section(section, value, path)
         elif item is Any:
-            self.reading.given |= {
+            self.reading.values |= {
                 (*path, k): SettingValue(v, "", self.document.entry_location((*at, k)).value) for k, v in value.items()
             }
         else:
@@ -91,4 +91,4 @@ class _FileReader:
         written = (
             entry_location.text if entry_location.text is not None and isinstance(value, bool | int | float) else value
         )
-        self.reading.given[path] = SettingValue(written, "", entry_location.value)
+        self.reading.values[path] = SettingValue(written, "", entry_location.value)

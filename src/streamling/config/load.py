@@ -47,11 +47,11 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     # before anything is said about the values
     add_secrets(secrets_in_environment(env))
     add_secrets(_given_secrets(reading))
-    reading.given.setdefault(("cache_dir",), SettingValue(str(default_cache_dir(env)), ""))
+    reading.values.setdefault(("cache_dir",), SettingValue(str(default_cache_dir(env)), ""))
     try:
         config = AppConfig.model_validate(reading.nested(_sections(AppConfig)), context={"cwd": cwd.absolute()})
     except ValidationError as error:
-        reading.problems += _problems(error, reading.given)
+        reading.problems += _problems(error, reading.values)
     if reading.problems:
         raise InvalidPipeline(reading.problems)
     add_secrets(secrets_in(config))
@@ -71,11 +71,11 @@ def _given_secrets(reading: Reading) -> Iterator[str]:
     secret = [setting.path for setting in declared_settings if is_typed_secret(setting.info)]
     # maps whose keys are names that users give to their secrets
     named = {setting.path[0] for setting in declared_settings if setting.extra("keys_are_secret_names")}
-    for path, given in reading.given.items():
-        if isinstance(given.value, str) and any(_matches(declared, path) for declared in secret):
-            yield from secrets_of_text(given.value, is_secret=True)
+    for path, setting_value in reading.values.items():
+        if isinstance(setting_value.value, str) and any(_matches(declared, path) for declared in secret):
+            yield from secrets_of_text(setting_value.value, is_secret=True)
         else:
-            yield from secrets_in(given.value, path[0] if path[0] in named else path[-1])
+            yield from secrets_in(setting_value.value, path[0] if path[0] in named else path[-1])
 
 
 def _warn_of_ineffective(reading: Reading, config: AppConfig) -> None:
@@ -83,9 +83,9 @@ def _warn_of_ineffective(reading: Reading, config: AppConfig) -> None:
     for setting in settings(AppConfig):
         if setting.no_effect is None:
             continue
-        for path, given in reading.given.items():
+        for path, setting_value in reading.values.items():
             if _matches(setting.path, path) and (ANY_NAME in setting.path or not _is_default(setting, path, config)):
-                reading.ineffective(path, given, setting.no_effect)
+                reading.ineffective(path, setting_value, setting.no_effect)
 
 
 def _is_default(setting: Setting, path: tuple[str, ...], config: AppConfig) -> bool:
@@ -107,19 +107,19 @@ def _find(name: str, cwd: Path) -> Path | None:
 # ── bad values ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _problems(error: ValidationError, given: Mapping[tuple[str, ...], SettingValue]) -> list[Problem]:
-    return [_problem(details, given) for details in error.errors(include_url=False)]
+def _problems(error: ValidationError, values: Mapping[tuple[str, ...], SettingValue]) -> list[Problem]:
+    return [_problem(details, values) for details in error.errors(include_url=False)]
 
 
-def _problem(details: Any, given: Mapping[tuple[str, ...], SettingValue]) -> Problem:
+def _problem(details: Any, values: Mapping[tuple[str, ...], SettingValue]) -> Problem:
     path = tuple(str(part) for part in details["loc"])
     cause = details.get("ctx", {}).get("error")
-    while path and path not in given:
+    while path and path not in values:
         path = path[:-1]
     if not path:
         # a rule over several settings; it names them itself
         return Problem(str(cause or details["msg"]), remedy=getattr(cause, "remedy", None))
-    source = given[path]
+    source = values[path]
     info = next((s.info for s in settings(AppConfig) if _matches(s.path, path)), None)
     if isinstance(cause, BadValueError):
         return source.problem(path, str(cause), cause.remedy)

@@ -34,18 +34,18 @@ class SettingValue:
 class Reading:
     """Everything found so far; later sources replace what earlier ones gave."""
 
-    given: dict[tuple[str, ...], SettingValue] = field(default_factory=dict)
+    values: dict[tuple[str, ...], SettingValue] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def nested(self, base: dict[str, Any]) -> dict[str, Any]:
         """The values as one tree, on top of ``base``."""
-        for path, given in self.given.items():
+        for path, setting_value in self.values.items():
             node = base
             for part in path[:-1]:
                 if not isinstance(node.get(part), dict):
                     node[part] = {}
                 node = node[part]
-            node[path[-1]] = given.value
+            node[path[-1]] = setting_value.value
         return base
 
     def unknown_key(self, name: str, known: Iterable[str], location: Location) -> None:
@@ -58,6 +58,6 @@ class Reading:
         remedy = f"did you mean '{suggestion}'?" if suggestion else None
         log.warning("%s", Problem(f"the environment variable {name} is not known and has no effect", remedy=remedy))
 
-    def ineffective(self, path: tuple[str, ...], given: SettingValue, why: str) -> None:
+    def ineffective(self, path: tuple[str, ...], setting_value: SettingValue, why: str) -> None:
         """Warn that a known setting does nothing."""
-        log.warning("%s", given.problem(path, f"has no effect: {why}"))
+        log.warning("%s", setting_value.problem(path, f"has no effect: {why}"))

@@ -38,6 +38,6 @@ class Section(BaseModel):
     def __str__(self) -> str:
         return repr(self)
 
-    def given(self, name: str) -> Any | None:
+    def explicit_value(self, name: str) -> Any | None:
         """The value of ``name`` if somebody set it, None for a default."""
         return getattr(self, name) if name in self.model_fields_set else None

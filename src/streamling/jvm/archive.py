@@ -21,7 +21,7 @@ from pathlib import Path
 from streamling.errors import StreamlingError
 from streamling.jvm.class_path import PATH_SETTINGS, class_path
 from streamling.jvm.command import JvmCommand, jvm_command
-from streamling.jvm.jars import connector_jars, fetched_connectors
+from streamling.jvm.jars import fetched_spark_packages, spark_package_jars
 from streamling.jvm.java import find_java
 
 #: called with what is being done and how much of all is done, 0 to 1
@@ -52,12 +52,12 @@ class Archive:
         *,
         cache_dir: Path,
         conf: Mapping[str, str] | None = None,
-        connectors: frozenset[str] = frozenset(),
+        spark_packages: frozenset[str] = frozenset(),
         environ: Mapping[str, str] | None = None,
     ) -> Archive:
         """The archive a start with these settings would look for."""
         java = find_java(os.environ if environ is None else environ)
-        jars = connector_jars(cache_dir, connectors | fetched_connectors(cache_dir))
+        jars = spark_package_jars(cache_dir, spark_packages | fetched_spark_packages(cache_dir))
         return cls.of(jvm_command(java, conf or {}, class_path(conf or {}, jars)), cache_dir)
 
     def exists(self) -> bool:
@@ -130,11 +130,11 @@ def build_archive(
     *,
     cache_dir: Path,
     conf: Mapping[str, str] | None = None,
-    connectors: frozenset[str] = frozenset(),
+    spark_packages: frozenset[str] = frozenset(),
     progress: ReportProgress = lambda doing, done: None,
 ) -> Path:
     """Build the archive for these settings in a process of its own and wait for it. Replaces an existing one."""
-    order = _order(cache_dir, conf, connectors)
+    order = _order(cache_dir, conf, spark_packages)
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "streamling.training.job", order],
         stdin=subprocess.DEVNULL,
@@ -167,7 +167,7 @@ def build_archive(
 
 
 def build_in_background(
-    *, cache_dir: Path, conf: Mapping[str, str] | None = None, connectors: frozenset[str] = frozenset()
+    *, cache_dir: Path, conf: Mapping[str, str] | None = None, spark_packages: frozenset[str] = frozenset()
 ) -> None:
     """Start the build in a detached process of low priority and return."""
     log = cache_dir / "logs" / "archive.log"
@@ -180,7 +180,7 @@ def build_in_background(
                 "-m",
                 "streamling.training.job",
                 "--background",
-                _order(cache_dir, conf, connectors),
+                _order(cache_dir, conf, spark_packages),
             ],
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -191,10 +191,10 @@ def build_in_background(
     process.returncode = 0  # it outlives us by design: no warning about a child nobody waits for
 
 
-def _order(cache_dir: Path, conf: Mapping[str, str] | None, connectors: frozenset[str]) -> str:
+def _order(cache_dir: Path, conf: Mapping[str, str] | None, spark_packages: frozenset[str]) -> str:
     """What to build, as one argument; only settings that matter, so that no secret shows in a process list."""
     chosen = {key: value for key, value in (conf or {}).items() if key in PATH_SETTINGS}
-    return json.dumps({"cache_dir": str(cache_dir), "conf": chosen, "connectors": sorted(connectors)})
+    return json.dumps({"cache_dir": str(cache_dir), "conf": chosen, "spark_packages": sorted(spark_packages)})
 
 
 def _key(command: JvmCommand) -> str:

@@ -32,7 +32,7 @@ _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|DSA|RSA|EC)")
 _MANIFEST = "META-INF/MANIFEST.MF"
 
 
-def class_path(conf: Mapping[str, str], connectors: Iterable[Path] = ()) -> tuple[Path, ...]:
+def class_path(conf: Mapping[str, str], package_jars: Iterable[Path] = ()) -> tuple[Path, ...]:
     """The user's jars come first, so that they win."""
     hive = conf.get("spark.sql.catalogImplementation") == "hive"
     ours = (
@@ -40,7 +40,7 @@ def class_path(conf: Mapping[str, str], connectors: Iterable[Path] = ()) -> tupl
         for jar in spark_jars(spark_home())
         if not _UNREACHED.match(jar.name) and (hive or not _HIVE.match(jar.name))
     )
-    return (*_extra_jars(conf), *ours, *connectors)
+    return (*_extra_jars(conf), *ours, *package_jars)
 
 
 def spark_home() -> Path:

@@ -25,16 +25,16 @@ _log = getLogger("streamling.connectors")
 _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
 
 
-def locked_jars(connectors: Iterable[str]) -> list[Artifact]:
+def locked_jars(spark_packages: Iterable[str]) -> list[Artifact]:
     """The jars of these connectors, in a fixed order."""
     lock = _lock()
-    unknown = sorted(set(connectors) - set(lock))
+    unknown = sorted(set(spark_packages) - set(lock))
     if unknown:
         raise StreamlingError(f"there is no Spark connector {unknown[0]!r}, expected one of {', '.join(lock)}")
-    return [Artifact(**entry) for name in sorted(connectors) for entry in lock[name]]
+    return [Artifact(**entry) for name in sorted(spark_packages) for entry in lock[name]]
 
 
-def known_connectors() -> list[str]:
+def known_spark_packages() -> list[str]:
     """Names of all connectors that can be fetched."""
     return list(_lock())
 
@@ -57,36 +57,36 @@ def _with_classes() -> frozenset[str]:
     return frozenset(name for builtin in builtins() if builtin.java for name in _lock_of(builtin))
 
 
-def fetched_connectors(cache_dir: Path) -> frozenset[str]:
+def fetched_spark_packages(cache_dir: Path) -> frozenset[str]:
     """Connectors whose jars are in the cache. Every JVM gets them, wanted or not: so one start-up archive fits all
     pipelines, and the JVM can be launched before anybody knows what the pipeline needs."""
-    named = {name: connector_jars(cache_dir, frozenset({name})) for name in known_connectors()}
+    named = {name: spark_package_jars(cache_dir, frozenset({name})) for name in known_spark_packages()}
     return frozenset(name for name, jars in named.items() if all(jar.is_file() for jar in jars))
 
 
-def connector_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
+def spark_package_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
     """Where the jars of these connectors are kept, fetched or not."""
-    classes = [classes_jar(_folder(cache_dir))] if connectors & _with_classes() else []
-    return [*_downloads(cache_dir, connectors), *classes]
+    classes = [classes_jar(_folder(cache_dir))] if spark_packages & _with_classes() else []
+    return [*_downloads(cache_dir, spark_packages), *classes]
 
 
-def _downloads(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
-    return [_folder(cache_dir) / jar.file_name for jar in locked_jars(connectors)] if connectors else []
+def _downloads(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
+    return [_folder(cache_dir) / jar.file_name for jar in locked_jars(spark_packages)] if spark_packages else []
 
 
 def _folder(cache_dir: Path) -> Path:
     return cache_dir / "connectors"
 
 
-def damaged_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
+def damaged_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
     """Jars in the cache whose content is not what the lock file says."""
-    jars = zip(_downloads(cache_dir, connectors), locked_jars(connectors), strict=True)
+    jars = zip(_downloads(cache_dir, spark_packages), locked_jars(spark_packages), strict=True)
     return [path for path, jar in jars if path.is_file() and sha256(path) != jar.sha256]
 
 
-def fetch_connectors(
+def fetch_spark_packages(
     cache_dir: Path,
-    connectors: frozenset[str],
+    spark_packages: frozenset[str],
     *,
     java: Java,
     ivy_settings: Path | None = None,
@@ -96,7 +96,7 @@ def fetch_connectors(
 
     ``ivy_settings`` is a user's own Ivy settings file, for a mirror or a company's repository.
     """
-    jars = zip(locked_jars(connectors), _downloads(cache_dir, connectors), strict=True)
+    jars = zip(locked_jars(spark_packages), _downloads(cache_dir, spark_packages), strict=True)
     missing = [jar for jar, path in jars if not path.is_file()]
     if missing:
         _log.info("fetching %s, once", ", ".join(jar.file_name for jar in missing))
@@ -115,6 +115,6 @@ def fetch_connectors(
             )
             for jar in missing:
                 (Path(new) / jar.file_name).replace(folder / jar.file_name)
-    if connectors & _with_classes():
+    if spark_packages & _with_classes():
         compile_classes(_folder(cache_dir), java)
-    return connector_jars(cache_dir, connectors)
+    return spark_package_jars(cache_dir, spark_packages)

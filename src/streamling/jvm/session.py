@@ -21,7 +21,7 @@ from streamling.jvm.cluster import application_rejected_error, check_master
 from streamling.jvm.command import jvm_command
 from streamling.jvm.environment import jvm_environment
 from streamling.jvm.executors import executor_environment
-from streamling.jvm.jars import fetch_connectors, fetched_connectors
+from streamling.jvm.jars import fetch_spark_packages, fetched_spark_packages
 from streamling.jvm.java import find_java
 from streamling.jvm.process import Gateway, Jvm
 from streamling.jvm.session_functions import remove_unsafe_functions
@@ -46,7 +46,7 @@ class _Order:
     master: str
     conf: dict[str, str]
     cache_dir: Path
-    connectors: frozenset[str]
+    spark_packages: frozenset[str]
     timings: Timings
     record: bool
     #: jars of the connectors, which executors need too
@@ -78,7 +78,7 @@ class SparkRuntime:
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
         cache_dir: Path,
-        connectors: frozenset[str] = frozenset(),
+        spark_packages: frozenset[str] = frozenset(),
         quick: bool = False,
         debug: bool = False,
         timings: Timings | None = None,
@@ -92,12 +92,12 @@ class SparkRuntime:
         prints to stderr. ``record`` makes the JVM write the start-up archive when it is stopped. ``variables`` names
         environment variables that Spark's processes see besides those they need.
         """
-        connectors |= fetched_connectors(cache_dir)
-        order = _Order(master, dict(conf or {}), cache_dir, connectors, timings or Timings(), record)
+        spark_packages |= fetched_spark_packages(cache_dir)
+        order = _Order(master, dict(conf or {}), cache_dir, spark_packages, timings or Timings(), record)
         logs = cache_dir / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         java = find_java(os.environ)
-        jars = fetch_connectors(cache_dir, connectors, java=java, ivy_settings=_ivy_settings(order.conf))
+        jars = fetch_spark_packages(cache_dir, spark_packages, java=java, ivy_settings=_ivy_settings(order.conf))
         command = jvm_command(java, order.conf, class_path(order.conf, jars), quick=quick, debug=debug)
         archive = Archive.of(command, cache_dir)
         scratch = Scratch()
@@ -150,9 +150,9 @@ class SparkRuntime:
         self._scratch.remove()
 
     @property
-    def connectors(self) -> frozenset[str]:
+    def spark_packages(self) -> frozenset[str]:
         """Spark connectors that it has."""
-        return self._order.connectors
+        return self._order.spark_packages
 
     @property
     def scratch(self) -> Path:
@@ -170,7 +170,7 @@ class SparkRuntime:
     def build_archive_in_background(self) -> None:
         """Build the archive for the next start in a detached process that outlives this one."""
         order = self._order
-        build_in_background(cache_dir=order.cache_dir, conf=order.conf, connectors=order.connectors)
+        build_in_background(cache_dir=order.cache_dir, conf=order.conf, spark_packages=order.spark_packages)
 
     def _end_jvm(self) -> None:
         if self._order.record:

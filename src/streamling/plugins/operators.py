@@ -79,7 +79,7 @@ class Operator(ABC, Generic[OptionsT]):
         return None
 
     @classmethod
-    def connectors(cls, options: OptionsT) -> frozenset[str]:
+    def spark_packages(cls, options: OptionsT) -> frozenset[str]:
         """Spark connectors (``avro``, ``kafka``) that a node with these options needs. Asked before any instance is
         made: the JVM starts with them."""
         return frozenset()

@@ -108,9 +108,9 @@ class PipelineRun:
     # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def connectors(self) -> frozenset[str]:
+    def spark_packages(self) -> frozenset[str]:
         """Spark connectors that the JVM has to be started with: what any node needs."""
-        return frozenset[str]().union(*(kind.connectors(node.options) for node, kind in self._kinds()))
+        return frozenset[str]().union(*(kind.spark_packages(node.options) for node, kind in self._kinds()))
 
     def connections(self, spark: Callable[[], SparkSession]) -> list[NodeConnection]:
         """What the nodes connect to. Nothing is connected yet; ``spark`` is for those whose check needs a session."""
@@ -336,8 +336,8 @@ class PipelineRun:
     def _queue_length(self, node: Node) -> int:
         """Batches that may wait in front of ``node``."""
         found, config = self._registry.get(node.kind, node.type), self._config
-        own = config.plugin.given("channel_capacity") if found is not None and found.plugin else None
-        return own or config.given("internal_buffer_size") or QUEUE_LENGTH
+        own = config.plugin.explicit_value("channel_capacity") if found is not None and found.plugin else None
+        return own or config.explicit_value("internal_buffer_size") or QUEUE_LENGTH
 
     # ── what the parts tell ──────────────────────────────────────────────────────────────────────────────────
 

@@ -110,7 +110,7 @@ class _Compiler:
         if type_ not in (None, pa.bool_(), pa.null()):
             message = f"WHERE needs a condition that is true or false, not {type_}"
             self.problems.append(self.text.problem(node, message))
-        source = expressions.asked()
+        source = expressions.with_lookups()
         return replace(source, plan=Filter(source.plan, condition))
 
     def _from(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:

@@ -77,7 +77,7 @@ class Expressions:
         self.problems.append(self.text.problem(node, str(error), error.remedy))
         return exp.Null()
 
-    def asked(self) -> Relation:
+    def with_lookups(self) -> Relation:
         """The relation with the answers that the expressions so far refer to."""
         plan = self.relation.plan
         for layer in lookups.lookup_stages(self.table_lookups):
@@ -153,13 +153,13 @@ class Expressions:
         except Unprintable:
             return None  # which is reported with the whole expression
         for name, type_ in lambdas.items():
-            spelling = None if type_ is None else typenames.spelled(type_)
+            spelling = None if type_ is None else typenames.spark_type_name(type_)
             if spelling is None:
                 return None
             sql = f"transform(array(CAST(NULL AS {spelling})), {quoted(name)} -> {sql})[0]"
         if check_emitted(sql) is not None:
             return None
-        plan = self.asked().plan
+        plan = self.with_lookups().plan
         return self.text.analyse(plan, [sql]) or (
             self.text.analyse(plan, [*self.earlier, sql]) if self.earlier else None
         )
@@ -207,12 +207,12 @@ class Expressions:
     def _look_up(self, node: exp.Anonymous) -> exp.Expr:
         """The column that will hold the answer; the same question is asked once."""
         number = len(self.table_lookups) + len(list(table_lookups(self.relation.plan)))
-        asked = lookups.question(node, number, self.text, self.problems)
-        if asked is None:
+        lookup = lookups.parse_lookup(node, number, self.text, self.problems)
+        if lookup is None:
             return node
-        same = [each for each in self.table_lookups if (each.table, each.value) == (asked.table, asked.value)]
-        self.table_lookups += [] if same else [asked]
-        answer = exp.Var(this=quoted((same or [asked])[0].answer))
+        same = [each for each in self.table_lookups if (each.table, each.value) == (lookup.table, lookup.value)]
+        self.table_lookups += [] if same else [lookup]
+        answer = exp.Var(this=quoted((same or [lookup])[0].result_column))
         answer.meta.update({**node.meta, "arrow": pa.bool_()})
         return answer
 

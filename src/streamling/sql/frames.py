@@ -30,10 +30,10 @@ class Prepared:
     #: the SQL texts that Spark parses, as it names them in errors
     sql_expressions: frozenset[str]
 
-    def run(self, inputs: Mapping[str, DataFrame], answer: RunLookups | None = None) -> DataFrame:
+    def run(self, inputs: Mapping[str, DataFrame], run_lookups: RunLookups | None = None) -> DataFrame:
         from pyspark.sql import DataFrame
 
-        return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}, answer), self.spark)
+        return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}, run_lookups), self.spark)
 
 
 def prepare(spark: SparkSession, plan: Plan) -> Prepared:
@@ -54,22 +54,22 @@ def _step(spark: SparkSession, plan: Plan) -> _Step:
         return _checked(spark, below, plan)
     if isinstance(plan, Filter):
         condition = plan.condition
-        return lambda inputs, answer: below(inputs, answer).filter(condition)
+        return lambda inputs, run_lookups: below(inputs, run_lookups).filter(condition)
     jvm: Any = spark._jvm
     made = [_column(jvm.org.apache.spark.sql.functions, item) for item in plan.items]
     for number, name, type_ in plan.logical_types:
         metadata = jvm.org.apache.spark.sql.types.Metadata.fromJson(json.dumps({LOGICAL: type_}))
         made[number] = getattr(made[number], "as")(name, metadata)
     columns = jvm.PythonUtils.toSeq(made)
-    return lambda inputs, answer: below(inputs, answer).select(columns)
+    return lambda inputs, run_lookups: below(inputs, run_lookups).select(columns)
 
 
 def _checked(spark: SparkSession, below: _Step, check: LookupColumns) -> _Step:
     from pyspark.sql import DataFrame
 
-    def run(inputs: Mapping[str, Any], answer: RunLookups | None) -> Any:
-        assert answer is not None, "nobody answers the questions of this plan"
-        return answer(DataFrame(below(inputs, answer), spark), check)._jdf
+    def run(inputs: Mapping[str, Any], run_lookups: RunLookups | None) -> Any:
+        assert run_lookups is not None, "nobody answers the questions of this plan"
+        return run_lookups(DataFrame(below(inputs, run_lookups), spark), check)._jdf
 
     return run
 
@@ -81,10 +81,10 @@ def _column(functions: Any, item: str) -> Any:
 
 
 def _union(steps: list[_Step]) -> _Step:
-    def run(inputs: Mapping[str, Any], answer: RunLookups | None) -> Any:
-        frame = steps[0](inputs, answer)
+    def run(inputs: Mapping[str, Any], run_lookups: RunLookups | None) -> Any:
+        frame = steps[0](inputs, run_lookups)
         for step in steps[1:]:
-            frame = frame.union(step(inputs, answer))
+            frame = frame.union(step(inputs, run_lookups))
         return frame
 
     return run

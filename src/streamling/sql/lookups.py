@@ -62,7 +62,7 @@ def is_repeatable(sql: str) -> bool:
     return not any(isinstance(part, _VOLATILE_SYNTAX) or part.name.lower() in catalog.VOLATILE for part in parts)
 
 
-def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[SqlProblem]) -> TableLookup | None:
+def parse_lookup(node: exp.Anonymous, number: int, text: SourceText, problems: list[SqlProblem]) -> TableLookup | None:
     """What a call whose arguments are done asks; None when it is not a question, which is then a problem."""
     problem = _mistake(node, text)
     if problem is not None:
@@ -87,7 +87,7 @@ def lookup_stages(table_lookups: Sequence[TableLookup]) -> Iterator[tuple[TableL
     """The questions in groups that can be asked at once: one that needs an answer comes after the one it needs."""
     layer: list[TableLookup] = []
     for each in table_lookups:
-        if any(f"`{earlier.answer}`" in each.value for earlier in layer):
+        if any(f"`{earlier.result_column}`" in each.value for earlier in layer):
             yield tuple(layer)
             layer = []
         layer.append(each)

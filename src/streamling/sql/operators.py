@@ -28,7 +28,7 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
         return _date_and_interval(node)
     if isinstance(node, exp.RegexpLike | exp.RegexpILike):
         flags = [exp.Literal.string("i")] if isinstance(node, exp.RegexpILike) else []
-        made = exp.RegexpLike(this=node.this, expression=patterns.spelled(node.expression, *flags))
+        made = exp.RegexpLike(this=node.this, expression=patterns.java_pattern(node.expression, *flags))
         made.meta.update({**node.meta, "arrow": pa.bool_()})
         return made
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):

@@ -70,7 +70,7 @@ class TableLookup:
     table: str
     value: str
     #: name of the column that holds the answer
-    answer: str
+    result_column: str
     #: whether it is a list; None: only Spark knows
     is_list: bool | None = None
 
@@ -96,8 +96,8 @@ def sql_expressions(plan: Plan) -> Iterator[str]:
         yield plan.condition
     elif isinstance(plan, Project):
         yield from plan.items
-    for question in plan.table_lookups if isinstance(plan, LookupColumns) else ():
-        yield question.value
+    for lookup in plan.table_lookups if isinstance(plan, LookupColumns) else ():
+        yield lookup.value
     for child in _children(plan):
         yield from sql_expressions(child)
 

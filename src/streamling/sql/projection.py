@@ -47,7 +47,7 @@ def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, probl
         output += _items(item, expressions)
         expressions.names.aliases = [done.column for done in output]
         expressions.earlier = [done.aliased for done in output]
-    source = expressions.asked()
+    source = expressions.with_lookups()
     unseen = tuple(map(quoted, source.unseen))
     if source.columns is None:
         return Relation(_projected(source, output), _known(items, output))

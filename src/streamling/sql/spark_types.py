@@ -55,4 +55,6 @@ class SparkTypes:
 
 
 def _with_empty_lookups(frame: DataFrame, check: LookupColumns) -> Any:
-    return frame.selectExpr("*", *(f"CAST(NULL AS BOOLEAN) AS `{question.answer}`" for question in check.table_lookups))
+    return frame.selectExpr(
+        "*", *(f"CAST(NULL AS BOOLEAN) AS `{lookup.result_column}`" for lookup in check.table_lookups)
+    )

@@ -83,7 +83,7 @@ def to_type(value: exp.Expr, type_: pa.DataType) -> exp.Expr:
     """A cast that is not written."""
     if pa.types.is_string(type_):
         return as_text(value)
-    spelling = typenames.spelled(type_)
+    spelling = typenames.spark_type_name(type_)
     return value if spelling is None else typenames.converted(value, spelling, type_)
 
 

@@ -111,12 +111,12 @@ def arrow_name(name: str) -> _Known | None:
     return _ARROW.get(head) or _ARROW_ONLY.get(head)
 
 
-def spelled(type_: pa.DataType) -> str | None:
+def spark_type_name(type_: pa.DataType) -> str | None:
     """Spark's spelling of an Arrow type; None for one that Spark does not have."""
     if pa.types.is_decimal(type_):
         return f"DECIMAL({type_.precision}, {type_.scale})"
     if pa.types.is_list(type_):
-        element = spelled(type_.value_type)
+        element = spark_type_name(type_.value_type)
         return f"ARRAY<{element}>" if element else None
     known = [*_SQL.values(), *_ARROW.values()]
     return next((name for name, arrow in known if arrow == type_), None)
@@ -177,7 +177,7 @@ def _list_cast(value: exp.Expr, type_: pa.DataType, cast: str) -> exp.Expr | Non
         depth, inner = depth + 1, inner.value_type
     element = exp.Var(this=f"__c{depth}")
     element.meta["arrow"] = source.value_type
-    spelling = spelled(type_.value_type)
+    spelling = spark_type_name(type_.value_type)
     made = converted(element, spelling, type_.value_type, cast) if spelling is not None else None
     if made is None or isinstance(made, exp.Cast):
         return None

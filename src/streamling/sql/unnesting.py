@@ -38,7 +38,7 @@ def unnest(
         lists.append(sql)
         columns.append(column)
     known = None if source.columns is None else (*source.columns, *columns)
-    exploded = _exploded(expressions.asked(), lists, columns)
+    exploded = _exploded(expressions.with_lookups(), lists, columns)
     return whole.expressions, replace(source, plan=exploded, columns=known)
 
 

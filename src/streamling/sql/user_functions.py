@@ -17,7 +17,7 @@ class SqlFunction(ABC):
 
     #: the types of the arguments; what SQL gives is cast to them
     argument_types: ClassVar[tuple[pa.DataType, ...]]
-    returns: ClassVar[pa.DataType]
+    return_type: ClassVar[pa.DataType]
 
     @abstractmethod
     def call(self, *arguments: pa.Array) -> pa.Array:

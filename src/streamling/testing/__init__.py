@@ -13,9 +13,9 @@ where they hurt. Spark is not started; an operator that cannot do without gets a
 """
 
 from streamling.testing.call_log import Call, CallLog
-from streamling.testing.harness import Bench
+from streamling.testing.harness import PipelineHarness
 from streamling.testing.sink import SinkContract
 from streamling.testing.source import SourceContract
 from streamling.testing.transform import TransformContract
 
-__all__ = ["Bench", "Call", "CallLog", "SinkContract", "SourceContract", "TransformContract"]
+__all__ = ["Call", "CallLog", "PipelineHarness", "SinkContract", "SourceContract", "TransformContract"]

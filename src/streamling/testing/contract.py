@@ -11,7 +11,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.plugin_fields import typed_fields
 from streamling.plugins.operators import Operator
 from streamling.testing.call_log import Call
-from streamling.testing.harness import NAME, Bench
+from streamling.testing.harness import NAME, PipelineHarness
 from streamling.types.row_kind import OP_COLUMN
 
 #: rows of each kind that a difference shows
@@ -35,72 +35,72 @@ class OperatorContract:
         """The outside world as far as it can be compared: files, tables. Describing a node must not change it."""
         return None
 
-    def bench(self) -> Bench:
+    def harness(self) -> PipelineHarness:
         """A fresh state, in which runs of the operator follow each other."""
-        return Bench(self.operator, self.options(), session=self.session)
+        return PipelineHarness(self.operator, self.options(), session=self.session)
 
     # ── tests of every kind ──────────────────────────────────────────────────────────────────────────────────
 
-    def given(self) -> Sequence[pa.RecordBatch]:
+    def input_batches(self) -> Sequence[pa.RecordBatch]:
         """What stands above the operator; nothing above a source."""
         return ()
 
     def test_a_dry_run_changes_nothing(self) -> None:
-        bench = self.bench()
+        harness = self.harness()
         before = self.external_state()
-        bench.prepare(self.given())
-        assert not bench.journal.calls, f"called although no data was about to flow: {_names(bench.journal.calls)}"
-        assert not bench.position, f"the constructor or a schema method stored {bench.position}"
+        harness.prepare(self.input_batches())
+        assert not harness.journal.calls, f"called although no data was about to flow: {_names(harness.journal.calls)}"
+        assert not harness.position, f"the constructor or a schema method stored {harness.position}"
         assert self.external_state() == before, "the constructor or a schema method changed the outside world"
 
     def test_options_may_be_written_as_text(self) -> None:
-        bench = self.bench()
-        typed = typed_fields(bench.kind)
+        harness = self.harness()
+        typed = typed_fields(harness.kind)
         own = {key: str(value) if _is_number(value) else value for key, value in self.options().items()}
         node = {key: value for key, value in self.options().items() if key in typed}
         options = {key: value for key, value in own.items() if key not in typed}
-        as_text = Bench(self.operator, {**node, "options": options}, session=self.session)
-        registry = bench.registry(self.given())
-        expected = bench.pipeline(registry)[NAME].options
-        found = as_text.pipeline(as_text.registry(self.given()))[NAME].options
+        as_text = PipelineHarness(self.operator, {**node, "options": options}, session=self.session)
+        registry = harness.registry(self.input_batches())
+        expected = harness.pipeline(registry)[NAME].options
+        found = as_text.pipeline(as_text.registry(self.input_batches()))[NAME].options
         assert found.model_dump() == expected.model_dump(), "the same options in quotes mean something else"
 
     def test_a_failing_open_stops_the_pipeline_and_nothing_else_is_called(self) -> None:
-        bench = self.bench()
-        bench.journal.fail("open")
-        self.check_named(bench.failure(self.given()))
-        assert [call.method for call in bench.journal.calls] == ["open"], _names(bench.journal.calls)
-        assert not bench.position, "a position was stored although nothing ran"
+        harness = self.harness()
+        harness.journal.fail("open")
+        self.check_named(harness.failure(self.input_batches()))
+        assert [call.method for call in harness.journal.calls] == ["open"], _names(harness.journal.calls)
+        assert not harness.position, "a position was stored although nothing ran"
 
     def test_an_error_keeps_its_marks_and_gets_the_name_of_the_node(self) -> None:
         """What a plugin marks retriable or user-facing reaches the user as such."""
         for mark in ("mark_retriable", "mark_user_facing"):
-            bench = self.bench()
+            harness = self.harness()
             marked = getattr(StreamlingError("refused on purpose"), mark)()
-            bench.journal.fail("open", error=marked)
-            error = bench.failure(self.given())
+            harness.journal.fail("open", error=marked)
+            error = harness.failure(self.input_batches())
             assert str(error).endswith(f"'{NAME}': refused on purpose"), str(error)
             assert (error.retriable, error.internal) == (mark == "mark_retriable", mark != "mark_user_facing")
 
     def test_an_instance_is_never_called_by_two_threads_at_once(self) -> None:
-        bench = self.bench()
-        self.run_through(bench)
-        assert not bench.journal.overlaps, f"called during another call: {_names(bench.journal.overlaps)}"
+        harness = self.harness()
+        self.run_through(harness)
+        assert not harness.journal.overlaps, f"called during another call: {_names(harness.journal.overlaps)}"
 
     # ── for the contracts of the kinds ───────────────────────────────────────────────────────────────────────
 
-    def run_through(self, bench: Bench) -> None:
+    def run_through(self, harness: PipelineHarness) -> None:
         """One run from beginning to end."""
-        bench.finish(self.given())
+        harness.finish(self.input_batches())
 
     def check_named(self, error: StreamlingError) -> None:
         """An error must say which node it is about, and show the cause."""
         assert f"'{NAME}'" in str(error), f"the error does not name the node: {error}"
         assert any("on purpose" in part for part in (str(error), *error.causes())), "the cause is lost"
 
-    def check_lifecycle(self, bench: Bench, *, runs: int = 1) -> None:
+    def check_lifecycle(self, harness: PipelineHarness, *, runs: int = 1) -> None:
         """Every instance was opened first and closed last, once each."""
-        lives = [[call.method for call in calls] for calls in bench.journal.instances()]
+        lives = [[call.method for call in calls] for calls in harness.journal.instances()]
         assert len(lives) >= runs, f"{runs} runs made only {len(lives)} instances"
         for life in lives:
             assert life[0] == "open", f"the first call was {life[0]}: {life}"

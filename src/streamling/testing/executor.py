@@ -11,14 +11,16 @@ import pyarrow as pa
 from streamling.planning.placement import on_executor
 from streamling.plugins.operators import Operator
 from streamling.testing.contract import operation_added
-from streamling.testing.harness import NAME, Bench
+from streamling.testing.harness import NAME, PipelineHarness
 
 
-def run_on_executor(bench: Bench, operator: type[Operator[Any]], batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def run_on_executor(
+    harness: PipelineHarness, operator: type[Operator[Any]], batches: list[pa.RecordBatch]
+) -> list[pa.RecordBatch]:
     """What a partition of ``batches`` becomes there; ``operator`` is the class as its author wrote it."""
     from pyspark import cloudpickle
 
-    run = bench.prepare(batches)
+    run = harness.prepare(batches)
     assert run.analysis is not None
     built = run.analysis.built[NAME]
     function = pickle.loads(cloudpickle.dumps(on_executor(built, operator)))  # type: ignore[no-untyped-call]

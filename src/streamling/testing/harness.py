@@ -52,7 +52,7 @@ class WatchedState(MemoryState):
         super().put_many(entries)
 
 
-class Bench:
+class PipelineHarness:
     """One operator, the state and the outside world it lives in; runs come and go, these stay."""
 
     def __init__(self, operator: type[Operator[Any]], options: Mapping[str, Any], *, session: Any = None) -> None:

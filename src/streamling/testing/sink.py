@@ -33,7 +33,7 @@ class SinkContract(OperatorContract):
         """What ``rows`` look like in `durable`; the same by default."""
         return rows
 
-    def given(self) -> list[pa.RecordBatch]:
+    def input_batches(self) -> list[pa.RecordBatch]:
         """Batches that reach the sink, with empty ones in between."""
         batches = [sample_rows(first, 5) for first in range(0, 40, 5)]
         return [part for batch in batches for part in (batch, batch.slice(0, 0))]
@@ -44,101 +44,101 @@ class SinkContract(OperatorContract):
     # ── tests ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def test_every_row_is_durable_at_the_end(self) -> None:
-        bench = self.bench()
-        bench.finish(self.given())
-        self._check_durable(len(self.given()), exactly=True)
-        self.check_lifecycle(bench)
+        harness = self.harness()
+        harness.finish(self.input_batches())
+        self._check_durable(len(self.input_batches()), exactly=True)
+        self.check_lifecycle(harness)
 
     def test_a_position_is_stored_only_when_everything_before_it_is_durable(self) -> None:
-        bench = self.bench()
+        harness = self.harness()
         stored: list[int] = []
 
         def check(entries: Mapping[str, Any]) -> None:
             stored.append(entries["given"])
             self._check_durable(entries["given"])
 
-        bench.state.before_store = check
-        bench.finish(self.given(), interval=0.005)
+        harness.state.before_store = check
+        harness.finish(self.input_batches(), interval=0.005)
         assert stored, "nothing was ever stored"
-        assert stored[-1] == len(self.given())
+        assert stored[-1] == len(self.input_batches())
 
     def test_each_acknowledgement_follows_a_flush(self) -> None:
-        bench = self.bench()
-        given = self.given()
+        harness = self.harness()
+        input_batches = self.input_batches()
 
         def check(entries: Mapping[str, Any]) -> None:
             flushed = written = 0
-            for call in bench.journal.of("write", *_SETTLES):
+            for call in harness.journal.of("write", *_SETTLES):
                 if call.method == "write":
                     written += call.arguments[0].num_rows
                 else:
                     flushed = written
-            before = sum(batch.num_rows for batch in given[: entries["given"]])
+            before = sum(batch.num_rows for batch in input_batches[: entries["given"]])
             assert flushed >= before, f"{before} rows are acknowledged, {flushed} were flushed"
 
         if self._flushes:
-            bench.state.before_store = check
-        bench.finish(given, interval=0.005)
+            harness.state.before_store = check
+        harness.finish(input_batches, interval=0.005)
 
     def test_rows_come_in_the_order_of_the_source(self) -> None:
-        bench = self.bench()
-        bench.finish(self.given())
+        harness = self.harness()
+        harness.finish(self.input_batches())
         if self._flushes:
-            written = [row for call in bench.journal.of("write") for row in call.arguments[0].to_pylist()]
-            assert written == self._rows(len(self.given()))
+            written = [row for call in harness.journal.of("write") for row in call.arguments[0].to_pylist()]
+            assert written == self._rows(len(self.input_batches()))
 
     def test_empty_batches_are_never_delivered(self) -> None:
-        bench = self.bench()
-        bench.finish(self.given())
-        for call in bench.journal.of("write"):
+        harness = self.harness()
+        harness.finish(self.input_batches())
+        for call in harness.journal.of("write"):
             assert call.arguments[0].num_rows, "an empty batch was written"
 
     def test_a_failing_write_stops_the_pipeline_and_stores_nothing(self) -> None:
-        bench = self.bench()
-        bench.journal.fail(*_WRITES, call=2)
-        self.check_named(bench.failure(self.given(), interval=3600))
-        assert not bench.position, "a position was stored although rows were lost"
-        self.check_lifecycle(bench)
+        harness = self.harness()
+        harness.journal.fail(*_WRITES, call=2)
+        self.check_named(harness.failure(self.input_batches(), interval=3600))
+        assert not harness.position, "a position was stored although rows were lost"
+        self.check_lifecycle(harness)
 
     def test_a_failing_flush_acknowledges_nothing(self) -> None:
         if not self._flushes:
             return  # what Spark writes is durable when the call returns
-        bench = self.bench()
-        bench.journal.fail(*_SETTLES)
-        self.check_named(bench.failure(self.given(), interval=0.005))
-        assert not bench.position, "a position was stored although its rows are not durable"
-        assert not bench.journal.count("finalized"), "an epoch was finalized although its flush failed"
-        self.check_lifecycle(bench)
+        harness = self.harness()
+        harness.journal.fail(*_SETTLES)
+        self.check_named(harness.failure(self.input_batches(), interval=0.005))
+        assert not harness.position, "a position was stored although its rows are not durable"
+        assert not harness.journal.count("finalized"), "an epoch was finalized although its flush failed"
+        self.check_lifecycle(harness)
 
     def test_after_a_crash_at_any_moment_no_row_is_lost(self) -> None:
-        bench = self.bench()
+        harness = self.harness()
         for number in (1, 2, 3):
-            bench.journal.fail(*_WRITES, call=number)
-            bench.failure(self.given(), interval=0.005)
-        bench.finish(self.given())
-        self._check_durable(len(self.given()))
-        self.check_lifecycle(bench, runs=4)
+            harness.journal.fail(*_WRITES, call=number)
+            harness.failure(self.input_batches(), interval=0.005)
+        harness.finish(self.input_batches())
+        self._check_durable(len(self.input_batches()))
+        self.check_lifecycle(harness, runs=4)
 
     def test_a_restart_goes_on_after_the_rows_that_were_acknowledged(self) -> None:
-        bench = self.bench()
-        given = self.given()
-        bench.asked = lambda number: bench.stop_here() if number == 3 else None
-        bench.finish(given)
-        first = bench.position["given"]
-        assert first < len(given)
+        harness = self.harness()
+        input_batches = self.input_batches()
+        harness.asked = lambda number: harness.stop_here() if number == 3 else None
+        harness.finish(input_batches)
+        first = harness.position["given"]
+        assert first < len(input_batches)
         self._check_durable(first, exactly=True)
-        bench.asked = lambda number: None
-        bench.finish(given)
-        self._check_durable(len(given), exactly=True)
+        harness.asked = lambda number: None
+        harness.finish(input_batches)
+        self._check_durable(len(input_batches), exactly=True)
 
     def test_a_slow_sink_holds_the_source_back(self) -> None:
-        bench = self.bench()
-        gates = [bench.journal.hold(method) for method in _WRITES]
+        harness = self.harness()
+        gates = [harness.journal.hold(method) for method in _WRITES]
         read: list[int] = []
-        bench.asked = read.append
-        many = [batch for batch in self.given() * 2 if batch.num_rows]
-        run = bench.start(many, interval=3600)
-        eventually(lambda: bench.over or read, "the source is read")
+        harness.asked = read.append
+        many = [batch for batch in self.input_batches() * 2 if batch.num_rows]
+        run = harness.start(many, interval=3600)
+        eventually(lambda: harness.over or read, "the source is read")
         ahead = settled(lambda: len(read))
         for gate in gates:
             gate.set()
@@ -146,25 +146,25 @@ class SinkContract(OperatorContract):
         assert ahead <= _MOST_BATCHES_AHEAD, f"{ahead} batches were read while the sink wrote its first one"
 
     def test_several_instances_lose_nothing(self) -> None:
-        bench = self.bench()
-        bench.finish(self.given(), parallelism=2)
-        self._check_durable(len(self.given()))
+        harness = self.harness()
+        harness.finish(self.input_batches(), parallelism=2)
+        self._check_durable(len(self.input_batches()))
 
     def test_finalized_epochs_are_told_in_order(self) -> None:
-        bench = self.bench()
+        harness = self.harness()
         slow = threading.Event()
-        bench.asked = lambda number: slow.wait(0.02)
-        bench.finish(self.given(), interval=0.005)
-        epochs = [call.arguments[0] for call in bench.journal.of("finalized")]
+        harness.asked = lambda number: slow.wait(0.02)
+        harness.finish(self.input_batches(), interval=0.005)
+        epochs = [call.arguments[0] for call in harness.journal.of("finalized")]
         assert epochs == sorted(epochs)
 
     def test_it_runs_on_executors_too(self) -> None:
         """Only for sinks that say that they may be divided."""
         if getattr(self.operator, "distributable", False):
-            batches = [batch for batch in self.given() if batch.num_rows]
-            (count,) = run_on_executor(self.bench(), self.operator, batches)
+            batches = [batch for batch in self.input_batches() if batch.num_rows]
+            (count,) = run_on_executor(self.harness(), self.operator, batches)
             assert count.to_pylist() == [{"rows": sum(batch.num_rows for batch in batches)}]
-            self._check_durable(len(self.given()), exactly=True)
+            self._check_durable(len(self.input_batches()), exactly=True)
 
     # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -174,7 +174,7 @@ class SinkContract(OperatorContract):
         return issubclass(self.operator, Sink)
 
     def _rows(self, batches: int) -> list[dict[str, Any]]:
-        return with_operation([row for batch in self.given()[:batches] for row in batch.to_pylist()])
+        return with_operation([row for batch in self.input_batches()[:batches] for row in batch.to_pylist()])
 
     def _check_durable(self, batches: int, *, exactly: bool = False) -> None:
         """The rows of the first ``batches`` of the source have to be durable now."""

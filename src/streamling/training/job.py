@@ -87,7 +87,7 @@ sinks:
 _KAFKA_SECONDS = 60
 
 
-def steps(session: SparkSession, folder: Path, connectors: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
+def steps(session: SparkSession, folder: Path, spark_packages: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
     """The job as named steps, so that progress can be shown. ``folder`` is scratch."""
     chosen: list[tuple[str, Callable[[], None]]] = [
         ("csv", lambda: _pipeline(session, folder, "csv")),
@@ -98,9 +98,9 @@ def steps(session: SparkSession, folder: Path, connectors: frozenset[str]) -> li
         ("stream", lambda: _stream(session, folder)),
         ("python worker", lambda: _python_worker(session)),
     ]
-    if "avro" in connectors:
+    if "avro" in spark_packages:
         chosen.append(("avro", lambda: _avro(session)))
-    if "kafka" in connectors:
+    if "kafka" in spark_packages:
         chosen.append(("kafka", lambda: _kafka(session)))
     return chosen
 
@@ -245,16 +245,16 @@ def main(arguments: list[str]) -> int:
     if "--background" in arguments:
         os.nice(10)
     order = json.loads(arguments[-1])
-    cache_dir, conf, connectors = Path(order["cache_dir"]), order["conf"], frozenset(order["connectors"])
+    cache_dir, conf, spark_packages = Path(order["cache_dir"]), order["conf"], frozenset(order["spark_packages"])
     try:
-        archive = Archive.for_settings(cache_dir=cache_dir, conf=conf, connectors=connectors)
+        archive = Archive.for_settings(cache_dir=cache_dir, conf=conf, spark_packages=spark_packages)
         with archive.building() as ours:
             if not ours:
                 raise StreamlingError("another process is building it")
             _report_progress(doing="starting Spark", done=0.0)
             archive.prepare()
             runtime = SparkRuntime.start(
-                master="local[2]", conf=conf, cache_dir=cache_dir, connectors=connectors, record=True
+                master="local[2]", conf=conf, cache_dir=cache_dir, spark_packages=spark_packages, record=True
             )
             _train(runtime)
             if not archive.publish():
@@ -270,7 +270,7 @@ def main(arguments: list[str]) -> int:
 def _train(runtime: SparkRuntime) -> None:
     try:
         session = runtime.session()
-        todo = steps(session, runtime.scratch, runtime.connectors)
+        todo = steps(session, runtime.scratch, runtime.spark_packages)
         for number, (name, step) in enumerate(todo):
             _report_progress(doing=f"learning: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
             step()

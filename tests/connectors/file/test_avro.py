@@ -114,7 +114,7 @@ def test_types_that_contain_themselves_are_refused(tmp_path: Path) -> None:
 
 def test_the_connector_is_asked_for(tmp_path: Path) -> None:
     sources = {format: make_source(tmp_path, format=format) for format in ("avro", "csv")}
-    needs = {format: source.connectors(source.options) for format, source in sources.items()}
+    needs = {format: source.spark_packages(source.options) for format, source in sources.items()}
     assert needs == {"avro": {"avro"}, "csv": frozenset()}
 
 

@@ -18,14 +18,14 @@ from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.output.redaction import add_secrets
 from streamling.runtime.run import PipelineRun
-from streamling.testing import Bench, TransformContract
+from streamling.testing import PipelineHarness, TransformContract
 from streamling.testing.contract import sample_rows
 from streamling.testing.harness import NoSpark, eventually, wait_for_end
 from streamling.types.spark import LOGICAL
 from streamling.types.wide.layout import WideInteger, from_integers, layout_of
 from tests.fuzz.encodings import ENCODINGS
 from tests.harness.endpoint import Endpoint, Reply, Request, echo, endpoint
-from tests.harness.pipelines import Bench as PipelineBench
+from tests.harness.pipelines import PipelineHarness as PipelineBench
 
 
 def updated(request: Request) -> Reply:
@@ -40,8 +40,8 @@ def updated(request: Request) -> Reply:
     return Reply.of([change(row) for row in body] if isinstance(body, list) else change(body))
 
 
-def bench(server: Endpoint, **options: Any) -> Bench:
-    return Bench(HandlerTransform, {"url": server.url, "primary_key": "id", **options})
+def bench(server: Endpoint, **options: Any) -> PipelineHarness:
+    return PipelineHarness(HandlerTransform, {"url": server.url, "primary_key": "id", **options})
 
 
 def batches(*counts: int) -> list[pa.RecordBatch]:
@@ -49,7 +49,7 @@ def batches(*counts: int) -> list[pa.RecordBatch]:
     return [sample_rows(start, count) for start, count in zip(starts, counts, strict=True)]
 
 
-def names(made: Bench) -> list[str]:
+def names(made: PipelineHarness) -> list[str]:
     return [row["name"] for row in made.book]
 
 
@@ -144,7 +144,7 @@ def test_a_row_beyond_the_limit_of_a_request_is_an_error():
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def answering(value: Any, **options: Any) -> Bench:
+def answering(value: Any, **options: Any) -> PipelineHarness:
     """A bench that has run one row against an endpoint which answers ``value``."""
     with endpoint(lambda request: Reply(text=value if isinstance(value, bytes) else json.dumps(value).encode())) as at:
         made = bench(at, **options)
@@ -569,7 +569,7 @@ def test_secrets_are_in_no_message():
 
     with endpoint(repeats) as server:
         url = server.url.replace("http://", "http://me:pa55word@") + "?token=t0ken"
-        made = Bench(HandlerTransform, {"url": url, "primary_key": "id", "headers": {"X-Key": "hunter2"}})
+        made = PipelineHarness(HandlerTransform, {"url": url, "primary_key": "id", "headers": {"X-Key": "hunter2"}})
         text = repr(made.failure(batches(1)))
     for secret in ("hunter2", "pa55word", "t0ken"):
         assert secret not in text

@@ -23,7 +23,7 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 from streamling.testing.contract import sample_rows
 from streamling.testing.harness import NoSpark, eventually, wait_for_end
 from tests.harness.endpoint import Reply, Request, echo, endpoint
@@ -32,15 +32,17 @@ from tests.paths import ROOT
 EXAMPLE = ROOT / "examples" / "http"
 
 
-def nodes(*batches: pa.RecordBatch, ends: bool = True) -> Bench:
+def nodes(*batches: pa.RecordBatch, ends: bool = True) -> PipelineHarness:
     """The given source and the ledger of the contract, for pipelines of one's own."""
-    made = Bench(HandlerTransform, {})
+    made = PipelineHarness(HandlerTransform, {})
     made.ends = ends
     made.given = batches
     return made
 
 
-def start(made: Bench, session: Any = None, *, config: AppConfig | None = None, **sections: Any) -> PipelineRun:
+def start(
+    made: PipelineHarness, session: Any = None, *, config: AppConfig | None = None, **sections: Any
+) -> PipelineRun:
     registry = made.registry(made.given)
     text = json.dumps({"sources": {"given": {"type": "contract.given", "primary_key": "id"}}, **sections})
     run = PipelineRun(

@@ -15,14 +15,14 @@ import pytest
 
 from streamling.connectors.http.webhook import WebhookSink
 from streamling.errors import StreamlingError
-from streamling.testing import Bench, SinkContract
+from streamling.testing import PipelineHarness, SinkContract
 from streamling.testing.contract import sample_rows
 from streamling.testing.harness import eventually, wait_for_end
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 
 
-def bench(server: Endpoint, **options: Any) -> Bench:
-    return Bench(WebhookSink, {"url": server.url, **options})
+def bench(server: Endpoint, **options: Any) -> PipelineHarness:
+    return PipelineHarness(WebhookSink, {"url": server.url, **options})
 
 
 def batches(*counts: int) -> list[pa.RecordBatch]:

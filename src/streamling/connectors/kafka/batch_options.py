@@ -31,9 +31,13 @@ def batch_options(context: NodeContext[KafkaSourceOptions], cores: int) -> dict[
     """Options of Spark's reader. A large batch of one partition is cut into consecutive ranges, one per core: whoever
     puts the rows of several tasks together keeps the order of tasks, and with it the order of the partition."""
     options, config = context.options, context.config
-    rows = options.batch_size or config.given("record_batch_size") or (_COLLECTED_ROWS if context.collected else _ROWS)
+    rows = (
+        options.batch_size
+        or config.explicit_value("record_batch_size")
+        or (_COLLECTED_ROWS if context.collected else _ROWS)
+    )
     interval = options.batch_flush_interval
-    if interval is None and (milliseconds := config.given("record_batch_interval_ms")) is not None:
+    if interval is None and (milliseconds := config.explicit_value("record_batch_interval_ms")) is not None:
         interval = milliseconds / 1000
     chosen = {
         "maxOffsetsPerTrigger": str(rows),

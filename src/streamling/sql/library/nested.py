@@ -53,7 +53,7 @@ def _arrow_cast(function: str) -> Rewrite:
 def _cast_like(function: str) -> Rewrite:
     def rewrite(args: Args) -> exp.Expr:
         type_ = type_of(args[1])
-        spelled = typenames.spelled(type_) if type_ is not None else None
+        spelled = typenames.spark_type_name(type_) if type_ is not None else None
         if spelled is None:
             raise UnsupportedSql("the type of the second argument is not known here", f"write {function}(x AS type)")
         return typenames.converted(args[0], spelled, type_, function)

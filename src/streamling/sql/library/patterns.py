@@ -56,7 +56,7 @@ def _python(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-def spelled(arg: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
+def java_pattern(arg: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
     """A pattern argument for Java: literals are translated, others get the alphabet and the flags put before them."""
     chosen = literal_text(flags) if flags is not None else ""
     if chosen is None:

@@ -32,7 +32,7 @@ def register(spark: SparkSession, texts: Iterable[str], functions: Mapping[str, 
     for name, function in functions.items():
         if f"{_kernel(name).spark_name}(" in joined:
             send_by_value(function)
-            register_function(spark, _kernel(name).spark_name, _checked(name, function()), _spark(function.returns))
+            register_function(spark, _kernel(name).spark_name, _checked(name, function()), _spark(function.return_type))
 
 
 def translate_error(error: Exception, functions: Mapping[str, type[SqlFunction]]) -> StreamlingError | None:
@@ -41,7 +41,7 @@ def translate_error(error: Exception, functions: Mapping[str, type[SqlFunction]]
 
 
 def _declared(name: str, function: type[SqlFunction]) -> Function:
-    def spelled(args: Args) -> Any:
+    def build(args: Args) -> Any:
         casts = ", ".join(
             f"CAST({{{place}}} AS {_spark(type_)})" for place, type_ in enumerate(function.argument_types)
         )
@@ -49,7 +49,7 @@ def _declared(name: str, function: type[SqlFunction]) -> Function:
 
     kinds = " ".join(str(type_).replace(" ", "") for type_ in function.argument_types)
     summary = (function.__doc__ or "").strip().partition("\n")[0]
-    return Function(name, kinds, spelled, summary, "", function.returns, uses=(_kernel(name),))
+    return Function(name, kinds, build, summary, "", function.return_type, uses=(_kernel(name),))
 
 
 def _kernel(name: str) -> Kernel:
@@ -71,9 +71,9 @@ def _checked(name: str, function: SqlFunction) -> Any:
 
     def checked(*arguments: pa.Array) -> pa.Array:
         result = function.call(*arguments)
-        if not isinstance(result, pa.Array) or result.type != function.returns:
+        if not isinstance(result, pa.Array) or result.type != function.return_type:
             found = result.type if isinstance(result, pa.Array) else type(result).__name__
-            raise StreamlingError(f"returned {found}, declared {function.returns}")
+            raise StreamlingError(f"returned {found}, declared {function.return_type}")
         if arguments and len(result) != len(arguments[0]):
             raise StreamlingError(f"returned {len(result)} values for {len(arguments[0])} rows")
         return result

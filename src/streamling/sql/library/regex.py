@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, fill, literal_text
-from streamling.sql.library.patterns import groups, invalid, spelled
+from streamling.sql.library.patterns import groups, invalid, java_pattern
 
 _TEXT, _BOOL, _LONG, _TEXTS = pa.string(), pa.bool_(), pa.int64(), pa.list_(pa.string())
 
@@ -24,18 +24,18 @@ def _guarded(type_: str, rewrite: Callable[[Args], exp.Expr]) -> Rewrite:
 
 
 def _like(args: Args) -> exp.Expr:
-    return fill("rlike({0}, {1})", [args[0], spelled(args[1], *args[2:3])])
+    return fill("rlike({0}, {1})", [args[0], java_pattern(args[1], *args[2:3])])
 
 
 def _count(args: Args) -> exp.Expr:
-    pattern = spelled(args[1], *args[3:4])
+    pattern = java_pattern(args[1], *args[3:4])
     text = fill("substring({0}, {1})", [args[0], args[2]]) if len(args) > 2 else args[0]
     return fill("CAST(regexp_count({0}, {1}) AS BIGINT)", [text, pattern])
 
 
 def _place(args: Args) -> exp.Expr:
     """The place of the n-th match: behind n - 1 matches and what stands between them."""
-    pattern = spelled(args[1], *args[4:5])
+    pattern = java_pattern(args[1], *args[4:5])
     start = args[2] if len(args) > 2 else exp.Literal.number(1)
     number = args[3] if len(args) > 3 else exp.Literal.number(1)
     text = fill("substring({0}, {1})", [args[0], start])
@@ -52,13 +52,13 @@ def _match(args: Args) -> exp.Expr:
     count = groups(written) if written is not None else None
     if count is None:
         raise UnsupportedSql("the pattern has to be written as text", "or use regexp_extract(text, pattern, group)")
-    pattern = spelled(args[1], *args[2:3])
+    pattern = java_pattern(args[1], *args[2:3])
     found = [f"regexp_extract({{0}}, {{1}}, {group})" for group in (range(1, count + 1) if count else [0])]
     return fill(f"if(rlike({{0}}, {{1}}), array({', '.join(found)}), NULL)", [args[0], pattern])
 
 
 def _replace(args: Args) -> exp.Expr:
-    pattern = spelled(args[1], *args[3:4])
+    pattern = java_pattern(args[1], *args[3:4])
     if len(args) == 3:
         literal = "replace(replace({2}, '\\\\', '\\\\\\\\'), '$', '\\\\$')"
         return fill(f"regexp_replace({{0}}, {{1}}, {literal})", [args[0], pattern, args[2]])
@@ -107,14 +107,14 @@ def _extract(args: Args) -> exp.Expr:
     group = args[2] if len(args) > 2 else exp.Literal.number(0)
     if _out_of_range(args):
         return _null("STRING")
-    return fill("if(rlike({0}, {1}), regexp_extract({0}, {1}, {2}), NULL)", [args[0], spelled(args[1]), group])
+    return fill("if(rlike({0}, {1}), regexp_extract({0}, {1}, {2}), NULL)", [args[0], java_pattern(args[1]), group])
 
 
 def _extract_all(args: Args) -> exp.Expr:
     group = args[2] if len(args) > 2 else exp.Literal.number(1)
     if _out_of_range([*args[:2], group]):
         return _null("ARRAY<STRING>")
-    return fill("regexp_extract_all({0}, {1}, {2})", [args[0], spelled(args[1]), group])
+    return fill("regexp_extract_all({0}, {1}, {2})", [args[0], java_pattern(args[1]), group])
 
 
 def _out_of_range(args: Args) -> bool:

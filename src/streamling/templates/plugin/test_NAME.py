@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from NAME import Lines, Numbers, Times
 
-from streamling.testing import Bench, SinkContract, SourceContract, TransformContract
+from streamling.testing import PipelineHarness, SinkContract, SourceContract, TransformContract
 
 
 class TestNumbers(SourceContract):
@@ -49,4 +49,4 @@ class TestLines(SinkContract):
 
 def test_a_column_that_is_not_there_is_named():
     with pytest.raises(Exception, match="there is no column 'missing'"):
-        Bench(Times, {"column": "missing"}).prepare([pa.record_batch({"id": [1]})])
+        PipelineHarness(Times, {"column": "missing"}).prepare([pa.record_batch({"id": [1]})])

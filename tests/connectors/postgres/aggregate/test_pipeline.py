@@ -67,7 +67,7 @@ class TestAggregating(SinkContract):
     def test_after_a_crash_at_any_moment_no_row_is_lost(self) -> None:
         """Nor counted twice."""
         super().test_after_a_crash_at_any_moment_no_row_is_lost()
-        assert len(self.durable()) == sum(batch.num_rows for batch in self.given())
+        assert len(self.durable()) == sum(batch.num_rows for batch in self.input_batches())
 
 
 def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval: float = 0.05, **sink: Any) -> None:
