@@ -53,7 +53,7 @@ def test_the_version_is_told(project):
     [
         (("validte", "x.yaml"), "there is no command 'validte'; did you mean 'validate'?"),
         (("Plan",), "there is no command 'Plan'; did you mean 'plan'?"),
-        (("frobnicate",), "there is no command 'frobnicate'; there is no file of that name either."),
+        (("frobnicate",), "there is no command 'frobnicate'; there is no file with that name either."),
         (("state", "shwo"), "there is no command 'shwo'; did you mean 'show'?"),
         (("plugins", "xyz"), "there is no command 'xyz'; there are: list, new."),
         (("run", "--confg", "x"), "No such option '--confg'. Did you mean '--config'?"),

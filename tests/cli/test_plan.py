@@ -66,7 +66,7 @@ def test_looking_at_a_plan_leaves_nothing_behind(project):
 def test_a_node_of_two_flows_is_drawn_once_and_pointed_at(project):
     project.write("fan.yaml", FAN)
     out = project.call("plan", "fan.yaml").out
-    assert out.startswith("fan.yaml: 2 flows, runs until it is stopped\n")
+    assert out.startswith("fan.yaml: 2 flows, runs until stopped\n")
     assert out.count("both  sql") == 1
     assert out.endswith("`-> both (above)\n")
     assert "screen  print sink, 2 lanes" in out
@@ -175,7 +175,7 @@ def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
         "● a  sql source, Spark plan 1",
         "└─● seen  dynamic_table, side output",
         "",
-        "● vip  dynamic_table, filled from outside",
+        "● vip  dynamic_table, filled externally",
     ]
 
 
@@ -186,6 +186,6 @@ def test_a_dead_letter_sink_stands_below_the_nodes_whose_bad_rows_it_takes():
     assert tree == [
         "● a  sql source, Spark plan 1",
         "├─● b  sql, Spark plan 1",
-        "│ └─● bad  print sink, one lane, bad rows of a, b",
+        "│ └─● bad  print sink, one lane, rejected rows of a, b",
         "└─↪ bad (above)",
     ]

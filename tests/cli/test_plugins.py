@@ -105,7 +105,7 @@ def test_a_plugin_that_is_installed_and_in_another_file_is_named_with_its_packag
 def test_a_name_that_no_module_can_have_is_refused(project, name):
     result = project.call("plugins", "new", name)
     assert result.code == 2
-    assert f"'{name}' cannot be the name of a module" in result.err.replace("\n", " ")
+    assert f"'{name}' is not a valid module name" in result.err.replace("\n", " ")
 
 
 def test_functions_and_preprocessors_of_plugins_are_listed(project, monkeypatch):

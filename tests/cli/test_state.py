@@ -54,7 +54,7 @@ def test_looking_for_a_state_that_is_not_there_creates_none(project, command):
 
 
 def test_an_empty_state_is_told(project):
-    assert "nothing is remembered of pipeline" in project.call("state", "show").err
+    assert "there is no state of pipeline" in project.call("state", "show").err
 
 
 @pytest.mark.parametrize("command", [("show",), ("export",), ("reset", "--yes")])
@@ -71,7 +71,7 @@ def test_there_is_nothing_to_see_in_memory(project, monkeypatch):
     monkeypatch.setenv("STREAMLING__STATE_BACKEND__BACKEND_TYPE", "InMemory")
     result = project.call("state", "show")
     assert (result.code, result.out) == (0, "")
-    assert "InMemory: the state ends with the process" in result.err
+    assert "InMemory: the state is lost when the process ends" in result.err
 
 
 def test_export_is_json_with_every_value_in_full(remembered):
@@ -82,7 +82,7 @@ def test_export_is_json_with_every_value_in_full(remembered):
 def test_reset_forgets_this_application_only(remembered):
     result = remembered.call("state", "reset", "--yes")
     assert result.code == 0
-    assert result.err == "forgot 2 entries of pipeline\n"
+    assert result.err == "deleted 2 entries of pipeline\n"
     assert _entries(remembered) == {}
     with SqliteState("another", remembered.folder / "state.db") as state:
         assert state.items() == {"orders:bounded_progress": 1}
@@ -103,8 +103,8 @@ def test_reset_asks_and_takes_no_for_an_answer(remembered, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     result = remembered.call("state", "reset")
     assert result.code == 1
-    assert result.err.endswith("nothing was forgotten\n")
-    assert "Forget 2 entries of pipeline?" in result.err
+    assert result.err.endswith("nothing was deleted\n")
+    assert "Delete 2 entries of pipeline?" in result.err
     assert len(_entries(remembered)) == 2
 
 

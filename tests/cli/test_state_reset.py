@@ -56,7 +56,7 @@ def test_reset_moves_a_file_that_is_not_a_database_aside(damaged: Project) -> No
     assert aside.read_text() == before
     assert f"moved {damaged.folder / 'state.db'} to {aside}" in result.err
     assert "Offsets in consumer groups are still there" in result.err
-    assert "nothing is remembered of pipeline" in damaged.call("state", "show").err
+    assert "there is no state of pipeline" in damaged.call("state", "show").err
     assert sorted(path.name for path in damaged.folder.glob("state.db*")) == [aside.name], "no lock is left"
 
 
@@ -137,7 +137,7 @@ def test_reset_forgets_the_offsets_of_consumer_groups_too(project: Project, kafk
     away = project.command("state", "reset", "--yes", STREAMLING__KAFKA_SOURCE__BROKERS="127.0.0.1:1")
     assert away.code == 1
     assert (
-        f"the offsets of the consumer group 'pipeline-events' for the topic '{topic}' cannot be forgotten" in away.err
+        f"the offsets of the consumer group 'pipeline-events' for the topic '{topic}' cannot be deleted" in away.err
     )
     assert "no connection to the Kafka brokers at 127.0.0.1:1" in away.err
     assert "--state-only" in away.err
@@ -146,10 +146,10 @@ def test_reset_forgets_the_offsets_of_consumer_groups_too(project: Project, kafk
     result = project.command("state", "reset", "--yes", **brokers)
     assert result.code == 0, result.err
     assert result.err == (
-        f"forgot 1 entry of pipeline and the offsets of the consumer group 'pipeline-events' for the topic '{topic}'\n"
+        f"deleted 1 entry of pipeline and the offsets of the consumer group 'pipeline-events' for the topic '{topic}'\n"
     )
     assert committed(kafka, topic) < 0
-    assert "nothing is remembered of pipeline" in project.call("state", "show").err
+    assert "there is no state of pipeline" in project.call("state", "show").err
 
 
 def test_reset_of_the_state_alone_needs_no_brokers(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,4 +158,4 @@ def test_reset_of_the_state_alone_needs_no_brokers(project: Project, monkeypatch
     with SqliteState("pipeline", project.folder / "state.db") as state:
         state.put("events:t:0", {"offset": 7, "updated_at": 1})
     result = project.call("state", "reset", "--state-only", "--yes")
-    assert (result.code, result.err) == (0, "forgot 1 entry of pipeline\n")
+    assert (result.code, result.err) == (0, "deleted 1 entry of pipeline\n")

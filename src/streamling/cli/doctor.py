@@ -1,4 +1,4 @@
-"""`doctor`: what this machine has and lacks."""
+"""`doctor`: checks this machine."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _COLOURS = {"✓": "green", "•": "yellow", "✗": "red"}
     "--prepare",
     "--fix",
     is_flag=True,
-    help="First fetch the connectors and build the start-up archive, as far as they are missing (about a minute).",
+    help=("First download the Spark connectors and build the start-up archive if they are missing (about a minute)."),
 )
 @config_option
 @env_file_option
-@json_option("A list of objects with name, status (ok, note, bad), found and remedy.")
+@json_option("Print a list of objects with name, status (ok, note, bad), found and remedy.")
 @debug_option
 def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as_json: bool, debug: bool) -> int:
-    """Tell what this machine has, what it lacks, and how to fix it: Python, Java, Spark, the start-up archive,
-    connectors, folders, memory. With PIPELINE_FILE also every connection of that pipeline, as with
-    `validate --connect`.
+    """Check this machine and say how to fix what is missing: Python, Java, Spark, the start-up archive, Spark
+    connectors, folders, memory. With PIPELINE_FILE, also check every connection of that pipeline, like `validate
+    --connect`.
 
     \b
-    ✓  is fine
+    ✓  ok
     •  works, but could be better
-    ✗  keeps pipelines from running
-    →  leads to the remedy
+    ✗  pipelines cannot run
+    →  what to do
 
     \b
     Examples:
@@ -112,8 +112,8 @@ def _show(checks: list[Check]) -> None:
 
 
 def _prepare(config: AppConfig) -> None:
-    """A failure is reported and ignored: pipelines run without, but more slowly or without some connectors."""
-    for prepare in (_fetch_spark_packages, _build_archive):  # the archive is for what is there
+    """A failure is reported but not fatal: pipelines start more slowly, or lack some Spark connectors."""
+    for prepare in (_fetch_spark_packages, _build_archive):  # the archive contains the connectors
         try:
             with progress_of_steps() as report_step:
                 prepare(config, report_step)
