@@ -85,4 +85,4 @@ def test_the_log_says_little_and_then_that_it_went_on(caplog: pytest.LogCaptureF
         ("ERROR", "away 5"),
     ]
     assert len(caplog.records) == 3
-    assert caplog.records[2].getMessage().startswith("went on after 20 failed attempts")
+    assert caplog.records[2].getMessage().startswith("recovered after 20 failed attempts")

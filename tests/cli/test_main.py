@@ -55,7 +55,7 @@ def test_the_version_is_told(project):
         (("Plan",), "there is no command 'Plan'; did you mean 'plan'?"),
         (("frobnicate",), "there is no command 'frobnicate'; there is no file with that name either."),
         (("state", "shwo"), "there is no command 'shwo'; did you mean 'show'?"),
-        (("plugins", "xyz"), "there is no command 'xyz'; there are: list, new."),
+        (("plugins", "xyz"), "there is no command 'xyz'; commands: list, new."),
         (("run", "--confg", "x"), "No such option '--confg'. Did you mean '--config'?"),
         (("pipeline.yaml", "--dryrun"), "Did you mean '--dry-run'?"),
         (("run", "a.yaml", "b.yaml"), "unexpected extra argument (b.yaml)"),

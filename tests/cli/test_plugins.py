@@ -15,7 +15,7 @@ def test_built_ins_are_listed_by_kind_with_what_they_do(project):
     result = project.call("plugins", "list")
     assert result.code == 0
     lines = result.out.splitlines()
-    assert lines[0].split() == ["KIND", "ID", "FROM", "WHAT", "IT", "DOES"]
+    assert lines[0].split() == ["KIND", "ID", "FROM", "DESCRIPTION"]
     printing = next(line for line in lines if line.startswith("sink       print"))
     assert printing.endswith("built-in  Rows as JSON lines on standard output.")
 

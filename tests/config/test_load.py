@@ -241,11 +241,11 @@ def test_settings_of_metrics_are_checked_at_the_start_and_no_token_is_shown(case
     case.env["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"] = "collector:4317?token=hunter2"
 
     assert case.problems() == [
-        "the environment variable OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is no http or https address "
+        "the environment variable OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is not an http or https address "
         "(write it as https://host/path)",
         "config.yaml:1:45: open_telemetry_metrics.endpoint_protocol is 'udp', "
         "expected one of http/protobuf, http/json, grpc",
-        "config.yaml:1:64: open_telemetry_metrics.global_tags holds 'c', which is no tag "
+        "config.yaml:1:64: open_telemetry_metrics.global_tags contains 'c', which is not a tag "
         "(write tags as key:value, separated by commas)",
     ]
 
@@ -343,7 +343,7 @@ def test_an_unknown_key_of_the_file_is_reported_with_its_place_and_a_suggestion(
     case.load()
 
     assert warned == [
-        "config.yaml:3:3: kafka_source.broker is not known and has no effect (did you mean 'kafka_source.brokers'?)"
+        "config.yaml:3:3: unknown setting kafka_source.broker has no effect (did you mean 'kafka_source.brokers'?)"
     ]
 
 
@@ -352,7 +352,7 @@ def test_an_unknown_variable_is_reported_with_a_suggestion(case: Case, warned: l
     case.load()
 
     assert warned == [
-        "the environment variable STREAMLING__CHECKPOINT_INTERVAL is not known and has no effect "
+        "unknown environment variable STREAMLING__CHECKPOINT_INTERVAL has no effect "
         "(did you mean 'STREAMLING__CHECKPOINT_INTERVAL_SEC'?)"
     ]
 
@@ -372,7 +372,7 @@ def test_the_value_of_an_unknown_key_is_not_shown(case: Case, warned: list[str])
 
     assert len(warned) == 3
     assert "hunter2" not in "".join(warned)
-    assert warned[-1] == "the environment variable STREAMLING__SOMETHING is not known and has no effect"
+    assert warned[-1] == "unknown environment variable STREAMLING__SOMETHING has no effect"
 
 
 def test_a_setting_without_effect_is_a_warning_at_its_place(case: Case, warned: list[str]) -> None:
@@ -383,8 +383,8 @@ def test_a_setting_without_effect_is_a_warning_at_its_place(case: Case, warned: 
     assert sorted(warned) == [
         "config.yaml:4:31: kafka_source.stall_watchdog_timeout_sec has no effect: a broker that does not answer is "
         "logged and waited for",
-        "the environment variable STREAMLING__PLUGIN_DRAIN_BUDGET_SECS has no effect: plugins have "
-        "shutdown_budget_secs as all nodes do",
+        "the environment variable STREAMLING__PLUGIN_DRAIN_BUDGET_SECS has no effect: plugins use "
+        "shutdown_budget_secs like all nodes",
     ]
 
 
@@ -419,7 +419,7 @@ def test_all_problems_are_reported_together(case: Case) -> None:
         ("record_batch_size: [1]", "1:20: record_batch_size is a list, expected a whole number of at least 1"),
         ("application_id: {a: 1}", "1:17: application_id is a mapping, expected text"),
         ("application_id: ''", "1:18: application_id is '', expected text"),
-        ("kafka_source: here", "1:15: kafka_source must hold 'name: value' lines, indented below it"),
+        ("kafka_source: here", "1:15: kafka_source must contain 'name: value' lines, indented below it"),
         (
             "clickhouse_source: {block_range: 99}",
             "1:34: clickhouse_source.sort_key_range is '99', expected a whole number of at least 100",
@@ -427,7 +427,7 @@ def test_all_problems_are_reported_together(case: Case) -> None:
         (
             "postgres_sink: {batch_flush_interval: 5}",
             "1:39: postgres_sink.batch_flush_interval is '5', "
-            "which is no duration (write a number and a unit, such as 500ms, 1s, 1m 30s or 2h)",
+            "which is not a duration (write a number and a unit, such as 500ms, 1s, 1m 30s or 2h)",
         ),
         ("spark: {conf: {spark.a: [1]}}", "1:25: spark.conf.spark.a cannot be used, expected a mapping"),
         (
@@ -438,7 +438,7 @@ def test_all_problems_are_reported_together(case: Case) -> None:
             "postgres_sink_connections: {a: {port: x}}",
             "1:39: postgres_sink_connections.a.port is 'x', expected a whole number from 1 to 65535",
         ),
-        ("job_mode: true\njob_mode: false", "2:1: the key 'job_mode' stands here and in line 1 (keep one of the two)"),
+        ("job_mode: true\njob_mode: false", "2:1: the key 'job_mode' is also in line 1 (remove one of them)"),
         (
             "plugin: {channel_capacity: http://me:hunter2@h}",
             "1:28: plugin.channel_capacity is 'http://me:**********@h', expected a whole number of at least 1",

@@ -89,7 +89,7 @@ def test_jars_are_fetched_once_with_progress(tmp_path: Path, java: Java, reposit
         cache, two, java=java, ivy_settings=repository.settings, progress=lambda doing, done: seen.append((doing, done))
     )
     assert [jar.read_bytes() for jar in jars] == [b"1", b"2"]
-    assert seen == [("asking for the connectors", 0.0), ("fetched first", 0.5), ("fetched next", 1.0)]
+    assert seen == [("downloading the Spark connectors", 0.0), ("downloaded first", 0.5), ("downloaded next", 1.0)]
     assert sorted(path.name for path in (cache / "connectors").iterdir()) == ["first-1.0.jar", "next-2.1.jar"]
     repository.settings.unlink()
     assert fetch_spark_packages(cache, two, java=java, ivy_settings=repository.settings) == jars

@@ -148,7 +148,7 @@ first.stop()
 """
     assert_clean(
         run_python(code(cache_dir, body), cwd=here),
-        "Spark already runs in this process, and PySpark allows one at a time",
+        "Spark is already running in this process, and PySpark allows only one at a time",
     )
 
 

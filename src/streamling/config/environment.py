@@ -1,4 +1,4 @@
-"""Settings out of the environment: ``STREAMLING__A__B`` is ``a.b``."""
+"""Settings from environment variables: ``STREAMLING__A__B`` is ``a.b``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from streamling.config.origin import Reading, SettingValue
 from streamling.config.section import Section
 from streamling.document.suggest import closest
 
-_PLUGIN_SECRET = 2  # a plugin's name and a key
+_PLUGIN_SECRET = 2  # the name of a plugin and a key
 
 
 def from_environment(env: Mapping[str, str], model: type[Section], reading: Reading) -> None:
-    """Add what the variables say."""
+    """Add the settings of the variables."""
     known = list(schema.settings(model))
     for variable in sorted(env):
         if variable.upper().startswith(schema.ENV_PREFIX):
@@ -26,7 +26,7 @@ def from_environment(env: Mapping[str, str], model: type[Section], reading: Read
             if not _set(model, (), parts, SettingValue(env[variable], variable), reading):
                 reading.unknown_variable(variable, _meant(parts, known))
         elif (suggestion := variable.replace("STREAMLING_", schema.ENV_PREFIX, 1)) in {s.variable for s in known}:
-            reading.unknown_variable(variable, suggestion)  # one underscore short
+            reading.unknown_variable(variable, suggestion)  # one underscore is missing
     for setting in known:
         foreign = setting.foreign_variable
         if foreign is not None and env.get(foreign):
@@ -34,7 +34,7 @@ def from_environment(env: Mapping[str, str], model: type[Section], reading: Read
 
 
 def _meant(parts: list[str], known: Iterable[schema.Setting]) -> str | None:
-    # compared without the prefix, which would make everything look alike
+    # compared without the prefix, which would make all names similar
     names = {setting.variable.removeprefix(schema.ENV_PREFIX) for setting in known}
     match = closest("__".join(parts), names)
     return schema.ENV_PREFIX + match if match else None
@@ -43,7 +43,7 @@ def _meant(parts: list[str], known: Iterable[schema.Setting]) -> str | None:
 def _set(
     model: type[Section], path: tuple[str, ...], parts: list[str], setting_value: SettingValue, reading: Reading
 ) -> bool:
-    """Find the property that ``parts`` name below ``path``; False when there is none."""
+    """Find the property that ``parts`` names below ``path``; False if there is none."""
     fields = schema.fields(model)
     name, rest = parts[0].lower(), parts[1:]
     name = schema.aliases(model).get(name, name)
@@ -60,7 +60,7 @@ def _set(
         return _set_in_map(info, (*path, name), rest, setting_value, reading)
     if rest:
         return False
-    if setting_value.value or schema.is_text(info):  # an empty variable says nothing about a number
+    if setting_value.value or schema.is_text(info):  # an empty variable does not set a number
         reading.values[(*path, name)] = setting_value
     return True
 
@@ -81,7 +81,7 @@ def _set_in_map(
 def _map_key(path: tuple[str, ...], rest: list[str]) -> tuple[str, ...]:
     joined = "__".join(rest)
     if path == ("spark", "conf"):
-        # names of variables are often limited to capitals; Spark's are dotted and partly in camel case
+        # names of variables are often limited to capitals; Spark's settings have dots and some camel case
         return (joined.lower().replace("_", "."),) if joined.isupper() else (joined,)
     if path[-1].endswith("_options"):
         return tuple(part.lower() for part in rest)

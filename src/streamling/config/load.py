@@ -1,4 +1,4 @@
-"""Reading the configuration: built-in defaults < file < environment."""
+"""Reads the configuration: built-in defaults < file < environment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     if path is not None:
         from_file(path, AppConfig, reading)
     from_environment(env, AppConfig, reading)
-    # before anything is said about the values
+    # before any message can contain a value
     add_secrets(secrets_in_environment(env))
     add_secrets(_given_secrets(reading))
     reading.values.setdefault(("cache_dir",), SettingValue(str(default_cache_dir(env)), ""))
@@ -60,8 +60,8 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
 
 
 def _sections(model: type[Section]) -> dict[str, Any]:
-    """An empty section for each that ``model`` has by default: only then do its defaults go through validation, which
-    places relative paths in the working directory."""
+    """An empty section for each default section of ``model``: only then are its defaults validated, which resolves
+    relative paths against the working directory."""
     found = {name: section_of(info.annotation) for name, info in fields(model).items() if info.default is not None}
     return {name: _sections(section) for name, section in found.items() if section is not None}
 
@@ -69,7 +69,7 @@ def _sections(model: type[Section]) -> dict[str, Any]:
 def _given_secrets(reading: Reading) -> Iterator[str]:
     declared_settings = list(settings(AppConfig))
     secret = [setting.path for setting in declared_settings if is_typed_secret(setting.info)]
-    # maps whose keys are names that users give to their secrets
+    # maps whose keys are the users' names for secrets
     named = {setting.path[0] for setting in declared_settings if setting.extra("keys_are_secret_names")}
     for path, setting_value in reading.values.items():
         if isinstance(setting_value.value, str) and any(_matches(declared, path) for declared in secret):
@@ -79,7 +79,8 @@ def _given_secrets(reading: Reading) -> Iterator[str]:
 
 
 def _warn_of_ineffective(reading: Reading, config: AppConfig) -> None:
-    """Warn of settings that are only there because files of the original have them, unless they say the default."""
+    """Warn about settings that exist only for compatibility with the Rust implementation, unless they have the default
+    value."""
     for setting in settings(AppConfig):
         if setting.no_effect is None:
             continue
@@ -117,7 +118,7 @@ def _problem(details: Any, values: Mapping[tuple[str, ...], SettingValue]) -> Pr
     while path and path not in values:
         path = path[:-1]
     if not path:
-        # a rule over several settings; it names them itself
+        # a rule about several settings; its message names them
         return Problem(str(cause or details["msg"]), remedy=getattr(cause, "remedy", None))
     source = values[path]
     info = next((s.info for s in settings(AppConfig) if _matches(s.path, path)), None)

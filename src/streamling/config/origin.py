@@ -1,4 +1,4 @@
-"""What was read, and where it stood: the common ground of file and environment."""
+"""Values and their origin, for file and environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN_LOCATION = Location()
 
 @dataclass(frozen=True)
 class SettingValue:
-    """A value the user gave, by a variable or in a file."""
+    """A value from a variable or from a file."""
 
     value: Any
     variable: str
@@ -32,13 +32,13 @@ class SettingValue:
 
 @dataclass
 class Reading:
-    """Everything found so far; later sources replace what earlier ones gave."""
+    """Everything read so far; later sources override earlier ones."""
 
     values: dict[tuple[str, ...], SettingValue] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def nested(self, base: dict[str, Any]) -> dict[str, Any]:
-        """The values as one tree, on top of ``base``."""
+        """The values as one tree, merged into ``base``."""
         for path, setting_value in self.values.items():
             node = base
             for part in path[:-1]:
@@ -49,15 +49,15 @@ class Reading:
         return base
 
     def unknown_key(self, name: str, known: Iterable[str], location: Location) -> None:
-        """Warn that a key of the file means nothing. Its value stays out of the log: it may be a secret."""
-        message = f"{name} is not known and has no effect"
+        """Warn about an unknown key of the file. Its value is not logged: it may be a secret."""
+        message = f"unknown setting {name} has no effect"
         log.warning("%s", Problem(message, location.file, location.line, location.column, did_you_mean(name, known)))
 
     def unknown_variable(self, name: str, suggestion: str | None) -> None:
-        """Warn that a variable means nothing."""
+        """Warn about an unknown variable."""
         remedy = f"did you mean '{suggestion}'?" if suggestion else None
-        log.warning("%s", Problem(f"the environment variable {name} is not known and has no effect", remedy=remedy))
+        log.warning("%s", Problem(f"unknown environment variable {name} has no effect", remedy=remedy))
 
     def ineffective(self, path: tuple[str, ...], setting_value: SettingValue, why: str) -> None:
-        """Warn that a known setting does nothing."""
+        """Warn that a known setting has no effect."""
         log.warning("%s", setting_value.problem(path, f"has no effect: {why}"))
