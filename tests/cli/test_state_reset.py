@@ -136,9 +136,7 @@ def test_reset_forgets_the_offsets_of_consumer_groups_too(project: Project, kafk
 
     away = project.command("state", "reset", "--yes", STREAMLING__KAFKA_SOURCE__BROKERS="127.0.0.1:1")
     assert away.code == 1
-    assert (
-        f"the offsets of the consumer group 'pipeline-events' for the topic '{topic}' cannot be deleted" in away.err
-    )
+    assert f"the offsets of the consumer group 'pipeline-events' for the topic '{topic}' cannot be deleted" in away.err
     assert "no connection to the Kafka brokers at 127.0.0.1:1" in away.err
     assert "--state-only" in away.err
     assert "1 entry of pipeline" in project.call("state", "show").err, "all or nothing"

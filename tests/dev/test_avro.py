@@ -93,5 +93,5 @@ def test_a_registered_schema_decodes_what_it_encoded(registry: LocalRegistry) ->
 @pytest.mark.services
 def test_an_unknown_schema_is_told_with_the_words_of_the_registry(registry: LocalRegistry) -> None:
     client = SchemaRegistry(registry.url)
-    with pytest.raises(StreamlingError, match="the schema registry refused /schemas/ids/987654: 404"):
+    with pytest.raises(StreamlingError, match="the schema registry rejected /schemas/ids/987654: 404"):
         client.schema(987654)

@@ -105,7 +105,7 @@ def test_a_process_that_got_the_number_later_is_not_ours(web: WebServer, tmp_pat
 
 def test_a_service_that_ends_at_once_says_its_last_words(tmp_path: Path) -> None:
     service = WebServer(tmp_path / "web", program="print('no space left'); raise SystemExit(3)")
-    with pytest.raises(StreamlingError, match="it ended at once: no space left") as error:
+    with pytest.raises(StreamlingError, match="it exited immediately: no space left") as error:
         service.start()
     assert "web.log" in str(error.value.remedy)
     assert not service.running

@@ -150,7 +150,7 @@ def test_a_difference_that_did_not_arrive_is_part_of_the_next_one(receiver: Rece
     store = MetricStore()
     with pushed_to(receiver, store) as push:
         store.of("orders").count("output_rows", 3)
-        with pytest.raises(StreamlingError, match="the answer was 503"):
+        with pytest.raises(StreamlingError, match="the response was 503"):
             push(10)
         receiver.endpoint.answer = working
         store.of("orders").count("output_rows", 4)
@@ -188,7 +188,7 @@ def test_points_that_the_receiver_refuses_are_told(protocol: str) -> None:
     with receiving(protocol) as receiver, pushed_to(receiver, store, protocol) as push:
         receiver.answer.partial_success.rejected_data_points = 1
         receiver.answer.partial_success.error_message = "no room"
-        with pytest.raises(StreamlingError, match="1 data points were refused: no room"):
+        with pytest.raises(StreamlingError, match="1 data points were rejected: no room"):
             push(10)
 
 
@@ -213,7 +213,7 @@ def test_a_receiver_that_is_away_is_told_in_a_few_words(protocol: str) -> None:
 def test_a_receiver_that_does_not_answer_is_not_awaited(receiver: Receiver) -> None:
     assert receiver.endpoint is not None
     receiver.endpoint.answer = lambda request: Reply(seconds=1)
-    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match=r"no answer within 0\.1 s"):
+    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match=r"no (?:answer|response) within 0\.1 s"):
         push(0.1)
 
 
@@ -241,13 +241,13 @@ def test_a_refusal_is_told_in_the_words_of_the_receiver_but_no_secret_is(
         pytest.raises(StreamlingError) as raised,
     ):
         push(10)
-    assert str(raised.value) == f"the answer was 400 Bad Request{told}"
+    assert str(raised.value) == f"the response was 400 Bad Request{told}"
 
 
 def test_headers_are_not_given_to_whom_a_receiver_redirects(receiver: Receiver) -> None:
     assert receiver.endpoint is not None
     receiver.endpoint.answer = lambda request: Reply(302, headers={"Location": "/elsewhere"})
-    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match="the answer was 302"):
+    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match="the response was 302"):
         push(10)
     assert len(receiver.endpoint.requests) == 1
 
@@ -259,7 +259,7 @@ def test_a_receiver_that_never_comes_to_an_end_costs_a_push_its_time_and_no_more
     with (
         raw_server(case["sends"]) as server,
         transport(Endpoint.of(server.url, {}), "http/protobuf") as send,
-        pytest.raises(StreamlingError, match=r"no answer within 0\.5 s|more than 65536 bytes|got more than|was 103"),
+        pytest.raises(StreamlingError, match=r"no (?:answer|response) within 0\.5 s|more than 65536 bytes|got more than|was 103"),
     ):
         send(ExportMetricsServiceRequest(), 0.5)
 

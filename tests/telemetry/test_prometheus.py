@@ -75,7 +75,7 @@ def test_known_metrics_say_what_they_mean() -> None:
     store = MetricStore()
     store.of("x").count("input_rows")
     assert exposition(store.snapshot()).startswith(
-        "# HELP streamling_input_rows_total Rows that came to the node.\n# TYPE streamling_input_rows_total counter\n"
+        "# HELP streamling_input_rows_total Rows received by the node.\n# TYPE streamling_input_rows_total counter\n"
     )
 
 

@@ -76,7 +76,7 @@ def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged
     trouble.failed("away again", 800)
     assert logged.messages == [
         "cannot push: away (the pipeline is not affected)",
-        "still cannot push, in 3 attempts: away",
+        "still cannot push after 3 attempts: away",
         "can push again; failed attempts: 4",
         "cannot push: away again (the pipeline is not affected)",
     ]
@@ -86,7 +86,7 @@ def test_a_report_that_hangs_is_left_behind(logged: pytest.LogCaptureFixture) ->
     released = threading.Event()
     with of(lambda seconds: released.wait(60) and None):
         pass
-    assert logged.messages == ["cannot push metrics: the last ones took too long (the pipeline is not affected)"]
+    assert logged.messages == ["cannot push metrics: the last export took too long (the pipeline is not affected)"]
     released.set()
     for thread in threading.enumerate():
         if thread.name == "metrics":

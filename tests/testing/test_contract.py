@@ -97,12 +97,12 @@ class Wandering(Numbers):
 @pytest.mark.parametrize(
     ("operator", "test"),
     [
-        (Forgetful, "test_a_restart_goes_on_where_the_last_run_stopped"),
-        (Forgetful, "test_a_finished_source_gives_nothing_more_after_a_restart"),
+        (Forgetful, "test_a_restart_continues_where_the_last_run_stopped"),
+        (Forgetful, "test_a_finished_source_emits_nothing_after_a_restart"),
         (Forgetful, "test_the_same_position_leads_to_the_same_rows"),
         (Counting, "test_the_same_position_leads_to_the_same_rows"),
-        (Counting, "test_a_restart_goes_on_where_the_last_run_stopped"),
-        (Skipping, "test_a_restart_goes_on_where_the_last_run_stopped"),
+        (Counting, "test_a_restart_continues_where_the_last_run_stopped"),
+        (Skipping, "test_a_restart_continues_where_the_last_run_stopped"),
         (Skipping, "test_the_same_position_leads_to_the_same_rows"),
         (Unwritable, "test_positions_are_json_under_the_name_of_the_node"),
         (Nameless, "test_positions_are_json_under_the_name_of_the_node"),
@@ -139,7 +139,7 @@ def test_a_source_without_end_passes(test):
     ("expected", "shown"),
     [
         ([*ROWS[:-1], {"id": 77}], ["missing: 1", "{'id': 77, '_gs_op': 'i'}", "not expected: 1", "{'id': 35, "]),
-        ([*ROWS, {"id": 77}], ["36 rows came out, 37 were expected", "missing: 1", "{'id': 77, "]),
+        ([*ROWS, {"id": 77}], ["36 rows arrived, 37 were expected", "missing: 1", "{'id': 77, "]),
         ([ROWS[1], ROWS[0], *ROWS[2:]], ["in another order; row 0 is {'id': 0, "]),
     ],
 )
@@ -178,7 +178,7 @@ class Undeclared(Copying):
 @pytest.mark.parametrize(
     ("operator", "test"),
     [
-        (FirstOfBatch, "test_the_result_does_not_depend_on_how_rows_are_cut_into_batches"),
+        (FirstOfBatch, "test_the_result_does_not_depend_on_batch_boundaries"),
         (Undeclared, "test_results_have_the_declared_columns"),
     ],
 )
@@ -266,7 +266,7 @@ class Creating(Writing):
         (NeverFlushing, "test_every_row_is_durable_at_the_end"),
         (FlushingAtTheEnd, "test_a_position_is_stored_only_when_everything_before_it_is_durable"),
         (Doubling, "test_every_row_is_durable_at_the_end"),
-        (Doubling, "test_a_restart_goes_on_after_the_rows_that_were_acknowledged"),
+        (Doubling, "test_a_restart_continues_after_the_acknowledged_rows"),
         (Swallowing, "test_every_row_is_durable_at_the_end"),
         (Swallowing, "test_several_instances_lose_nothing"),
         (Creating, "test_a_dry_run_changes_nothing"),

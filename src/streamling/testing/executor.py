@@ -1,4 +1,4 @@
-"""Runs an operator the way a Spark executor would: sent through a pickle, called with batches. Needs no cluster."""
+"""Runs an operator like a Spark executor: pickled, then called with batches. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamling.testing.harness import NAME, PipelineHarness
 def run_on_executor(
     harness: PipelineHarness, operator: type[Operator[Any]], batches: list[pa.RecordBatch]
 ) -> list[pa.RecordBatch]:
-    """What a partition of ``batches`` becomes there; ``operator`` is the class as its author wrote it."""
+    """The result of a partition of ``batches`` there; ``operator`` is the class as its author wrote it."""
     from pyspark import cloudpickle
 
     run = harness.prepare(batches)

@@ -1,4 +1,4 @@
-"""The other ends of a pipeline under test: a source of given rows, and a sink that keeps them."""
+"""The ends of a pipeline under test: a source of prepared batches, and a sink that records rows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from streamling.plugins.operators import END, End, Position, Sink, Source, Sourc
 
 
 class GivenOptions(SourceOptions):
-    """A source of given batches has nothing to set."""
+    """The source of prepared batches has no options."""
 
 
 class BatchListSource(Source[GivenOptions]):
-    """Hands out given batches in order, empty ones included; its position is the number handed out."""
+    """Emits prepared batches in order, including empty ones; its position is the number emitted."""
 
     Options = GivenOptions
     batches: ClassVar[Sequence[pa.RecordBatch]]
-    #: called with the number of the batch that is about to be handed out
+    #: called with the number of the batch that is about to be emitted
     asked: ClassVar[Callable[[int], object]]
     bounded = True
 
@@ -36,17 +36,17 @@ class BatchListSource(Source[GivenOptions]):
 
 
 class LedgerOptions(SinkOptions):
-    """A ledger has nothing to set."""
+    """The recording sink has no options."""
 
 
 class RecordingSink(Sink[LedgerOptions]):
-    """Keeps rows ``pending`` until ``flush``, then in its ``book``, which outlives the run."""
+    """Keeps rows in ``pending`` until ``flush``, then in its ``book``, which outlives the run."""
 
     Options = LedgerOptions
     pending: ClassVar[list[dict[str, Any]]]
     book: ClassVar[list[dict[str, Any]]]
     schemas: ClassVar[list[pa.Schema]]
-    #: called before each write with the number of rows so far, and before each flush with that of pending ones
+    #: called before each write with the number of rows so far, and before each flush with the number of pending rows
     before_write: ClassVar[Callable[[int], object]]
     before_flush: ClassVar[Callable[[int], object]]
 

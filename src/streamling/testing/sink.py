@@ -1,4 +1,4 @@
-"""The contract of sinks, of those that take Arrow batches and of those that Spark writes."""
+"""The contract of sinks, both for Arrow batches and for those written by Spark."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from streamling.testing.contract import OperatorContract, difference, missing, s
 from streamling.testing.executor import run_on_executor
 from streamling.testing.harness import eventually, settled, wait_for_end
 
-#: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
+#: one batch being written, a full queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
 
 
 class SinkContract(OperatorContract):
-    """Derive, set ``operator``, write ``durable`` (and ``options``).
+    """Derive, set ``operator``, implement ``durable`` (and ``options``).
 
-    Each test has a new instance of the class: let ``durable`` and ``options`` speak of one place per test, such as
-    a folder of ``tmp_path`` taken from an autouse fixture.
+    Each test has a new instance of the class: ``durable`` and ``options`` must use the same location within a test,
+    such as a folder of ``tmp_path`` from an autouse fixture.
     """
 
     def durable(self) -> Sequence[Mapping[str, Any]] | None:
-        """Rows that would survive a crash now, read from outside. None when the sink keeps nothing."""
-        raise NotImplementedError("write `durable`: the rows that survive a crash, read from outside")
+        """Rows that would survive a crash now, read independently of the sink. None if the sink keeps nothing."""
+        raise NotImplementedError("implement `durable`: the rows that survive a crash, read independently of the sink")
 
     def expected(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        """What ``rows`` look like in `durable`; the same by default."""
+        """``rows`` as they appear in `durable`; unchanged by default."""
         return rows
 
     def input_batches(self) -> list[pa.RecordBatch]:
-        """Batches that reach the sink, with empty ones in between."""
+        """Batches for the sink, with empty ones in between."""
         batches = [sample_rows(first, 5) for first in range(0, 40, 5)]
         return [part for batch in batches for part in (batch, batch.slice(0, 0))]
 
@@ -80,7 +80,7 @@ class SinkContract(OperatorContract):
             harness.state.before_store = check
         harness.finish(input_batches, interval=0.005)
 
-    def test_rows_come_in_the_order_of_the_source(self) -> None:
+    def test_rows_arrive_in_source_order(self) -> None:
         harness = self.harness()
         harness.finish(self.input_batches())
         if self._flushes:
@@ -119,7 +119,7 @@ class SinkContract(OperatorContract):
         self._check_durable(len(self.input_batches()))
         self.check_lifecycle(harness, runs=4)
 
-    def test_a_restart_goes_on_after_the_rows_that_were_acknowledged(self) -> None:
+    def test_a_restart_continues_after_the_acknowledged_rows(self) -> None:
         harness = self.harness()
         input_batches = self.input_batches()
         harness.asked = lambda number: harness.stop_here() if number == 3 else None
@@ -131,7 +131,7 @@ class SinkContract(OperatorContract):
         harness.finish(input_batches)
         self._check_durable(len(input_batches), exactly=True)
 
-    def test_a_slow_sink_holds_the_source_back(self) -> None:
+    def test_a_slow_sink_slows_the_source_down(self) -> None:
         harness = self.harness()
         gates = [harness.journal.hold(method) for method in _WRITES]
         read: list[int] = []
@@ -150,7 +150,7 @@ class SinkContract(OperatorContract):
         harness.finish(self.input_batches(), parallelism=2)
         self._check_durable(len(self.input_batches()))
 
-    def test_finalized_epochs_are_told_in_order(self) -> None:
+    def test_finalized_epochs_are_reported_in_order(self) -> None:
         harness = self.harness()
         slow = threading.Event()
         harness.asked = lambda number: slow.wait(0.02)
@@ -158,8 +158,8 @@ class SinkContract(OperatorContract):
         epochs = [call.arguments[0] for call in harness.journal.of("finalized")]
         assert epochs == sorted(epochs)
 
-    def test_it_runs_on_executors_too(self) -> None:
-        """Only for sinks that say that they may be divided."""
+    def test_it_also_runs_on_executors(self) -> None:
+        """Only for sinks that declare that they can be distributed."""
         if getattr(self.operator, "distributable", False):
             batches = [batch for batch in self.input_batches() if batch.num_rows]
             (count,) = run_on_executor(self.harness(), self.operator, batches)
@@ -170,14 +170,14 @@ class SinkContract(OperatorContract):
 
     @property
     def _flushes(self) -> bool:
-        """False for a sink that Spark writes: its rows are durable when the call returns."""
+        """False for a sink written by Spark: its rows are durable when the call returns."""
         return issubclass(self.operator, Sink)
 
     def _rows(self, batches: int) -> list[dict[str, Any]]:
         return with_operation([row for batch in self.input_batches()[:batches] for row in batch.to_pylist()])
 
     def _check_durable(self, batches: int, *, exactly: bool = False) -> None:
-        """The rows of the first ``batches`` of the source have to be durable now."""
+        """The rows of the first ``batches`` of the source must be durable now."""
         durable = self.durable()
         if durable is None:
             return
@@ -185,9 +185,9 @@ class SinkContract(OperatorContract):
         lost = missing(expected, durable)
         assert not lost, f"{len(lost)} rows are not durable: {difference(expected, durable)}"
         if exactly:
-            assert len(durable) == len(expected), f"rows are there twice: {difference(expected, durable)}"
+            assert len(durable) == len(expected), f"rows are duplicated: {difference(expected, durable)}"
 
 
 _WRITES = ("write", "write_arrow", "write_frame")
-#: what makes rows durable: `flush`, or the `marker` of a sink that acknowledges by itself
+#: methods that make rows durable: `flush`, or the `marker` of a sink that acknowledges by itself
 _SETTLES = ("flush", "marker")

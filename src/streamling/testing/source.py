@@ -18,24 +18,24 @@ from streamling.testing.call_log import Call, Fault
 from streamling.testing.contract import OperatorContract, difference, missing, same_columns, with_operation
 from streamling.testing.harness import NAME, PipelineHarness, eventually, settled, wait_for_end
 
-#: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
+#: one batch being written, a full queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
 
 
-#: seconds without a new row after which a source that has nothing to give is taken to have given everything
+#: after this many seconds without a new row, an idle source is taken to have emitted everything
 _QUIET = 3.0
 
 
 class SourceContract(OperatorContract):
-    """Derive, set ``operator``, write ``expected`` (and ``options``); let there be more than five batches, so that
-    a stop comes in the middle.
+    """Derive, set ``operator``, implement ``expected`` (and ``options``); use more than five batches, so that a stop
+    happens in the middle.
 
     A source that never ends is stopped as soon as all expected rows have arrived.
     """
 
     def expected(self) -> Sequence[Mapping[str, Any]]:
-        """The rows that the source gives, in its order."""
-        raise NotImplementedError("write `expected`: the rows that the source gives")
+        """The rows that the source emits, in order."""
+        raise NotImplementedError("implement `expected`: the rows that the source emits")
 
     # ── tests ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -60,10 +60,10 @@ class SourceContract(OperatorContract):
             position = dict(call.result.position)
             assert json.loads(json.dumps(position, allow_nan=False)) == position, "a position must be plain JSON"
             strangers = [key for key in position if key != NAME and not key.startswith(f"{NAME}:")]
-            assert not strangers, f"keys {strangers} may clash with another node: begin them with the node's name"
+            assert not strangers, f"keys {strangers} may clash with another node: start them with the node's name"
 
     def test_the_same_position_leads_to_the_same_rows(self) -> None:
-        """From every place the source has been at, through the state backend, on a new instance."""
+        """From every position of the source, through the state backend, on a new instance."""
         rows = self._rows()
         start = 0
         for position, batch in self._read_through({}, len(rows)):
@@ -72,7 +72,7 @@ class SourceContract(OperatorContract):
             assert with_operation(read_on) == rows[start:]
             start += batch.num_rows
 
-    def test_a_restart_goes_on_where_the_last_run_stopped(self) -> None:
+    def test_a_restart_continues_where_the_last_run_stopped(self) -> None:
         harness = self.harness()
         harness.before_write = lambda _: harness.stop_here()
         harness.finish()
@@ -81,15 +81,15 @@ class SourceContract(OperatorContract):
         assert first == self._rows()[: len(first)]
         harness.before_write = lambda _: None
         self.run_through(harness)
-        self._check_book(harness, "rows were lost or came twice over a clean stop")
+        self._check_book(harness, "rows were lost or duplicated by a clean stop")
         self.check_lifecycle(harness, runs=2)
 
-    def test_a_finished_source_gives_nothing_more_after_a_restart(self) -> None:
+    def test_a_finished_source_emits_nothing_after_a_restart(self) -> None:
         harness = self.harness()
         self.run_through(harness)
         before = harness.position
         run = harness.start()
-        eventually(lambda: harness.over or self._is_idle(harness), "the source says that there is nothing to read")
+        eventually(lambda: harness.over or self._is_idle(harness), "the source reports that there is nothing to read")
         harness.stop()
         wait_for_end(run)
         self._check_book(harness)
@@ -103,12 +103,12 @@ class SourceContract(OperatorContract):
             self.run_through(harness)
             assert not missing(self._rows(), harness.book), f"rows were lost after a crash at flush {flush}"
 
-    def test_a_slow_sink_holds_the_source_back(self) -> None:
+    def test_a_slow_sink_slows_the_source_down(self) -> None:
         harness = self.harness()
         go = threading.Event()
         harness.before_write = lambda _: go.wait()
         harness.start(interval=3600)
-        eventually(lambda: harness.over or harness.journal.count("read"), "the source is asked for rows")
+        eventually(lambda: harness.over or harness.journal.count("read"), "the source is read")
         ahead = settled(lambda: len(self._batches(harness)))
         go.set()
         self._let_end(harness)
@@ -122,7 +122,7 @@ class SourceContract(OperatorContract):
         assert not harness.position, "a position was stored although the epoch never ended"
         self.check_lifecycle(harness)
 
-    def test_commit_comes_after_the_position_is_stored(self) -> None:
+    def test_commit_follows_the_stored_position(self) -> None:
         harness = self.harness()
         stored: list[Position] = []
         harness.state.before_store = lambda entries: stored.append(dict(entries))
@@ -152,27 +152,27 @@ class SourceContract(OperatorContract):
         assert not wrong, f"{why}{': ' if why else ''}{wrong}"
 
     def _let_end(self, harness: PipelineHarness) -> None:
-        """A bounded source ends by itself; another one is stopped when every row has arrived, when a row arrived that
-        nobody expects, or when it has had nothing to give for a while."""
+        """A bounded source ends by itself; another one is stopped when all rows have arrived, when an unexpected row
+        has arrived, or when it has been idle for a while."""
         assert harness.run is not None
         if not harness.run.bounded:
             quiet = _Quiet(lambda: len(harness.arrived))
             eventually(
                 lambda: harness.over or self._is_settled(harness) or (self._is_idle(harness) and quiet.is_over()),
-                "every row arrives",
+                "all rows arrive",
             )
             harness.stop()
         wait_for_end(harness.run)
 
     def _is_settled(self, harness: PipelineHarness) -> bool:
         rows, arrived = self._rows(), harness.arrived
-        # a source that reads again what was not stored may give a row twice
+        # a source that replays rows whose position was not stored may emit a row twice
         known = {repr(sorted(row.items())) for row in rows}
         strange = any(repr(sorted(row.items())) not in known for row in arrived)
         return strange or (len(arrived) >= len(rows) and not missing(rows, arrived))
 
     def _is_idle(self, harness: PipelineHarness) -> bool:
-        """Whether the source of this run had nothing to give when it was asked."""
+        """Whether the source of this run had nothing to read at its last call."""
         assert harness.run is not None
         current = harness.run._sources[NAME]
         answers = [call.result for call in harness.journal.of("read") if call.operator is current]
@@ -188,7 +188,7 @@ class SourceContract(OperatorContract):
 
     def _read_through(self, position: Position, count: int) -> list[tuple[Position, pa.Table]]:
         """What a new instance reads that finds ``position`` in the state backend: batches, each with the position
-        before it. The rows of a batch are only good until the next call, as for the engine."""
+        before it. As in the engine, the rows of a batch are valid only until the next call."""
         harness = self.harness()
         harness.state.put_many(position)
         source = harness.prepare()._sources[NAME]
@@ -200,7 +200,7 @@ class SourceContract(OperatorContract):
             source.close()
 
     def _crash_at_flush(self, harness: PipelineHarness, number: int) -> None:
-        """Fail when the sink flushes rows for the nth time; sources with fewer batches end before."""
+        """Fail when the sink flushes rows for the nth time; sources with fewer batches end before that."""
         flushes = 0
 
         def count(rows: int) -> None:
@@ -216,7 +216,7 @@ class SourceContract(OperatorContract):
 
 
 class _Quiet:
-    """Whether a number has stayed the same for long enough."""
+    """Whether a number has been unchanged for long enough."""
 
     def __init__(self, value: Callable[[], int]) -> None:
         self._value = value
@@ -230,7 +230,7 @@ class _Quiet:
 
 
 def _read(source: Source[Any], count: int, table: Any) -> Iterator[tuple[Position, pa.Table]]:
-    """Batches until the end, or until ``count`` rows were read and the source has nothing more to give."""
+    """Batches until the end, or until ``count`` rows were read and the source is idle."""
     rows, position = 0, source.restore()
     for _ in range(10_000):
         step = source.read(position)

@@ -21,20 +21,20 @@ from streamling.testing.contract import (
 from streamling.testing.executor import run_on_executor
 from streamling.testing.harness import NAME, PipelineHarness, eventually, settled, wait_for_end
 
-#: in the sink's hands and its queue, in the transform's and its queue, and one that the flow waits to hand over
+#: in the sink and its queue, in the transform and its queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 2 * (1 + QUEUE_LENGTH) + 1
 
 
 class TransformContract(OperatorContract):
-    """Derive, set ``operator``, write ``input`` and ``expected`` (and ``options``)."""
+    """Derive, set ``operator``, implement ``input`` and ``expected`` (and ``options``)."""
 
     def input(self) -> pa.RecordBatch:
-        """Rows that reach the transform, a dozen or more."""
+        """Rows for the transform, a dozen or more."""
         return sample_rows(count=20)
 
     def expected(self) -> Sequence[Mapping[str, Any]]:
-        """What the transform makes of `input`, in order."""
-        raise NotImplementedError("write `expected`: the rows that the transform makes of `input`")
+        """The result of the transform for `input`, in order."""
+        raise NotImplementedError("implement `expected`: the rows that the transform returns for `input`")
 
     def input_batches(self) -> list[pa.RecordBatch]:
         """`input` in batches of three, with empty ones in between."""
@@ -49,13 +49,13 @@ class TransformContract(OperatorContract):
         assert not wrong, wrong
         self.check_lifecycle(harness)
 
-    def test_the_result_does_not_depend_on_how_rows_are_cut_into_batches(self) -> None:
-        """After a crash the same rows come again, cut differently."""
+    def test_the_result_does_not_depend_on_batch_boundaries(self) -> None:
+        """After a crash the same rows are replayed in different batches."""
         for rows in (1, 7, 1000):
             harness = self.harness()
             harness.finish(self.input_batches(), batch_size=rows)
             wrong = difference(self._rows(), harness.book)
-            assert not wrong, f"with batches of {rows} rows the result is another one: {wrong}"
+            assert not wrong, f"with batches of {rows} rows the result differs: {wrong}"
 
     def test_empty_batches_are_never_delivered(self) -> None:
         harness = self.harness()
@@ -74,7 +74,7 @@ class TransformContract(OperatorContract):
         for found in [*made, *harness.schemas]:
             assert same_columns(found, declared), f"process returned ({found}), output_schema declares ({declared})"
 
-    def test_the_marker_of_an_epoch_comes_after_all_its_rows(self) -> None:
+    def test_the_marker_of_an_epoch_follows_its_rows(self) -> None:
         harness = self.harness()
         input_batches = self.input_batches()
         ends = [sum(batch.num_rows for batch in input_batches[: n + 1]) for n in range(len(input_batches))]
@@ -84,7 +84,7 @@ class TransformContract(OperatorContract):
             if call.method == "process":
                 processed += call.arguments[0].num_rows
             else:
-                assert processed == 0 or processed in ends, "a marker came in the middle of a batch of the source"
+                assert processed == 0 or processed in ends, "a marker arrived in the middle of a batch of the source"
         assert harness.journal.of("process", "marker")[-1].method == "marker", "the last rows were never marked"
 
     def test_several_instances_lose_nothing(self) -> None:
@@ -97,7 +97,7 @@ class TransformContract(OperatorContract):
         harness = self.harness()
         harness.journal.fail("process", call=2)
         self.check_named(harness.failure(self.input_batches(), interval=3600))
-        assert not harness.position, "a position was stored although rows were lost on the way"
+        assert not harness.position, "a position was stored although rows were lost"
         self.check_lifecycle(harness)
 
     def test_after_a_crash_no_row_is_lost(self) -> None:
@@ -108,7 +108,7 @@ class TransformContract(OperatorContract):
             harness.finish(self.input_batches())
             assert not missing(self._rows(), harness.book), f"rows were lost after a crash in call {call}"
 
-    def test_a_slow_sink_holds_the_source_back(self) -> None:
+    def test_a_slow_sink_slows_the_source_down(self) -> None:
         harness = self.harness()
         go = threading.Event()
         read: list[int] = []
@@ -131,8 +131,8 @@ class TransformContract(OperatorContract):
         for calls in harness.journal.instances():
             assert len({call.thread for call in calls}) == 1
 
-    def test_it_runs_on_executors_too(self) -> None:
-        """Class and options travel to another process, where the transform gives the same rows."""
+    def test_it_also_runs_on_executors(self) -> None:
+        """Class and options are sent to another process, where the transform must return the same rows."""
         harness = self.harness()
         batches = [batch for batch in self.input_batches() if batch.num_rows]
         made = run_on_executor(harness, self.operator, batches)
@@ -149,7 +149,7 @@ class TransformContract(OperatorContract):
 
 
 def _at_once(harness: PipelineHarness) -> int:
-    """Batches that a transform may have under way besides the one in its hands."""
+    """Batches that a transform may process concurrently besides the current one."""
     return max(
         (call.result.max_in_flight for call in harness.journal.of("process") if isinstance(call.result, AsyncCalls)),
         default=0,
