@@ -40,7 +40,7 @@ from streamling.telemetry.metrics import Distribution
 from streamling.testing import PipelineHarness
 from streamling.testing.harness import NAME, wait_for_end
 from tests.harness.endpoint import endpoint
-from tests.harness.pipelines import PipelineHarness as EngineBench
+from tests.harness.pipelines import Bench as EngineBench
 from tests.paths import TESTS
 
 PLUGINS = TESTS / "harness" / "spreading.py"

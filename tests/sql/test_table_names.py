@@ -50,4 +50,4 @@ def test_what_may_differ_between_rows_is_no_name(sql):
     assert lookups(sql) == []
     messages = [problem.message for problem in compile_sql(sql, COLUMNS).problems]
     assert len(messages) == 1
-    assert "first argument of dynamic_table_check() is not the name of a table" in messages[0]
+    assert "first argument of dynamic_table_check() is not a quoted name of a table" in messages[0]

@@ -213,7 +213,10 @@ def test_a_receiver_that_is_away_is_told_in_a_few_words(protocol: str) -> None:
 def test_a_receiver_that_does_not_answer_is_not_awaited(receiver: Receiver) -> None:
     assert receiver.endpoint is not None
     receiver.endpoint.answer = lambda request: Reply(seconds=1)
-    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match=r"no (?:answer|response) within 0\.1 s"):
+    with (
+        pushed_to(receiver, MetricStore()) as push,
+        pytest.raises(StreamlingError, match=r"no (?:answer|response) within 0\.1 s"),
+    ):
         push(0.1)
 
 
@@ -259,7 +262,9 @@ def test_a_receiver_that_never_comes_to_an_end_costs_a_push_its_time_and_no_more
     with (
         raw_server(case["sends"]) as server,
         transport(Endpoint.of(server.url, {}), "http/protobuf") as send,
-        pytest.raises(StreamlingError, match=r"no (?:answer|response) within 0\.5 s|more than 65536 bytes|got more than|was 103"),
+        pytest.raises(
+            StreamlingError, match=r"no (?:answer|response) within 0\.5 s|more than 65536 bytes|got more than|was 103"
+        ),
     ):
         send(ExportMetricsServiceRequest(), 0.5)
 

@@ -1,4 +1,4 @@
-"""Carries out a compiled plan on Spark DataFrames."""
+"""Runs a compiled plan on Spark DataFrames."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from streamling.types.spark import LOGICAL
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: puts the answers to a check's questions on the rows
+#: adds the results of lookups to the rows
 RunLookups = Callable[["DataFrame", LookupColumns], "DataFrame"]
 
-#: from input frames to the output frame, as the JVM's objects; who answers the questions in between
+#: from input frames to the output frame, as JVM objects; the callback runs the lookups in between
 _Step = Callable[[Mapping[str, Any], RunLookups | None], Any]
 
 
@@ -27,7 +27,7 @@ class Prepared:
 
     spark: SparkSession
     step: _Step
-    #: the SQL texts that Spark parses, as it names them in errors
+    #: the SQL texts that Spark parses, as they appear in errors
     sql_expressions: frozenset[str]
 
     def run(self, inputs: Mapping[str, DataFrame], run_lookups: RunLookups | None = None) -> DataFrame:
@@ -37,8 +37,8 @@ class Prepared:
 
 
 def prepare(spark: SparkSession, plan: Plan) -> Prepared:
-    """The lists of expressions cross over to the JVM here, once: a run then costs one round trip for each filter,
-    projection and union, however many columns there are."""
+    """Sends the lists of expressions to the JVM once: a run then costs one round trip per filter, projection and union,
+    however many columns there are."""
     register(spark, sql_expressions(plan))
     return Prepared(spark, _step(spark, plan), frozenset(sql_expressions(plan)))
 
@@ -68,14 +68,14 @@ def _checked(spark: SparkSession, below: _Step, check: LookupColumns) -> _Step:
     from pyspark.sql import DataFrame
 
     def run(inputs: Mapping[str, Any], run_lookups: RunLookups | None) -> Any:
-        assert run_lookups is not None, "nobody answers the questions of this plan"
+        assert run_lookups is not None, "this plan has lookups, but run_lookups is missing"
         return run_lookups(DataFrame(below(inputs, run_lookups), spark), check)._jdf
 
     return run
 
 
 def _column(functions: Any, item: str) -> Any:
-    """Spark parses an expression anew for every batch; a bare name costs next to nothing."""
+    """Spark parses an expression again for every batch; a bare name costs almost nothing."""
     bare = item.startswith("`") and item.endswith("`") and "`" not in item[1:-1].replace("``", "")
     return functions.col(item) if bare else functions.expr(item)
 

@@ -25,7 +25,7 @@ from streamling.types.spark import LOGICAL
 from streamling.types.wide.layout import WideInteger, from_integers, layout_of
 from tests.fuzz.encodings import ENCODINGS
 from tests.harness.endpoint import Endpoint, Reply, Request, echo, endpoint
-from tests.harness.pipelines import PipelineHarness as PipelineBench
+from tests.harness.pipelines import Bench as PipelineBench
 
 
 def updated(request: Request) -> Reply:
