@@ -1,4 +1,4 @@
-"""Functions of plugins, declared like all others."""
+"""Declares the functions of plugins like all others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def declared(functions: Mapping[str, type[SqlFunction]]) -> Mapping[str, Functio
 
 
 def register(spark: SparkSession, texts: Iterable[str], functions: Mapping[str, type[SqlFunction]]) -> None:
-    """Make those that ``texts`` (Spark SQL) call known to the session."""
+    """Register the functions that ``texts`` (Spark SQL) call with the session."""
     from streamling.spark.pickling import send_by_value
     from streamling.sql.kernels.registration import register_function
 
@@ -36,7 +36,7 @@ def register(spark: SparkSession, texts: Iterable[str], functions: Mapping[str, 
 
 
 def translate_error(error: Exception, functions: Mapping[str, type[SqlFunction]]) -> StreamlingError | None:
-    """What one of them raised."""
+    """Translate an error that one of them raised."""
     return next((failure for name in functions if (failure := from_executor_error(error, f"{name}()"))), None)
 
 
