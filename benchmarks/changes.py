@@ -1,4 +1,4 @@
-"""The jobs of a worker that reads change records from Kafka, ours and by hand."""
+"""The jobs of a worker that reads change records from Kafka, ours and hand-written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamling.state.memory import MemoryState
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: rows per batch of those that come into Python, as our own sinks get them
+#: rows per batch for rows that reach Python, as our own sinks get them
 BATCH = 200_000
 
 _PIPELINE = """
@@ -54,7 +54,7 @@ class ChangePipelines:
         registry.register(NodeKind.SINK, "bench.slow", SlowSink)
         columns = ", ".join(records.COLUMNS)
         text = _PIPELINE.format(topic=topic, records=count, columns=columns, condition=condition, sink=sink)
-        # a consumer group of its own: that of the run before has read everything
+        # a separate consumer group: that of the previous run has read everything
         config = self._config.model_copy(update={"application_id": f"bench_{uuid4().hex[:8]}"})
         spent = run_to_its_end(text, session=self._session, config=config, registry=registry, state=MemoryState())
         return spent.answer()
@@ -68,7 +68,7 @@ class ChangesByHand:
         self._config = config
 
     def fill(self, topic: str, count: int, headers: bool) -> None:
-        """Make ``topic`` and its schema, and write ``count`` records."""
+        """Create ``topic`` and its schema, and write ``count`` records."""
         from streamling.connectors.kafka.registry import SchemaRegistry
         from streamling.dev.topics import create_topic
 
@@ -93,7 +93,7 @@ class ChangesByHand:
         return spent.answer()
 
     def to_postgres(self, count: int, table: str) -> dict[str, float]:
-        """The same rows, ready as text in memory."""
+        """The same rows, prepared as text in memory."""
         from benchmarks.twins import postgres
 
         pieces = [postgres.text_of(rows) for rows in records.tables(self._session, count, BATCH)]

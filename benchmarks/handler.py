@@ -1,4 +1,4 @@
-"""Rows through an HTTP endpoint, beside a bare client that sends the same requests."""
+"""Rows through an HTTP endpoint, compared with a bare client that sends the same requests."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 
 _AT_ONCE = 25
-#: rows of one batch of the source
+#: rows per batch of the source
 _BATCH = 1000
 _ROWS_PER_REQUEST = 100
 _GOAL = Goal(ratio=0.8)
 
 
 class Handler(Scenario):
-    """Both sides run in this process, the server in another one."""
+    """Both clients run in this process, the server in another one."""
 
     title = "handler"
     needs_aiohttp = True
@@ -136,7 +136,7 @@ def _through_handler(url: str, rows: list[pa.RecordBatch], options: dict[str, An
 
 
 class _GivenSource(Source[SourceOptions]):
-    """Rows that are in memory already."""
+    """Emits rows that are already in memory."""
 
     Options = SourceOptions
     batches: list[pa.RecordBatch]

@@ -46,7 +46,7 @@ class StartUp(Scenario):
     def _unprepared(self) -> Ran:
         self._bench.step("start-up: quickstart without archive")
         cache = self._bench.folder / "empty-cache"
-        # else the first of these runs would build one, beside what is measured next
+        # otherwise the first of these runs would build one during the next measurement
         Archive.for_settings(cache_dir=cache).give_up("measuring starts without it")
         return self._run("start", {**self._bench.env, "STREAMLING__CACHE_DIR": str(cache)})
 
@@ -66,6 +66,6 @@ class StartUp(Scenario):
 
 
 def phases_of(report: str) -> list[Phase]:
-    """The phases in the table that `--timings` prints."""
+    """The phases in the table of `--timings`."""
     found = [(int(at), int(took or 0), name.strip()) for at, took, name in _PHASE.findall(report)]
     return [Phase(name, (at - took) / 1000, at / 1000) for at, took, name in found]

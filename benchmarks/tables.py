@@ -1,4 +1,4 @@
-"""What a look-up in a dynamic table costs: a pipeline with it beside the same one without."""
+"""The cost of a lookup in a dynamic table: a pipeline with it compared with the same one without."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 
-#: at most; one file of eight goes before the clock runs
+#: maximum; one file of eight is read before the measurement starts
 _ROWS = 1_200_000
 _ENTRIES = 100_000
 _GOAL = Goal(ratio=0.5)
 
 
 class DynamicTables(Scenario):
-    """Files → SQL → blackhole; the check lets every row pass, so that both do the same work otherwise."""
+    """Files → SQL → blackhole; every row passes the check, so that both do the same other work."""
 
     title = "tables"
 

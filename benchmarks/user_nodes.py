@@ -1,4 +1,5 @@
-"""A user's own transform and sink, beside built-in ones that do the same work in the same place of a pipeline."""
+"""A user's own transform and sink, compared with built-in ones that do the same work at the same place of a
+pipeline."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 
-#: at most: a sink that keeps them holds them in memory
+#: maximum: a sink that keeps them holds them in memory
 _ROWS = 1_000_000
-#: a run takes a second, and one is often a fifth faster or slower than the next
+#: a run takes a second, and is often a fifth faster or slower than the next
 _TIMES = 4
 _GOAL = Goal(ratio=0.9)
 PLUGINS = Path(__file__).parent / "user_plugin.py"
@@ -31,8 +32,8 @@ sinks:
 
 
 class UserNodes(Scenario):
-    """All rows leave the JVM as Arrow in every case, because the sinks are written in Python; so what is compared is
-    the node, not its place."""
+    """All rows leave the JVM as Arrow in every case, because the sinks are written in Python; so this compares the
+    node, not its placement."""
 
     title = "plugins"
 

@@ -1,4 +1,4 @@
-"""`--validate`: time to the verdict."""
+"""`--validate`: time to the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _MISTAKE = ("upper(item)", "upper(itme)")
 
 
 class Validate(Scenario):
-    """A wrong file, a right one, and, beside it, a start: a verdict may take a second longer than the first row."""
+    """An invalid file, a valid one and, for comparison, a start: validation may take a second longer than the first
+    row."""
 
     title = "validate"
 

@@ -67,7 +67,7 @@ def test_scenarios_that_are_measured_anew_take_their_old_places_and_are_named(re
     assert [figure.scenario for figure in renewed.figures] == ["start-up", "validate", "throughput", "idle"]
     assert renewed.figures[1].ours == [0.4]
     assert (renewed.date, list(renewed.phases)) == ("2024-05-07", ["a start"])
-    assert renewed.notes == ["Measured in a run of their own, after the others: validate, idle."]
+    assert renewed.notes == ["Measured in a separate run, after the others: validate, idle."]
 
 
 def test_the_page_has_table_phases_machine_and_remarks(results):
