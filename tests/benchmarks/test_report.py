@@ -40,7 +40,7 @@ def test_a_row_gives_the_ratio_the_median_and_the_best(results):
     )
 
 
-def test_what_stands_alone_has_empty_cells(results):
+def test_a_figure_without_counterpart_has_empty_cells(results):
     assert rows(results)[1] == ("validate", "file with a mistake", "", "0.60 s", "", "", "≤ 0.50 s", "missed")
 
 
@@ -52,13 +52,13 @@ def test_json_holds_every_sample(results):
     assert content["phases"]["a start"][0] == {"name": "import PySpark", "start": 0.5, "end": 1.0}
 
 
-def test_json_can_be_read_again(results):
+def test_json_can_be_read_back(results):
     again = from_json(as_json(results))
     assert json.loads(as_json(again)) == json.loads(as_json(results))
     assert rows(again) == rows(results)
 
 
-def test_scenarios_that_are_measured_anew_take_their_old_places_and_are_named(results):
+def test_remeasured_scenarios_keep_their_position_and_are_listed(results):
     figures = [
         Figure("validate", "file with a mistake", Unit.SECONDS, [0.4]),
         Figure("idle", "quickstart", Unit.CORE, [1]),
@@ -91,12 +91,12 @@ def test_the_chart_shows_what_is_compared_and_every_phase(results):
     assert {"Where the time of a start goes", "import PySpark", "first rows at a sink"} <= set(words)
 
 
-def test_page_and_chart_lie_beside_each_other(results, tmp_path):
+def test_page_and_chart_are_in_the_same_folder(results, tmp_path):
     write_page(results, tmp_path / "docs" / "benchmarks.md")
     assert "](benchmarks.svg)" in (tmp_path / "docs" / "benchmarks.md").read_text()
     assert (tmp_path / "docs" / "benchmarks.svg").is_file()
 
 
-def test_nothing_to_compare_gives_an_empty_chart(results):
+def test_without_comparisons_the_chart_is_empty(results):
     bare = Results(results.date, results.machine, QUICK, results.figures[1:2])
     assert ElementTree.fromstring(chart(bare)).tag.endswith("svg")

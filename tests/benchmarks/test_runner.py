@@ -34,7 +34,7 @@ _GROUPS = [*([name] for name in SCENARIOS if name not in _KAFKA), _KAFKA]
 @pytest.mark.slow
 @pytest.mark.services
 @pytest.mark.parametrize("names", _GROUPS, ids=lambda names: names[0])
-def test_scenarios_measure_and_tell_their_steps(names, cache_dir, capfd):
+def test_scenarios_measure_and_report_their_steps(names, cache_dir, capfd):
     told: list[float] = []
     results = measure_all(
         names, sizes=_TINY, cache_dir=cache_dir, environ=os.environ, tell=lambda doing, done: told.append(done)

@@ -109,7 +109,7 @@ def services(kafka: LocalKafka, registry: LocalRegistry, postgres: LocalPostgres
     }
 
 
-def test_every_connection_is_tried_and_nothing_is_changed(
+def test_every_connection_is_checked_and_nothing_is_changed(
     project: Project, kafka: LocalKafka, registry: LocalRegistry, services: dict[str, str]
 ) -> None:
     create_topic(kafka.brokers, "connect-good", partitions=3)
@@ -152,7 +152,7 @@ def test_every_connection_is_tried_and_nothing_is_changed(
     assert " ms, server 18" in checks["rows: Postgres"]["found"]
 
 
-def test_what_fails_is_listed_with_the_remedy_and_exit_code_1(
+def test_failures_are_listed_with_a_remedy_and_exit_code_1(
     project: Project, kafka: LocalKafka, registry: LocalRegistry, services: dict[str, str]
 ) -> None:
     SchemaRegistry(registry.url).register("connect-bad-value", SCHEMA)

@@ -31,7 +31,7 @@ def test_a_folder_with_something_in_it_is_left_alone(project, target):
     assert sorted(project.folder.rglob("*")) == before
 
 
-def test_a_file_in_the_way_is_wrong_usage(project):
+def test_an_existing_file_is_wrong_usage(project):
     assert project.call("new", "pipeline.yaml").code == 2
 
 

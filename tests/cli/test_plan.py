@@ -32,7 +32,7 @@ class Vault(Sink):
 """
 
 
-def test_the_picture_shows_the_road_from_source_to_sink(project):
+def test_the_drawing_shows_the_path_from_source_to_sink(project):
     result = project.call("plan", "pipeline.yaml")
     assert result.code == 0
     assert result.err == ""
@@ -57,13 +57,13 @@ state of pipeline in {project.folder}/state.db
     )
 
 
-def test_looking_at_a_plan_leaves_nothing_behind(project):
+def test_plan_leaves_nothing_behind(project):
     before = sorted(path.name for path in project.folder.iterdir())
     project.call("plan", "pipeline.yaml")
     assert sorted(path.name for path in project.folder.iterdir()) == before
 
 
-def test_a_node_of_two_flows_is_drawn_once_and_pointed_at(project):
+def test_a_node_of_two_flows_is_drawn_once_and_referenced(project):
     project.write("fan.yaml", FAN)
     out = project.call("plan", "fan.yaml").out
     assert out.startswith("fan.yaml: 2 flows, runs until stopped\n")
@@ -74,7 +74,7 @@ def test_a_node_of_two_flows_is_drawn_once_and_pointed_at(project):
     assert "gone  blackhole sink, Spark plan 1" in out
 
 
-def test_a_mistake_is_told_instead_of_a_plan(project):
+def test_an_error_is_reported_instead_of_a_plan(project):
     project.write("bad.yaml", FAN.replace("WHERE price", "WHERE prise"))
     result = project.call("plan", "bad.yaml")
     assert (result.code, result.out) == (78, "")
@@ -148,7 +148,7 @@ def test_no_line_is_longer_than_the_terminal():
     assert any(line.endswith("…") for line in lines)
 
 
-def test_colour_only_where_it_can_be_seen():
+def test_colours_only_on_terminals():
     assert not any("\x1b" in line for line in drawing(_plan(_node("a"))))
     assert any("\x1b[1ma" in line for line in drawing(_plan(_node("a")), Canvas(colour=True)))
 
@@ -166,7 +166,7 @@ def test_plans_of_spark_follow_the_tree():
     assert lines[-3:] == ["Spark plan 1, up to b", "  Project [x]", "  +- rows of a"]
 
 
-def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
+def test_tables_are_drawn_below_their_input_or_alone():
     filled = _node("seen", ("a",), type="dynamic_table", place=ExecutionMode.SIDE, segment=None)
     alone = _node("vip", kind="transform", type="dynamic_table", place=ExecutionMode.SIDE, segment=None)
     plan = _plan(_node("a"), filled, alone, flows={"a": ("a", "seen")})
@@ -179,7 +179,7 @@ def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
     ]
 
 
-def test_a_dead_letter_sink_stands_below_the_nodes_whose_bad_rows_it_takes():
+def test_a_dead_letter_sink_is_drawn_below_the_nodes_whose_rows_it_receives():
     bad = _node("bad", kind="sink", type="print", place=ExecutionMode.LANE, segment=None, bad_rows_of=("a", "b"))
     plan = _plan(_node("a"), _node("b", ("a",)), bad, flows={"a": ("a", "b", "bad")})
     tree = [line for line in drawing(plan, Canvas(unicode=True)) if "columns" not in line][4:]

@@ -20,7 +20,7 @@ def test_built_ins_are_listed_by_kind_with_what_they_do(project):
     assert printing.endswith("built-in  Rows as JSON lines on standard output.")
 
 
-def test_a_plugin_file_is_named_as_the_origin(project, monkeypatch):
+def test_a_plugin_file_is_shown_as_the_origin(project, monkeypatch):
     path = project.write("vault.py", SECRETIVE)
     monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "vault.py")
     listed = json.loads(project.call("plugins", "list", "--json", "--kind", "sink").out)
@@ -84,7 +84,7 @@ def environment(folder):
     return folder / "bin" / "python"
 
 
-def test_a_plugin_that_is_installed_and_in_another_file_is_named_with_its_package(project, tmp_path, monkeypatch):
+def test_a_plugin_that_is_also_installed_is_shown_with_its_package(project, tmp_path, monkeypatch):
     project.write("lib/dice.py", SECRETIVE)
     info = tmp_path / "lib" / "dice-1.0.dist-info"
     info.mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_a_plugin_that_is_installed_and_in_another_file_is_named_with_its_packag
 
 
 @pytest.mark.parametrize("name", ["Acme", "1st", "a b", "json", "streamling", "../x"])
-def test_a_name_that_no_module_can_have_is_refused(project, name):
+def test_an_invalid_module_name_is_rejected(project, name):
     result = project.call("plugins", "new", name)
     assert result.code == 2
     assert f"'{name}' is not a valid module name" in result.err.replace("\n", " ")

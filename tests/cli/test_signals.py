@@ -135,7 +135,7 @@ def silent_server() -> Iterator[tuple[str, list[socket.socket]]]:
         connection.close()
 
 
-def test_a_handler_that_never_answers(tmp_path: Path, silent_server: tuple[str, list[socket.socket]]) -> None:
+def test_a_handler_that_never_responds(tmp_path: Path, silent_server: tuple[str, list[socket.socket]]) -> None:
     url, connections = silent_server
     handler = f"transforms:\n  ask: {{type: handler, from: orders, url: '{url}', primary_key: id}}\n"
     sinks = "sinks:\n  out: {type: blackhole, from: ask}\n"
@@ -231,7 +231,7 @@ def test_ctrl_c_while_modules_are_imported_exits_130_without_a_trace(folder: Pro
 ENOUGH = {"STREAMLING__SHUTDOWN_BUDGET_SECS": "20"}
 
 
-def test_sighup_drains_and_a_program_may_send_its_signal_twice(folder: Project) -> None:
+def test_sighup_drains_and_a_repeated_signal_counts_once(folder: Project) -> None:
     sink = SINK.format("type: blackhole, from: orders")
     for signals in ([signal.SIGHUP], [signal.SIGTERM, signal.SIGTERM]):
         with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **ENOUGH) as run:
@@ -259,7 +259,7 @@ print("finished")
 """
 
 
-def test_the_second_of_two_signals_may_come_after_the_drain() -> None:
+def test_the_second_of_two_signals_may_arrive_after_the_drain() -> None:
     done = subprocess.run([sys.executable, "-c", AFTER_THE_DRAIN], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "finished\n"), done.stderr
 

@@ -36,9 +36,7 @@ def damaged(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_file_that_is_not_a_database_is_an_error_with_the_ways_out(
-    damaged: Project, command: tuple[str, ...]
-) -> None:
+def test_a_file_that_is_not_a_database_is_an_error_with_remedies(damaged: Project, command: tuple[str, ...]) -> None:
     result = damaged.command(*command) if command[0] == "run" else damaged.call(*command)
     assert result.code == 1
     assert f"the state file {damaged.folder / 'state.db'} cannot be opened: file is not a database" in result.err
@@ -47,7 +45,7 @@ def test_a_file_that_is_not_a_database_is_an_error_with_the_ways_out(
     assert "Traceback" not in result.err
 
 
-def test_reset_moves_a_file_that_is_not_a_database_aside(damaged: Project) -> None:
+def test_reset_moves_an_invalid_state_file_aside(damaged: Project) -> None:
     before = (damaged.folder / "state.db").read_text()
     assert damaged.call("state", "reset", "--node", "orders", "--yes").code == 1, "one node cannot be told from others"
     result = damaged.call("state", "reset", "--yes")
@@ -95,7 +93,7 @@ def open_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     shutil.rmtree(folder)
 
 
-def test_a_file_that_can_only_be_read_is_found_when_it_is_opened(open_project: Project) -> None:
+def test_a_read_only_state_file_is_reported_when_it_is_opened(open_project: Project) -> None:
     path = open_project.folder / "state.db"
     open_project.call("state", "show")  # imports everything while it can
     with without_privileges(), pytest.raises(StreamlingError) as raised:
@@ -125,7 +123,7 @@ def committed(kafka: LocalKafka, topic: str, offset: int | None = None) -> int:
 
 
 @pytest.mark.services
-def test_reset_forgets_the_offsets_of_consumer_groups_too(project: Project, kafka: LocalKafka) -> None:
+def test_reset_also_deletes_the_offsets_of_consumer_groups(project: Project, kafka: LocalKafka) -> None:
     topic = "reset-events"
     create_topic(kafka.brokers, topic)
     project.write("pipeline.yaml", KAFKA.replace("TOPIC", topic))
@@ -150,7 +148,7 @@ def test_reset_forgets_the_offsets_of_consumer_groups_too(project: Project, kafk
     assert "there is no state of pipeline" in project.call("state", "show").err
 
 
-def test_reset_of_the_state_alone_needs_no_brokers(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reset_with_state_only_needs_no_brokers(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write("pipeline.yaml", KAFKA.replace("TOPIC", "t"))
     monkeypatch.setenv("STREAMLING__KAFKA_SOURCE__BROKERS", "127.0.0.1:1")
     with SqliteState("pipeline", project.folder / "state.db") as state:

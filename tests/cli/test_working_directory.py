@@ -46,7 +46,7 @@ def test_modules_in_the_working_directory_are_not_imported(folder: Project) -> N
 
 
 @pytest.mark.spark
-def test_nor_by_the_python_workers_of_spark(folder: Project) -> None:
+def test_python_workers_of_spark_do_not_import_them_either(folder: Project) -> None:
     # the function runs in Python workers
     folder.write(
         "pipeline.yaml", PIPELINE.replace("SELECT id,", "SELECT id, encode(digest(item, 'blake2b'), 'hex') AS hash,")

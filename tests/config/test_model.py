@@ -59,7 +59,7 @@ def test_a_configuration_does_not_change() -> None:
         config.kafka_source.brokers = "other"
 
 
-def test_the_defaults_hold() -> None:
+def test_the_defaults_are_as_documented() -> None:
     """Spot checks against the reference; the page in docs/ lists all of them."""
     config = AppConfig()
 

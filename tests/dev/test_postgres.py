@@ -53,7 +53,7 @@ def test_stop_does_not_wait_for_clients(folder: Path) -> None:
     server.stop()
 
 
-def test_a_wanted_port_is_taken(folder: Path) -> None:
+def test_a_requested_port_is_used(folder: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

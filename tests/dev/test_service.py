@@ -84,14 +84,14 @@ def test_it_gets_another_port_when_its_own_is_taken(web: WebServer, tmp_path: Pa
         assert again.port not in (0, port)
 
 
-def test_a_wanted_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
+def test_a_requested_port_that_is_in_use_is_an_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(StreamlingError, match=f"did not start on port {port}: another program"):
             WebServer(tmp_path / "web", port=port).start()
 
 
-def test_a_process_that_got_the_number_later_is_not_ours(web: WebServer, tmp_path: Path) -> None:
+def test_a_process_that_reuses_the_pid_is_not_ours(web: WebServer, tmp_path: Path) -> None:
     record = tmp_path / "web" / "service.json"
     written = json.loads(record.read_text())
     record.write_text(json.dumps({**written, "created": written["created"] - 60}))
@@ -103,7 +103,7 @@ def test_a_process_that_got_the_number_later_is_not_ours(web: WebServer, tmp_pat
     record.write_text(json.dumps(written))  # so that it can be ended
 
 
-def test_a_service_that_ends_at_once_says_its_last_words(tmp_path: Path) -> None:
+def test_a_service_that_exits_immediately_is_reported_with_its_last_output(tmp_path: Path) -> None:
     service = WebServer(tmp_path / "web", program="print('no space left'); raise SystemExit(3)")
     with pytest.raises(StreamlingError, match="it exited immediately: no space left") as error:
         service.start()

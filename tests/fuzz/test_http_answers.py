@@ -195,7 +195,7 @@ def check(error: StreamlingError, text: bytes) -> None:
     str(error).encode()
 
 
-def test_right_answers_are_rows_however_they_are_sent(client):
+def test_valid_responses_become_rows_however_they_are_sent(client):
     rng = random.Random(FIRST_SEED)
     expected = {
         "id": 1,
@@ -212,7 +212,7 @@ def test_right_answers_are_rows_however_they_are_sent(client):
             assert as_rows(client, server, 0).to_pylist() == [{name: expected[name] for name in _SCHEMA.names}] * 2
 
 
-def test_mutated_answers(client):
+def test_mutated_responses(client):
     for rng in rounds(SECONDS / 2):
         text = answer_of(rng)
         with raw_server(pieces(rng, text), closes=rng.random() < 0.9) as server:

@@ -32,7 +32,7 @@ PIECES = [b"\0", b"\xff", b"\x80", b"\x01", *map(zigzag, NUMBERS)]
 KEYS = [b"7", b"-9", b'{"id": 7}', b'{"schema": {}, "payload": {"id": 7}}', b'{"id":"12"}', b"1.0", b" 5", b"\xff"]
 
 
-def test_avro_messages_are_right_rows_or_dead_letters(spark, kafka, registry) -> None:
+def test_avro_messages_become_correct_rows_or_dead_letters(spark, kafka, registry) -> None:
     for chance in rounds():
         bench = KafkaBench(spark, kafka, registry)
         topic = bench.topic()

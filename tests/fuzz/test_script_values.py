@@ -202,7 +202,7 @@ def run(engine: Engine, text: str, batch: pa.RecordBatch, outputs: pa.Schema) ->
 _IDENTITIES = ["row => row", "row => ({ ...row })", "row => [row]", "row => Object.assign(Object.create(null), row)"]
 
 
-def test_values_come_back_as_they_were(engines):
+def test_values_are_returned_unchanged(engines):
     for rng in rounds(SECONDS / 2):
         kinds = [random_type(rng) for _ in range(rng.randint(1, 6))]
         columns = {f"c{n}": column(rng, kind, ROWS) for n, kind in enumerate(kinds)}

@@ -39,13 +39,13 @@ def test_the_name_depends_on_java_class_path_and_flags_but_not_on_tuning(tmp_pat
     assert len({Archive.of(other, tmp_path).path for other in others} - {first.path}) == 3
 
 
-def test_a_replaced_jar_asks_for_another_archive(tmp_path: Path, command: JvmCommand) -> None:
+def test_a_replaced_jar_needs_another_archive(tmp_path: Path, command: JvmCommand) -> None:
     before = Archive.of(command, tmp_path)
     command.class_path[0].write_bytes(b"another")
     assert Archive.of(command, tmp_path).path != before.path
 
 
-def test_each_java_is_told_in_its_own_way(tmp_path: Path, command: JvmCommand) -> None:
+def test_each_java_version_gets_its_own_flags(tmp_path: Path, command: JvmCommand) -> None:
     new = finished(Archive.of(command, tmp_path))
     old = finished(Archive.of(replace(command, java=replace(command.java, version="17.0.15")), tmp_path))
     assert new.use()[0] == f"-XX:AOTCache={new.path}"
@@ -97,7 +97,7 @@ def test_the_least_recently_used_archives_are_deleted(tmp_path: Path, command: J
     assert [archive.exists() for archive in archives] == [True, False, True, True, True]
 
 
-def test_connectors_that_are_there_belong_to_every_archive(tmp_path: Path) -> None:
+def test_downloaded_packages_are_part_of_every_archive(tmp_path: Path) -> None:
     before = Archive.for_settings(cache_dir=tmp_path)
     jars = spark_package_jars(tmp_path, frozenset({"avro"}))
     jars[0].parent.mkdir()
@@ -108,7 +108,7 @@ def test_connectors_that_are_there_belong_to_every_archive(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_an_unfit_archive_costs_time_only(tmp_path: Path) -> None:
+def test_an_invalid_archive_only_costs_time(tmp_path: Path) -> None:
     archive = Archive.for_settings(cache_dir=tmp_path)
     archive.prepare()
     archive.path.write_bytes(b"no archive at all" * 10_000)

@@ -36,7 +36,7 @@ def test_the_user_names_further_variables() -> None:
     assert set(passed) == {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "ACME"}
 
 
-def test_what_runs_code_in_workers_is_not_passed_even_when_named() -> None:
+def test_variables_that_run_code_in_workers_are_never_passed() -> None:
     assert needed_variables({"PYTHONSTARTUP": "/x.py", "SPARK_CONF_DIR": "/x", "PYTHONINSPECT": "1"}, ("*",)) == {}
 
 

@@ -64,24 +64,24 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return repository
 
 
-def test_the_lock_file_holds_a_sum_for_each_of_the_five_jars() -> None:
+def test_the_lock_file_has_a_checksum_for_each_of_the_five_jars() -> None:
     jars = locked_jars(known_spark_packages())
     assert sorted(known_spark_packages()) == ["avro", "kafka"]
     assert len(jars) == 5
     assert all(len(jar.sha256) == 64 for jar in jars)
 
 
-def test_an_unknown_connector_is_named_with_the_known_ones() -> None:
+def test_an_unknown_package_is_reported_with_the_known_ones() -> None:
     with pytest.raises(StreamlingError, match="'mqtt', expected one of avro, kafka"):
         locked_jars({"mqtt"})
 
 
-def test_no_connectors_need_no_jars(tmp_path: Path, java: Java) -> None:
+def test_without_packages_there_are_no_jars(tmp_path: Path, java: Java) -> None:
     assert fetch_spark_packages(tmp_path, frozenset(), java=java) == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_jars_are_fetched_once_with_progress(tmp_path: Path, java: Java, repository: Repository) -> None:
+def test_jars_are_downloaded_once_with_progress(tmp_path: Path, java: Java, repository: Repository) -> None:
     seen: list[tuple[str, float]] = []
     cache = tmp_path / "cache"
     two = frozenset({"two"})
@@ -95,7 +95,7 @@ def test_jars_are_fetched_once_with_progress(tmp_path: Path, java: Java, reposit
     assert fetch_spark_packages(cache, two, java=java, ivy_settings=repository.settings) == jars
 
 
-def test_a_jar_with_another_content_is_refused_and_not_kept(tmp_path: Path, java: Java) -> None:
+def test_a_jar_with_a_wrong_checksum_is_rejected_and_not_kept(tmp_path: Path, java: Java) -> None:
     repository = Repository(tmp_path / "repository")
     repository.add("org.apache.spark", "spark-avro_2.13", "4.1.1", b"not the real one")
     with pytest.raises(StreamlingError, match="is not the expected file"):
@@ -103,7 +103,7 @@ def test_a_jar_with_another_content_is_refused_and_not_kept(tmp_path: Path, java
     assert list((tmp_path / "connectors").iterdir()) == []
 
 
-def test_a_jar_that_cannot_be_had_is_named_with_a_remedy(tmp_path: Path, java: Java) -> None:
+def test_a_jar_that_cannot_be_downloaded_is_named_with_a_remedy(tmp_path: Path, java: Java) -> None:
     empty = Repository(tmp_path / "repository")
     with pytest.raises(StreamlingError, match=r"spark-avro_2\.13-4\.1\.1\.jar could not be downloaded") as error:
         fetch_spark_packages(tmp_path, AVRO, java=java, ivy_settings=empty.settings)
@@ -120,14 +120,14 @@ def test_a_jar_damaged_in_the_cache_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_the_locked_jars_are_to_be_had(tmp_path: Path, java: Java) -> None:
+def test_the_locked_jars_can_be_downloaded(tmp_path: Path, java: Java) -> None:
     everything = frozenset(known_spark_packages())
     jars = fetch_spark_packages(tmp_path, everything, java=java)
     assert all(jar.is_file() for jar in jars)
     assert damaged_jars(tmp_path, everything) == []
 
 
-def test_a_connector_is_fetched_when_all_its_jars_are_there(tmp_path: Path) -> None:
+def test_a_package_is_fetched_if_all_its_jars_exist(tmp_path: Path) -> None:
     jars = spark_package_jars(tmp_path, frozenset({"kafka"}))
     jars[0].parent.mkdir()
     for jar in jars[1:]:
@@ -150,14 +150,14 @@ def test_a_connector_is_fetched_when_all_its_jars_are_there(tmp_path: Path) -> N
         ("kafka, topic: t, data_format: json, schema: {id: int64}", "blackhole", {"avro", "kafka"}),
     ],
 )
-def test_every_node_is_asked_for_its_connectors(source: str, sink: str, expected: set[str]) -> None:
+def test_every_node_declares_its_spark_packages(source: str, sink: str, expected: set[str]) -> None:
     text = f"sources: {{in: {{type: {source}, primary_key: id}}}}\nsinks: {{out: {{type: {sink}, from: in}}}}"
     registry, config = Registry.builtin(), AppConfig()
     pipeline = parse_pipeline(text, registry=registry, config=config)
     assert PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).spark_packages == expected
 
 
-def test_a_pipeline_that_only_writes_to_kafka_fetches_the_connector_before_spark_starts(tmp_path: Path) -> None:
+def test_a_pipeline_that_only_writes_to_kafka_downloads_its_package_before_spark_starts(tmp_path: Path) -> None:
     empty = Repository(tmp_path / "repository")
     (tmp_path / "data.csv").write_text("id\n1\n")
     (tmp_path / "pipeline.yaml").write_text(

@@ -39,7 +39,7 @@ def test_a_changed_source_is_another_jar(tmp_path: Path) -> None:
     assert classes_jar(tmp_path, [source]) != before
 
 
-def test_what_the_compiler_says_is_part_of_the_error(tmp_path: Path, java: Java) -> None:
+def test_the_error_contains_the_output_of_the_compiler(tmp_path: Path, java: Java) -> None:
     source = tmp_path / "A.java"
     source.write_text("final class A { int x = nothing; }")
     with pytest.raises(StreamlingError, match="Java classes could not be compiled") as error:
@@ -53,7 +53,7 @@ def test_without_java_there_is_an_error(tmp_path: Path, java: Java) -> None:
         compile_classes(tmp_path, replace(java, home=tmp_path / "nowhere"))
 
 
-def test_the_kafka_connector_is_not_complete_without_them(tmp_path: Path) -> None:
+def test_the_kafka_package_is_incomplete_without_them(tmp_path: Path) -> None:
     jars = spark_package_jars(tmp_path, KAFKA)
     assert classes_jar(tmp_path / "connectors") in jars
     (tmp_path / "connectors").mkdir()

@@ -32,7 +32,7 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group["types"][0])
-def test_text_is_read_as_datafusion_reads_it(spark: Any, group: dict[str, list[str]]) -> None:
+def test_text_is_cast_as_in_datafusion(spark: Any, group: dict[str, list[str]]) -> None:
     texts, types = group["texts"], group["types"]
     table = pa.table({"id": range(len(texts)), "x": texts})
     context = oracle.SessionContext()

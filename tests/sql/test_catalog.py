@@ -23,7 +23,7 @@ def test_every_function_of_spark_is_in_exactly_one_group(spark: Any) -> None:
     assert {name: sum(name in group for group in groups) for name in names} == dict.fromkeys(names, 1)
 
 
-def test_every_scalar_function_of_datafusion_is_there_or_refused_with_something_to_use_instead() -> None:
+def test_every_scalar_function_of_datafusion_is_supported_or_rejected_with_an_alternative() -> None:
     context = oracle.SessionContext()
     context.sql("SET datafusion.catalog.information_schema = true").collect()
     query = "SELECT DISTINCT routine_name AS n FROM information_schema.routines WHERE function_type = 'SCALAR'"

@@ -39,7 +39,7 @@ CASES = [
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("marked", "message", "remedy"), CASES, ids=[case[0] for case in CASES])
-def test_is_told_in_the_users_terms(spark: Any, marked: str, message: str, remedy: str | None) -> None:
+def test_is_translated_for_the_user(spark: Any, marked: str, message: str, remedy: str | None) -> None:
     sql = marked.replace("‸", "")
     error = failure(spark, sql)
     text = str(error)
@@ -62,7 +62,7 @@ def failure(spark: Any, sql: str) -> StreamlingError:
     return translate_sql_error(failed.value, "node", sql)
 
 
-def test_an_error_that_is_not_of_spark_stays_internal_and_keeps_its_cause() -> None:
+def test_other_errors_stay_internal_and_keep_their_cause() -> None:
     cause = OSError("disk full")
     error = translate_sql_error(cause, "orders", "SELECT 1")
     assert error.internal

@@ -32,7 +32,7 @@ def test_names_are_declared_once() -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
-def test_every_function_says_what_it_does_and_shows_it(function: Any) -> None:
+def test_every_function_has_a_description_and_an_example(function: Any) -> None:
     assert function.summary.endswith(".")
     assert all(any(f"{name}(" in example or function.name == "date_part" for name in function.names)
                for example in function.examples.split("\n"))  # fmt: skip
@@ -59,7 +59,7 @@ def test_example(shown: dict[str, Any], function: Any, example: str) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
-def test_what_uses_kernels_says_so(function: Any) -> None:
+def test_functions_declare_their_kernels(function: Any) -> None:
     assert ("Arrow" in speed(function)) == bool(function.kernels)
 
 
@@ -110,7 +110,7 @@ def problem_of(expression: str) -> SqlProblem:
         ("json_arrayagg_null_on_null(id)", "combines rows", "postgres_aggregate"),
     ],
 )
-def test_refused_call_names_the_remedy(expression: str, message: str, remedy: str | None) -> None:
+def test_a_rejected_call_has_a_remedy(expression: str, message: str, remedy: str | None) -> None:
     problem = problem_of(expression)
     assert message in problem.message
     assert (remedy or "") in (problem.remedy or "")

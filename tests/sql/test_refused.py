@@ -151,7 +151,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("marked", "message", "remedy"), CASES, ids=[case[0] for case in CASES])
-def test_is_refused_with_place_and_remedy(marked: str, message: str, remedy: str | None) -> None:
+def test_is_rejected_with_location_and_remedy(marked: str, message: str, remedy: str | None) -> None:
     before, *rest = marked.split("‸")
     problems = problems_of(marked.replace("‸", ""))
     assert problems, "accepted"
@@ -170,12 +170,12 @@ def test_all_problems_are_reported_in_the_order_of_the_text() -> None:
     assert [(p.line, p.column) for p in problems] == [(1, 8), (1, 14), (3, 7), (3, 20)]
 
 
-def test_the_caret_stands_under_its_character_behind_tabs() -> None:
+def test_the_caret_is_below_its_character_after_tabs() -> None:
     problem = problems_of("SELECT id,\n\t\tnope FROM raw.orders")[0]
     assert problem.excerpt == "  \t\tnope FROM raw.orders\n  \t\t^^^^"
 
 
-def test_nothing_is_said_about_columns_of_a_node_that_is_not_known() -> None:
+def test_columns_of_an_unknown_node_are_not_checked() -> None:
     assert problems_of("SELECT whatever + 1 AS x FROM other WHERE thing > 2") == []
 
 

@@ -37,7 +37,7 @@ def armed(spark: Any) -> Any:
 
 
 @pytest.mark.spark
-def test_hostile_sql_is_refused_or_taken_literally(armed: Any) -> None:
+def test_hostile_sql_is_rejected_or_taken_literally(armed: Any) -> None:
     rows = hostile_row(armed)
     for case in CASES:
         sql = case["sql"]
@@ -84,7 +84,7 @@ def _outside_of_quotes(text: str) -> str:
     return re.sub(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", "''", text, flags=re.S)
 
 
-def test_every_node_of_the_parser_is_refused_or_has_its_text_in_quotes() -> None:
+def test_every_node_of_the_parser_is_rejected_or_has_its_text_quoted() -> None:
     emitted = 0
     for node in _nodes():
         problems: list[SqlProblem] = []
@@ -119,7 +119,7 @@ def test_every_node_of_the_parser_is_refused_or_has_its_text_in_quotes() -> None
         "x'",
     ],
 )
-def test_what_is_emitted_is_read_once_more(text: str) -> None:
+def test_emitted_sql_is_checked_again(text: str) -> None:
     assert check_emitted(text) is not None
 
 
@@ -137,7 +137,7 @@ def test_names_from_data_are_quoted_everywhere() -> None:
 
 
 @pytest.mark.spark
-def test_sessions_have_no_way_out(spark: Any) -> None:
+def test_sessions_cannot_reach_outside(spark: Any) -> None:
     """Text that gets past the compiler all the same finds nothing to call."""
     for session in (spark, spark.newSession()):
         for text in (

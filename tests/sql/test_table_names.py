@@ -26,7 +26,7 @@ CONSTANTS = [
 
 
 @pytest.mark.parametrize("sql", CONSTANTS)
-def test_a_constant_stands_for_the_name(sql):
+def test_a_constant_can_name_the_table(sql):
     assert [lookup.table for lookup in lookups(sql)] == ["seen"]
     compiled = compile_sql(sql, COLUMNS)
     assert not compiled.problems
@@ -46,7 +46,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("sql", OTHERS)
-def test_what_may_differ_between_rows_is_no_name(sql):
+def test_values_that_differ_between_rows_cannot_name_a_table(sql):
     assert lookups(sql) == []
     messages = [problem.message for problem in compile_sql(sql, COLUMNS).problems]
     assert len(messages) == 1

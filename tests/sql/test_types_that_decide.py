@@ -323,7 +323,7 @@ def test_digits_that_do_not_fit_are_an_error(spark: Any, frame: Any, expression:
         statement.apply(spark, {"t": frame}).toArrow()
 
 
-def test_a_product_with_too_many_digits_after_the_point_is_refused() -> None:
+def test_a_product_with_too_many_digits_after_the_point_is_rejected() -> None:
     columns = [Column("a", pa.decimal128(38, 20))]
     [problem] = compile_sql("SELECT a * a AS v FROM t", {"t": columns}).problems
     assert "40 digits after the point" in str(problem)
@@ -353,7 +353,7 @@ class Counted:
         ("SELECT bit_count(i) / 2 FROM t", ["BIT_COUNT(`i`)"]),
     ],
 )
-def test_spark_is_asked_only_about_types_that_are_not_known(sql: str, asked: Sequence[str]) -> None:
+def test_spark_analyses_only_unknown_types(sql: str, asked: Sequence[str]) -> None:
     columns: Mapping[str, Any] = {"t": [Column(field.name, field.type) for field in ROWS.schema]}
     counted = Counted()
     assert not compile_sql(sql, columns, analyse=counted).problems

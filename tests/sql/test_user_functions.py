@@ -113,7 +113,7 @@ def test_it_is_called_like_any_other(registry, spark):
 
 
 @pytest.mark.spark
-def test_it_wins_over_a_built_in_one_and_stands_in_any_expression(registry, spark):
+def test_it_overrides_a_built_in_one_and_works_in_any_expression(registry, spark):
     found = rows("SELECT id, length(UPPER(name)) AS n FROM rows WHERE upper(name) = '<bob>'", registry, spark)
     assert found == [{"id": 2, "n": 5}]
 
@@ -127,7 +127,7 @@ def test_it_wins_over_a_built_in_one_and_stands_in_any_expression(registry, spar
         ("fails(id)", "fails()"),
     ],
 )
-def test_what_goes_wrong_inside_is_told_with_its_name(registry, spark, call, told):
+def test_an_error_inside_is_reported_with_its_name(registry, spark, call, told):
     with pytest.raises(StreamlingError) as caught:
         rows(f"SELECT id, {call} AS x FROM rows", registry, spark)
     assert told in str(caught.value)
@@ -144,7 +144,7 @@ def told(sql: str, registry: Registry) -> str:
     return f"{problem.message} ({problem.remedy})"
 
 
-def test_the_number_of_arguments_is_checked_before_spark_is_there(registry):
+def test_the_number_of_arguments_is_checked_without_spark(registry):
     message = told("SELECT id, shout(name) AS x FROM rows", registry)
     assert "shout() does not take 1 argument(s)" in message
     assert "write shout(string, int32)" in message
@@ -154,13 +154,13 @@ def test_a_name_that_is_nearly_right_is_suggested(registry):
     assert "did you mean shout()?" in told("SELECT id, shoutt(name, 1) AS x FROM rows", registry)
 
 
-def test_the_type_of_the_result_is_known_before_spark_is_there(registry):
+def test_the_type_of_the_result_is_known_without_spark(registry):
     message = told("SELECT id FROM rows WHERE shout(name, 1)", registry)
     assert "WHERE needs a condition that is true or false, not string" in message
 
 
 @pytest.mark.parametrize("id", ["acme.shout", "Shout", "1st"])
-def test_a_name_that_sql_cannot_have_is_refused(id):
+def test_a_name_that_is_invalid_in_sql_is_rejected(id):
     class Fine(SqlFunction):
         argument_types, return_type = (pa.int64(),), pa.int64()
 

@@ -42,7 +42,7 @@ def test_json_is_one_object_per_line_even_for_a_trace(logs):
     [("info", ["info", "error"]), ("error", ["error"]), ("warn,streamling=debug", ["debug", "info", "error"]),
      ("rdkafka=debug", ["info", "error"]), ("off", [])],
 )  # fmt: skip
-def test_the_level_may_be_written_as_for_the_original(logs, setting, shown):
+def test_the_level_accepts_the_rust_log_syntax(logs, setting, shown):
     configure_logging("text", setting)
     logger = logging.getLogger("streamling.x")
     for level in ("debug", "info", "error"):

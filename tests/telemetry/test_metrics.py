@@ -78,7 +78,7 @@ def test_threads_lose_nothing() -> None:
     assert store.value("seen", "orders") == 40_000
 
 
-def test_what_is_forgotten_is_gone() -> None:
+def test_removed_series_are_gone() -> None:
     store = MetricStore()
     store.of("orders").gauge("lag", 5, {"partition": "1"})
     store.of("orders").gauge("lag", 6, {"partition": "2"})

@@ -29,7 +29,7 @@ def of(report: Callable[[float], None], interval: float = 60) -> Reporter:
     return Reporter("push metrics", interval, lambda: nullcontext(report))
 
 
-def test_reports_come_while_the_block_runs_and_once_at_its_end() -> None:
+def test_reports_are_sent_while_the_block_runs_and_once_at_its_end() -> None:
     reports, enough = [], threading.Event()
 
     def report(seconds: float) -> None:
@@ -67,7 +67,9 @@ def test_a_failure_is_one_warning(error: Exception, logged: pytest.LogCaptureFix
     assert message.endswith("nobody there (the pipeline is not affected)")
 
 
-def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged: pytest.LogCaptureFixture) -> None:
+def test_failures_are_logged_when_they_start_periodically_and_when_they_are_over(
+    logged: pytest.LogCaptureFixture,
+) -> None:
     trouble = FailureLog("push")
     for now in (0, 300, 600, 700):
         trouble.failed("away", now)
@@ -82,7 +84,7 @@ def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged
     ]
 
 
-def test_a_report_that_hangs_is_left_behind(logged: pytest.LogCaptureFixture) -> None:
+def test_a_report_that_hangs_is_abandoned(logged: pytest.LogCaptureFixture) -> None:
     released = threading.Event()
     with of(lambda seconds: released.wait(60) and None):
         pass
@@ -93,7 +95,7 @@ def test_a_report_that_hangs_is_left_behind(logged: pytest.LogCaptureFixture) ->
             thread.join()
 
 
-def test_what_is_not_installed_is_one_warning_with_the_remedy(logged: pytest.LogCaptureFixture) -> None:
+def test_a_missing_package_is_one_warning_with_a_remedy(logged: pytest.LogCaptureFixture) -> None:
     @contextmanager
     def missing() -> Iterator[Callable[[float], None]]:
         raise StreamlingError.user("metrics are not pushed", remedy="pip install it")

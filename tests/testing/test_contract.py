@@ -112,7 +112,7 @@ class Wandering(Numbers):
         (Wandering, "test_everything_is_called_on_one_thread"),
     ],
 )
-def test_a_faulty_source_is_found(operator, test):
+def test_a_faulty_source_is_detected(operator, test):
     assert_fails(SourceContract, operator, test, expected=lambda self: ROWS)
 
 
@@ -182,7 +182,7 @@ class Undeclared(Copying):
         (Undeclared, "test_results_have_the_declared_columns"),
     ],
 )
-def test_a_faulty_transform_is_found(operator, test):
+def test_a_faulty_transform_is_detected(operator, test):
     def expected(self):
         return [
             row
@@ -272,7 +272,7 @@ class Creating(Writing):
         (Creating, "test_a_dry_run_changes_nothing"),
     ],
 )
-def test_a_faulty_sink_is_found(operator, test):
+def test_a_faulty_sink_is_detected(operator, test):
     assert_fails(SinkContract, with_disk(operator), test, durable=lambda self: list(self.operator.disk))
 
 

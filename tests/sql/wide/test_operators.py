@@ -193,7 +193,7 @@ def frame(spark: Any, rows: list[dict[str, Any]]) -> Any:
 
 
 @pytest.mark.spark
-def test_every_expression_gives_what_python_gives(spark: Any, frame: Any, rows: list[dict[str, Any]]) -> None:
+def test_every_expression_equals_python(spark: Any, frame: Any, rows: list[dict[str, Any]]) -> None:
     items = ", ".join(f"{sql} AS c{number}" for number, (sql, _, _) in enumerate(CASES))
     out = transform(f"SELECT id, {items} FROM src").apply(spark, {"src": frame})
     declared = to_arrow_schema(out.schema)
@@ -245,7 +245,7 @@ def test_columns_keep_their_type_through_stars_filters_unions_and_unnest(spark: 
         ("SELECT id, to_u256('a' || t) AS x FROM src WHERE i = 1", "'a1' is no number (line 1, column 12 of the SQL)"),
     ],
 )  # fmt: skip
-def test_what_has_no_result_is_told_in_the_users_terms(spark: Any, frame: Any, sql: str, message: str) -> None:
+def test_errors_at_run_time_are_translated(spark: Any, frame: Any, sql: str, message: str) -> None:
     node = transform(sql)
     out = node.apply(spark, {"src": frame})
     with pytest.raises(Exception) as failure:
@@ -281,7 +281,7 @@ def test_what_has_no_result_is_told_in_the_users_terms(spark: Any, frame: Any, s
         ("d > x", "cannot be combined"),
     ],
 )
-def test_what_cannot_be_is_refused_without_spark(item: str, message: str) -> None:
+def test_invalid_expressions_are_rejected_without_spark(item: str, message: str) -> None:
     problems, _ = check_sql(f"SELECT id, {item} AS x FROM src", {"src": SCHEMA})
     assert [message in problem.message for problem in problems] == [True]
     assert problems[0].excerpt
@@ -298,7 +298,7 @@ def test_comparisons_need_no_function() -> None:
     assert "streamling_wide" not in str(compile_sql(sql, {"src": columns}).plan)
 
 
-def test_the_static_check_knows_the_types_of_the_outcome() -> None:
+def test_the_static_check_knows_the_result_types() -> None:
     _, schema = check_sql("SELECT u + 1 AS x, CAST(u AS TEXT) AS t, l FROM src", {"src": SCHEMA})
     assert schema is not None
     assert schema.types == [U256, pa.string(), pa.list_(U256)]
