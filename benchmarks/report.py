@@ -42,44 +42,46 @@ runs while it starts.
 
 {notes}## How it is measured
 
-- **start-up**: from the start of the process to the first row of `examples/quickstart` on standard output, and to the end
-  of the process. The counterpart is a script that reads the same files with an explicit schema, runs the same SQL and
-  prints JSON.
+- **start-up**: from the start of the process to the first row of `examples/quickstart` on standard output, and to
+  the end of the process. The counterpart is a script that reads the same files with an explicit schema, runs the
+  same SQL and prints JSON.
 - **validate**: `--validate` of the quickstart with a misspelt column, and unchanged, to the end of the process.
-- **trigger**: a stream that always has {trigger_rows} rows; time from one batch to the next when each is transferred to
-  Python as Arrow. Bare Spark is `foreachBatch` + `toArrow` on the same session.
+- **trigger**: a stream that always has {trigger_rows} rows; time from one batch to the next when each is
+  transferred to Python as Arrow. Bare Spark is `foreachBatch` + `toArrow` on the same session.
 - **idle**: CPU time over {idle:g} s and resident memory of all processes of the pipeline without new rows.
-- **throughput**: {rows:,} rows in 8 files, or a stream of {rate_rows:,} rows per batch; a filter and five columns (three
-  for the stream); rows read per second on a warm JVM, up to the last checkpoint. Compared with the same plan and Spark's
-  `noop` writer, once in PySpark with its own start and our Spark settings, once on a JVM started by us; each side has
-  its own JVM, so that compiled code does not depend on the other jobs.
-- **handler**: rows through an HTTP endpoint that returns what it receives, with 25 requests in flight; from the start of
-  the pipeline to its last checkpoint. Compared with a client that sends the same requests: bare, with prepared bodies;
-  and with JSON, from Arrow rows to Arrow rows.
-- **tables**: files, a filter and a lookup of each row's customer in a dynamic table in memory that contains it, compared
-  with the same pipeline without the lookup; a million rows, measured after a first file that fills the table.
-- **script**: a function over five columns, from Arrow rows to Arrow rows, per second of CPU time. Compared with the same
-  function called through plain `quickjs-rs` with 5,000 rows of prepared JSON at a time.
-- **plugins**: up to a million rows of these files through a user's transform and sink, loaded from a file; compared with
-  built-in nodes that do the same: a SQL expression, and the memory sink. All rows leave the JVM in both cases, because
-  the sinks are written in Python.
-- **cluster**: the files as CSV on `local-cluster` with two executors of one core each, compared with one executor: the
-  SQL of throughput, and a script over a tenth of the rows. Driver and executors share the machine.
-- **kafka**: {records:,} Avro records of nine columns in one partition of a broker on the same machine, with `dbz.op` in a
-  header, a projection or a filter, and a blackhole. By hand: `from_avro`, a lookup of the header, Spark's `noop` writer,
-  without any checks. Reading alone is Kafka's own Java client in the same JVM, which discards the messages. CPU time is
-  that of the pipeline's processes, without the broker.
-- **postgres**: {upserts:,} of these records upserted into an empty table, then again into the same table; up to the last
-  checkpoint, after {upsert_warm_ups} such runs to warm up the JVM. The bare loop has the rows as text in memory and runs
-  `COPY` and `INSERT … ON CONFLICT` in transactions of the same size. Broker, pipeline and server share the machine.
-- **kafka start-up**: from the start of the process to the first row in Postgres, as seen by another client, with archive
-  and Spark connectors in place.
+- **throughput**: {rows:,} rows in 8 files, or a stream of {rate_rows:,} rows per batch; a filter and five columns
+  (three for the stream); rows read per second on a warm JVM, up to the last checkpoint. Compared with the same plan
+  and Spark's `noop` writer, once in PySpark with its own start and our Spark settings, once on a JVM started by us;
+  each side has its own JVM, so that compiled code does not depend on the other jobs.
+- **handler**: rows through an HTTP endpoint that returns what it receives, with 25 requests in flight; from the
+  start of the pipeline to its last checkpoint. Compared with a client that sends the same requests: bare, with
+  prepared bodies; and with JSON, from Arrow rows to Arrow rows.
+- **tables**: files, a filter and a lookup of each row's customer in a dynamic table in memory that contains it,
+  compared with the same pipeline without the lookup; a million rows, measured after a first file that fills the
+  table.
+- **script**: a function over five columns, from Arrow rows to Arrow rows, per second of CPU time. Compared with the
+  same function called through plain `quickjs-rs` with 5,000 rows of prepared JSON at a time.
+- **plugins**: up to a million rows of these files through a user's transform and sink, loaded from a file; compared
+  with built-in nodes that do the same: a SQL expression, and the memory sink. All rows leave the JVM in both cases,
+  because the sinks are written in Python.
+- **cluster**: the files as CSV on `local-cluster` with two executors of one core each, compared with one executor:
+  the SQL of throughput, and a script over a tenth of the rows. Driver and executors share the machine.
+- **kafka**: {records:,} Avro records of nine columns in one partition of a broker on the same machine, with
+  `dbz.op` in a header, a projection or a filter, and a blackhole. By hand: `from_avro`, a lookup of the header,
+  Spark's `noop` writer, without any checks. Reading alone is Kafka's own Java client in the same JVM, which
+  discards the messages. CPU time is that of the pipeline's processes, without the broker.
+- **postgres**: {upserts:,} of these records upserted into an empty table, then again into the same table; up to the
+  last checkpoint, after {upsert_warm_ups} such runs to warm up the JVM. The bare loop has the rows as text in
+  memory and runs `COPY` and `INSERT … ON CONFLICT` in transactions of the same size. Broker, pipeline and server
+  share the machine.
+- **kafka start-up**: from the start of the process to the first row in Postgres, as seen by another client, with
+  archive and Spark connectors in place.
 - **memory**: resident memory of all processes while {memory_records:,} records pass, and while a sink takes
   {slow_seconds:g} s for each of {slow_batches} batches; the largest deviation from the median after warm-up.
 
-{repetitions} runs each after {warm_ups} warm-up run(s), alternating between both sides, every second round in reverse
-order; four times as many for plugins, because one takes only a second; idle and memory are measured once. The
-hand-written counterparts are in `benchmarks/twins/`.
+{repetitions} runs each after {warm_ups} warm-up run(s), alternating between both sides, every second round in
+reverse order; four times as many for plugins, because one takes only a second; idle and memory are measured once.
+The hand-written counterparts are in `benchmarks/twins/`.
 
 Run `make bench` to measure again; `python -m benchmarks --quick` is a smoke run.
 """

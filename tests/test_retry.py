@@ -12,7 +12,7 @@ LOG = logging.getLogger("streamling.test.retry")
 
 
 class Flaky:
-    """Fails so many times, then works."""
+    """Fails a number of times, then works."""
 
     def __init__(self, failures: int, **flags: bool) -> None:
         self.calls = 0
@@ -27,7 +27,7 @@ class Flaky:
 
 
 class Impatient(threading.Event):
-    """Remembers the pauses instead of making them; stops after so many."""
+    """Records the pauses instead of sleeping; stops after a number of them."""
 
     def __init__(self, stop_after: int = 100) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""When a figure is good enough."""
+"""When a result meets its goal."""
 
 from __future__ import annotations
 

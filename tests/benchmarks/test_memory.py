@@ -1,4 +1,4 @@
-"""What is made of memory samples."""
+"""Evaluation of memory samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All scenarios at the smallest size: every process starts, answers and ends; what comes out can be shown."""
+"""All scenarios at the smallest size: every process starts, responds and ends; the results can be shown."""
 
 from __future__ import annotations
 

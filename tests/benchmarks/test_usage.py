@@ -1,4 +1,4 @@
-"""Processor time and memory include what a process has started."""
+"""CPU time and memory include child processes."""
 
 from __future__ import annotations
 

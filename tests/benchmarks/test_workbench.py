@@ -1,4 +1,4 @@
-"""Fair turns, and folders to start in."""
+"""Alternating runs, and folders for processes."""
 
 from __future__ import annotations
 

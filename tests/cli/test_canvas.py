@@ -1,4 +1,4 @@
-"""Lines and tables that fit."""
+"""Lines and tables cut to the width."""
 
 from streamling.cli.canvas import Canvas
 

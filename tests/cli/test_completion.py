@@ -1,4 +1,4 @@
-"""Completion in the shell: the script, and what it is answered."""
+"""Shell completion: the script, and the suggestions."""
 
 import subprocess
 
@@ -20,7 +20,7 @@ def test_bash_accepts_its_script(project):
 
 
 def _complete(project, *words: str) -> list[str]:
-    """What bash is told for these words, the last one unfinished."""
+    """The suggestions for bash for these words, the last one unfinished."""
     answer = subprocess.run(
         command_line(), cwd=project.folder, capture_output=True, text=True, timeout=60,
         env={

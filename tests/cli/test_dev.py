@@ -1,4 +1,4 @@
-"""`streamling dev` as a person uses it: real commands, real services, a home of its own."""
+"""`streamling dev` as a person uses it: real commands, real services, a separate HOME."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Shell:
 def shell(tmp_path: Path, cache_dir: Path) -> Iterator[Shell]:
     made = Shell(tmp_path, cache_dir)
     yield made
-    data = (made.folder / ".streamling" / "postgres" / "home").resolve()  # elsewhere, when run as root
+    data = (made.folder / ".streamling" / "postgres" / "home").resolve()  # elsewhere, if run as root
     made.call("down", "--delete")
     assert not data.exists()
 

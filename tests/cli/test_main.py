@@ -1,4 +1,4 @@
-"""The group of commands: what is understood, what is refused and how, without a JVM."""
+"""The command group: what is accepted, what is rejected and how, without a JVM."""
 
 import json
 import re
@@ -205,7 +205,7 @@ def test_secrets_of_the_configuration_are_never_shown(project, monkeypatch):
     assert project.call("state", "show").code == 1
 
 
-# what fits into Python's buffer fails later than what does not
+# output that fits into Python's buffer fails later than output that does not
 @pytest.mark.parametrize("args", [("schema",), ("completion", "bash"), ("--help",), ("run", "--help")], ids=" ".join)
 def test_a_closed_pipe_ends_quietly(project: Project, args):
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What a real run measures, as it arrives outside. Each process here starts a JVM, so one serves several tests."""
+"""Metrics of a real run, as they arrive at a receiver. Each process here starts a JVM, so one serves several tests."""
 
 from __future__ import annotations
 

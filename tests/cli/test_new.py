@@ -35,7 +35,7 @@ def test_an_existing_file_is_wrong_usage(project):
     assert project.call("new", "pipeline.yaml").code == 2
 
 
-_UNWRITABLE = "/sys/streamling"  # not even root may make folders there
+_UNWRITABLE = "/sys/streamling"  # not even root can create folders there
 
 
 @pytest.mark.parametrize(

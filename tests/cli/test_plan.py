@@ -1,4 +1,4 @@
-"""`plan`: the picture and its JSON, without Spark."""
+"""`plan`: the drawing and its JSON, without Spark."""
 
 import json
 

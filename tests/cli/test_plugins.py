@@ -1,4 +1,4 @@
-"""`plugins list`: which node types there are and where they come from."""
+"""`plugins list`: the node types and their origin."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def test_a_new_plugin_runs_passes_its_tests_and_is_listed(project, tmp_path, mon
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    # no network: everything that it needs is there
+    # no network: everything it needs is installed
     call("pip", "install", "-e", ".[test]", "--no-index", "--no-deps", "--no-build-isolation", "--quiet")
     assert re.search(r"^\d{2} passed", out := call("pytest", "-q", "-p", "no:cacheprovider"), re.MULTILINE), out
     listed = json.loads(call("streamling", "plugins", "list", "--json"))
@@ -77,7 +77,7 @@ def test_a_new_plugin_runs_passes_its_tests_and_is_listed(project, tmp_path, mon
 
 
 def environment(folder):
-    """An empty environment that sees the packages of this one."""
+    """An empty environment with access to the packages of this one."""
     venv.create(folder, with_pip=False)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "these.pth").write_text("\n".join(path for path in sys.path if path))

@@ -10,7 +10,7 @@ from streamling.state.sqlite import SqliteState
 
 @pytest.fixture
 def remembered(project):
-    """A project whose last run left something behind, next to another application's entries."""
+    """A project whose last run left state, beside another application's entries."""
     path = project.folder / "state.db"
     with SqliteState("pipeline", path) as state:
         state.put_many({"orders:bounded_progress": {"completed": [{"first": "a", "last": "b"}]}, "gone": 7})

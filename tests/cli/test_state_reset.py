@@ -1,4 +1,4 @@
-"""`state reset` where more than entries of the state is to be forgotten; state files that cannot be used."""
+"""`state reset` beyond entries of the state: consumer groups, and unusable state files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_reset_asks_before_it_moves_a_file(damaged: Project) -> None:
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """Root may write everything; for a moment we are somebody else."""
+    """Root may write everything, so run as another user for a moment."""
     if os.geteuid() != 0:
         yield
         return
@@ -80,7 +80,7 @@ def without_privileges() -> Iterator[None]:
 
 @pytest.fixture
 def open_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """The project in a folder that everybody can enter."""
+    """The project in a folder that all users can enter."""
     folder = Path(tempfile.mkdtemp(prefix="streamling-readonly-"))
     shutil.copytree(project.folder, folder, dirs_exist_ok=True)
     SqliteState("pipeline", folder / "state.db").close()
@@ -110,7 +110,7 @@ def test_a_read_only_state_file_is_reported_when_it_is_opened(open_project: Proj
 
 
 def committed(kafka: LocalKafka, topic: str, offset: int | None = None) -> int:
-    """The offset of the group of the node ``events``; sets it first when ``offset`` is given."""
+    """The offset of the group of the node ``events``; sets it first if ``offset`` is given."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": kafka.brokers, "group.id": "pipeline-events"})

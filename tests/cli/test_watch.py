@@ -1,4 +1,4 @@
-"""A person sees that a pipeline runs: a status line on a real terminal, a summary in the log elsewhere."""
+"""Progress of a running pipeline: a status line on a real terminal, a summary in the log elsewhere."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_only_a_terminal_that_can_erase_has_a_status_line(tmp_path, monkeypatch)
 
 
 def test_other_output_is_above_the_line(tmp_path):
-    """Also in pieces, and the line is cut where the terminal ends."""
+    """Also in pieces, and the line is truncated at the width of the terminal."""
     script = """
 import sys, time
 from streamling.output.streams import safe_streams, terminal_of

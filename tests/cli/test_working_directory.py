@@ -1,4 +1,4 @@
-"""A folder from a stranger: files beside the pipeline run only when the user asked for it."""
+"""An untrusted folder: files beside the pipeline run only if the user asks for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.conftest import PIPELINE, Project, command_line
 
-#: says that it was imported, wherever that happens
+#: reports that it was imported, wherever that happens
 TRAP = (
     "import pathlib\nwith (pathlib.Path(__file__).parent / 'sprung').open('a') as f:\n    f.write(__name__ + '\\n')\n"
 )

@@ -39,7 +39,7 @@ def case(tmp_path: Path) -> Case:
 
 @pytest.fixture
 def warned() -> Iterator[list[str]]:
-    """Warnings of the configuration, as they come."""
+    """The logged warnings of the configuration."""
     messages: list[str] = []
     handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]

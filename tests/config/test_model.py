@@ -60,7 +60,7 @@ def test_a_configuration_does_not_change() -> None:
 
 
 def test_the_defaults_are_as_documented() -> None:
-    """Spot checks against the reference; the page in docs/ lists all of them."""
+    """Spot checks against the reference; the page in docs/ lists all defaults."""
     config = AppConfig()
 
     assert config.checkpoint_interval_sec == 5

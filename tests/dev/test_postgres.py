@@ -69,7 +69,7 @@ def test_a_port_in_use_is_reported(folder: Path) -> None:
 
 
 def test_it_works_in_a_folder_closed_to_others(folder: Path) -> None:
-    # as root the server runs as another user, who could not enter
+    # as root, the server runs as another user, who could not enter
     (folder / "closed").mkdir(mode=0o700)
     server = LocalPostgres(folder / "closed" / "postgres")
     try:

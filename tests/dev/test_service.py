@@ -1,4 +1,4 @@
-"""What all local services have in common, seen at the smallest of them."""
+"""The common behaviour of all local services, tested with the smallest of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamling.errors import StreamlingError
 
 
 class WebServer(LocalService):
-    """Python's own web server, showing its folder."""
+    """Python's own web server, which serves its folder."""
 
     name = "web"
     title = "The web server"
@@ -62,7 +62,7 @@ def test_a_started_service_answers(web: WebServer) -> None:
 def test_another_object_finds_and_stops_it(web: WebServer, tmp_path: Path) -> None:
     other = WebServer(tmp_path / "web")
     assert (other.pid, other.port) == (web.pid, web.port)
-    other.start()  # runs already
+    other.start()  # already running
     assert other.pid == web.pid
     other.stop()
     assert not web.running
@@ -100,7 +100,7 @@ def test_a_process_that_reuses_the_pid_is_not_ours(web: WebServer, tmp_path: Pat
     stranger.stop()
     stranger.kill()
     assert accepts(web.port)
-    record.write_text(json.dumps(written))  # so that it can be ended
+    record.write_text(json.dumps(written))  # so that it can be stopped
 
 
 def test_a_service_that_exits_immediately_is_reported_with_its_last_output(tmp_path: Path) -> None:

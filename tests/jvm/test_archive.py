@@ -135,14 +135,14 @@ def test_a_built_archive_is_one_that_java_accepts(tmp_path: Path, monkeypatch: p
 
     def progress(doing: str, done: float) -> None:
         if gone.exists():
-            gone.rmdir()  # a pipeline's folder may go while the archive for the next one is built
+            gone.rmdir()  # a pipeline's folder may be deleted while the archive for the next one is built
         seen.append((doing, done))
 
     built = build_archive(cache_dir=tmp_path, progress=progress)
     assert Archive.for_settings(cache_dir=tmp_path).path == built
     assert [doing for doing, _ in seen][:2] == ["starting Spark", "learning: csv"]
     assert [done for _, done in seen] == sorted(done for _, done in seen)
-    # With this flag Java refuses to start rather than go on without the archive.
+    # With this flag, Java refuses to start without the archive.
     strict = "-XX:AOTMode=on" if find_java(os.environ).major >= 25 else "-Xshare:on"
     outcome = run_python(
         f"""

@@ -1,4 +1,4 @@
-"""Standalone masters that cannot be used."""
+"""Unusable standalone masters."""
 
 from __future__ import annotations
 

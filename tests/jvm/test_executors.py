@@ -1,4 +1,4 @@
-"""Executors started from the PySpark package alone, near and far."""
+"""Executors started from the PySpark package alone, local and remote."""
 
 from __future__ import annotations
 

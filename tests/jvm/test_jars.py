@@ -57,7 +57,7 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository with the connector ``two`` of two jars, which is the only one that is locked."""
+    """A repository with the package ``two`` of two jars, the only one in the lock."""
     repository = Repository(tmp_path / "repository")
     entries = [repository.add("org.example", "first", "1.0", b"1"), repository.add("org.example", "next", "2.1", b"2")]
     monkeypatch.setattr(spark_packages, "_lock", lambda: {"two": entries})

@@ -9,7 +9,7 @@ from streamling.jvm.java import Java, candidates, find_java
 
 
 def fake_java(home: Path, version: str | None, says: str = "") -> Path:
-    """A Java home with a release file, or without one and a ``java`` that says something when run."""
+    """A Java home with a release file, or without one and a ``java`` that prints something."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
     executable.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{says}\nEND\n")

@@ -21,7 +21,7 @@ def java() -> Java:
 
 
 def test_classes_are_compiled_once_and_always_into_the_same_jar(tmp_path: Path, java: Java) -> None:
-    """A start-up archive fits one content and one time of each jar: compiling again must not make it useless."""
+    """A start-up archive depends on the content and time of each jar: compiling again must not invalidate it."""
     jars = [compile_classes(tmp_path / name, java) for name in ("one", "two")]
     assert jars[0].read_bytes() == jars[1].read_bytes()
     assert jars[0].stat().st_mtime_ns == jars[1].stat().st_mtime_ns

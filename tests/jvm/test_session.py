@@ -1,4 +1,4 @@
-"""A real Spark, each in a process of its own."""
+"""A real Spark, each in a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines: text for people, JSON for machines, ours only."""
+"""Log lines: text for people, JSON for machines, only ours."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ from streamling.telemetry.logging import captured_warnings, configure_logging, l
 
 @pytest.fixture
 def logs(capsys):
-    """Gives what standard error got so far; the logger is put back as it was."""
+    """Returns the output on standard error so far; the logger is restored afterwards."""
     logger = logging.getLogger("streamling")
     before = logger.handlers, logger.level, logger.propagate
     yield lambda: capsys.readouterr().err

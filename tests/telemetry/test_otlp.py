@@ -275,7 +275,7 @@ def test_a_missing_package_is_reported_with_the_command_to_install_it(
 ) -> None:
     for name in [name for name in sys.modules if name.startswith(("streamling.telemetry.otlp_t", module))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, module, None)  # what Python does for a module that is not there
+    monkeypatch.setitem(sys.modules, module, None)  # what Python does for a missing module
     with pytest.raises(StreamlingError) as raised, pushed_to(receiver, MetricStore(), protocol):
         pass
     assert "metrics are not pushed: the Python module" in str(raised.value)

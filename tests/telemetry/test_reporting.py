@@ -1,4 +1,4 @@
-"""Reports while a block runs: how often, what is said when they fail, and that nobody is held up."""
+"""Reports while a block runs: how often, what is logged on failure, and that nothing is delayed."""
 
 from __future__ import annotations
 

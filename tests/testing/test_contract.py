@@ -1,4 +1,4 @@
-"""The contract suite finds what it is there to find: operators with one fault each."""
+"""The contract suite detects operators with one fault each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = [{"id": id} for id in range(36)]
 
 
 class Numbers(Source[SourceOptions]):
-    """36 rows in batches of three; without a fault of its own."""
+    """36 rows in batches of three; without a fault."""
 
     Options = SourceOptions
     bounded = True
@@ -40,7 +40,7 @@ class Forgetful(Numbers):
 
 
 class Counting(Numbers):
-    """Keeps its place in itself instead of in the position."""
+    """Keeps its position in the instance instead of in the position."""
 
     at = 0
 
@@ -72,7 +72,7 @@ class Nameless(Numbers):
 
 
 class Hasty(Numbers):
-    """Writes when it is only described."""
+    """Writes although it is only described."""
 
     def schema(self):
         self.context.state.put("seen", True)
@@ -164,7 +164,7 @@ class Copying(Transform[TransformOptions]):
 
 
 class FirstOfBatch(Copying):
-    """Depends on how rows happen to be cut."""
+    """Depends on batch boundaries."""
 
     def process(self, batch):
         return batch.slice(0, 1)
@@ -209,7 +209,7 @@ def test_a_transform_without_fault_passes(test):
 
 
 class Writing(Sink[SinkOptions]):
-    """Buffers, and makes durable on flush; without a fault of its own."""
+    """Buffers rows, and makes them durable on flush; without a fault."""
 
     Options = SinkOptions
     disk: list[dict[str, Any]]
@@ -231,7 +231,7 @@ class NeverFlushing(Writing):
 
 
 class FlushingAtTheEnd(Writing):
-    """Looks right in the end, but has acknowledged too early."""
+    """Correct in the end, but acknowledges too early."""
 
     def flush(self):
         pass
@@ -247,7 +247,7 @@ class Doubling(Writing):
 
 
 class Swallowing(Writing):
-    """Takes an error for a success."""
+    """Treats an error as a success."""
 
     def write(self, batch):
         if batch.column("id")[0].as_py() != 10:

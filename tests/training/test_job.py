@@ -1,4 +1,4 @@
-"""What an archive is trained on."""
+"""The training of an archive."""
 
 from __future__ import annotations
 
