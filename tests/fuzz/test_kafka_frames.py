@@ -1,4 +1,4 @@
-"""Random Avro messages, keys and headers, whole and damaged: each is one right row or one dead letter."""
+"""Random Avro messages, keys and headers, intact and damaged: each is one correct row or one dead letter."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def message(chance: random.Random, id: bytes, key_id: bytes) -> Message:
     headers = tuple(header(chance) for _ in range(chance.choice([0, 0, 0, 1, 1, 2])))
     if chance.random() < 0.2:
         return Message(None, key=key(chance, key_id), headers=headers)
-    frame = b"\0" + id  # no unknown ids: each begins the query again
+    frame = b"\0" + id  # no unknown ids: each restarts the query
     if chance.random() < 0.03:
         frame = chance.choice([b"", b"\0", b"\1" + id, frame[:4], b"{}"])
         return Message(frame + b"\0" * chance.choice([0, 0, 9]) if frame[:1] == b"\1" else frame, headers=headers)

@@ -1,4 +1,5 @@
-"""Random changes to the messages of the corpus: each message is one right row or one dead letter, and nothing stops."""
+"""Random changes to the messages of the corpus: each message is one correct row or one dead letter, and nothing
+stops."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _text(rng: random.Random) -> str:
 
 
 def _in_years(rng: random.Random, per_second: int) -> int:
-    """A moment of the years 1 to 9999 as a whole number, to the microsecond."""
+    """A moment of the years 1 to 9999 as an integer, to the microsecond."""
     return _integer(rng, *_US) * per_second // 1_000_000
 
 
@@ -166,7 +166,7 @@ def _value(rng: random.Random, type_: pa.DataType) -> Any:
 
 
 def same(found: pa.Array, expected: pa.Array) -> bool:
-    """NaN is itself, −0 is not 0, and the entries of a map have no order."""
+    """NaN equals itself, −0 differs from 0, and the entries of a map have no order."""
     return repr(_ordered(found, expected.type)) == repr(_ordered(expected, expected.type))
 
 

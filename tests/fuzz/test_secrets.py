@@ -1,4 +1,4 @@
-"""Random secrets, in every encoding, in every place: none of them is ever shown."""
+"""Random secrets, in every encoding and position: none of them is ever shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALPHABETS = (
 
 
 def covered(secret: str, shown: str, among: list[str]) -> bool:
-    """Whether ``shown`` is gone in each of ``among``, with what stood around it still there."""
+    """Whether ``shown`` is masked in each of ``among``, with the text around it intact."""
     redactor = Redactor()
     redactor.add([secret])
     for place in among:
@@ -100,7 +100,7 @@ def test_unregistered_credentials_are_recognised_by_their_form(text: str, secret
 
 
 def test_hostile_text_is_processed_in_linear_time() -> None:
-    """Whoever makes up a text cannot make the search for secrets slow: twice the text takes about twice the time."""
+    """A peer's text cannot make the search for secrets slow: twice the text takes about twice the time."""
     redactor = Redactor()
     redactor.add(CORPUS)
     for piece in ("\\", "://a:", "%25", "?token", "&amp;", "Bearer ", "password=", "secret", "a", "\\\\u00", "'"):

@@ -1,4 +1,4 @@
-"""Statements that work, with the rows they give on Spark, and that the static check foretells their columns."""
+"""Valid statements with their rows on Spark; the static check predicts their columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Decimals whose common type would need more than 38 digits are compared exactly: DataFusion and Spark stop there.
-
-Python's decimals say what is right. DataFusion answers only beside constants; see test_types_that_decide.py.
-"""
+"""Decimals whose common type would need more than 38 digits are compared exactly: DataFusion and Spark fail there."""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ PAIRS = [
 
 
 def compared(compare: Callable[[Any, Any], bool]) -> Callable[[Value, Value], bool | None]:
-    """NULL when one side is."""
+    """NULL if one side is."""
     return lambda a, b: None if a is None or b is None else compare(a, b)
 
 

@@ -1,4 +1,4 @@
-"""Long and deep SQL runs; what is too deep is refused with a remedy."""
+"""Long and deep SQL runs; too deep SQL is rejected with a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark finds wrong is told in the user's words: their SQL and names, nothing of Spark's."""
+"""Spark's errors are translated for the user: their SQL and names, nothing of Spark's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamling.types.spark import to_spark_schema
 
 SCHEMA = pa.schema({"id": pa.int64(), "zero": pa.int32(), "word": pa.string(), "tags": pa.list_(pa.int64())})
 
-# the SQL with ‸ around what the carets mark; the sentence; words of the remedy
+# the SQL with ‸ around what the carets mark; the message; words of the remedy
 CASES = [
     ("SELECT ‸id / zero‸ AS x FROM t", "division by zero", "nullif"),
     ("SELECT ‸id % zero‸ AS x FROM t", "division by zero in %", "nullif"),

@@ -1,4 +1,4 @@
-"""What is declared about the functions is true: examples, types, kinds, names, and where they run."""
+"""The declarations of functions are correct: examples, types, kinds, names, and where they run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_function_has_a_description_and_an_example(function: Any) -> None:
 def shown(spark: Any) -> dict[str, Any]:
     frame = spark.createDataFrame(pa.table({"id": [1]}))
     results: dict[str, Any] = {}
-    # those with kernels apart: the optimizer computes the others at once, without compiling anything
+    # those with kernels separately: the optimizer computes the others immediately, without compiling anything
     for part in ([e for f, e in EXAMPLES if not f.kernels], [e for f, e in EXAMPLES if f.kernels]):
         sql = "SELECT " + ", ".join(f"({example}) AS v{number}" for number, example in enumerate(part)) + " FROM t"
         compiled = compile_sql(sql, {"t": ROW})

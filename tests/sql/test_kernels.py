@@ -1,4 +1,4 @@
-"""Functions on Arrow arrays: known vectors, and the same as Python's own integers and json over random values."""
+"""Functions on Arrow arrays: known vectors, and comparisons with Python's own integers and json over random values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL that a stateless transform cannot be: what is said, where the caret stands, what to do instead. No Spark."""
+"""SQL that is invalid in a stateless transform: message, position of the caret, remedy. No Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def problems_of(sql: str) -> list[SqlProblem]:
 
 # the text, with ‸ before and after what the caret marks; words of the message; words of the remedy
 CASES = [
-    # not one readable query
+    # not a single valid query
     ("", "empty", "SELECT"),
     ("  -- nothing\n", "empty", "SELECT"),
     ("‸DROP‸ TABLE x", "starts with DROP", "SELECT"),

@@ -1,4 +1,4 @@
-"""No text of a user becomes SQL of Spark: as a literal or a name it may say anything."""
+"""No text of a user becomes Spark SQL: as a literal or a name it may say anything."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ CASES = yaml.safe_load((Path(__file__).parents[1] / "corpus/sql/hostile.yaml").r
 
 @pytest.fixture(scope="module")
 def armed(spark: Any) -> Any:
-    """A session in which Java can be called, so that only the compiler is in the way."""
+    """A session in which Java can be called, so that only the compiler prevents it."""
     session = spark.newSession()
     arm(session)
     session.range(1).selectExpr(CANARY).collect()
-    assert not is_canary_dead(session)  # it does sing
+    assert not is_canary_dead(session)  # the canary works
     return session
 
 
@@ -92,7 +92,7 @@ def test_every_node_of_the_parser_is_rejected_or_has_its_text_quoted() -> None:
         try:
             sql, _ = expressions.spark(node)
         except (AttributeError, AssertionError, KeyError, NotImplementedError, TypeError, ValueError):
-            continue  # a tree that the parser never makes
+            continue  # a tree that the parser never produces
         if not problems:
             emitted += 1
             assert re.search(r"reflect|SELECT|\\d|y\)", _outside_of_quotes(sql)) is None, (repr(node), sql)
@@ -138,7 +138,7 @@ def test_names_from_data_are_quoted_everywhere() -> None:
 
 @pytest.mark.spark
 def test_sessions_cannot_reach_outside(spark: Any) -> None:
-    """Text that gets past the compiler all the same finds nothing to call."""
+    """Text that gets past the compiler finds nothing to call."""
     for session in (spark, spark.newSession()):
         for text in (
             "reflect('java.lang.System', 'getProperty', 'user.dir')",

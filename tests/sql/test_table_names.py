@@ -1,4 +1,4 @@
-"""The name of a dynamic table may be written as a constant instead of a text in quotes."""
+"""The name of a dynamic table may be a constant instead of a quoted text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the meaning of an operator depends on a type, Spark's analysis decides, and decimals keep all their digits."""
+"""If the meaning of an operator depends on a type, Spark's analysis decides, and decimals keep all their digits."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_types_of_operands_decide_as_in_datafusion(spark: Any, frame: Any) -> No
 
 
 def _kind(type_: pa.DataType) -> Any:
-    """Decimals by their scale: how many digits Spark allows before the point is its own choice in places."""
+    """Decimals by their scale: Spark chooses the digits before the point in places."""
     if pa.types.is_decimal(type_):
         return "decimal", type_.scale
     if pa.types.is_time(type_):
@@ -337,7 +337,7 @@ def test_a_cast_to_a_wide_decimal_carries_what_38_digits_cannot(spark: Any, fram
 
 
 class Counted:
-    """Counts how often Spark is asked for a type."""
+    """Counts how often Spark analyses a type."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

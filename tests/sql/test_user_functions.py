@@ -1,4 +1,4 @@
-"""Functions that plugins add to SQL."""
+"""SQL functions of plugins."""
 
 from __future__ import annotations
 

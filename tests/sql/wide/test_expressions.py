@@ -1,4 +1,4 @@
-"""What Spark makes of wide numbers: the expressions of the JVM, and the kernels in its workers."""
+"""Wide numbers in Spark: the expressions of the JVM, and the kernels in its workers."""
 
 from __future__ import annotations
 

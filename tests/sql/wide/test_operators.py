@@ -1,4 +1,4 @@
-"""Wide numbers in SQL: what Spark gives after our rewriting against Python's integers and `decimal`."""
+"""Wide numbers in SQL: Spark's results after our rewriting compared with Python's integers and `decimal`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _values() -> list[dict[str, Any]]:
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    """As Spark holds them."""
+    """In Spark's representation."""
 
     def column(name: str, type_: pa.DataType) -> pa.Array:
         values = [row[name] for row in rows]
@@ -77,7 +77,7 @@ def _held(value: Any, type_: pa.DataType) -> Any:
 
 
 def _meant(value: Any, type_: pa.DataType) -> Any:
-    """A value of Spark's as Python has it."""
+    """A value of Spark as a Python value."""
     layout = layout_of(type_)
     if value is None:
         return None
@@ -99,7 +99,7 @@ def _fraction(row: dict[str, Any], name: str) -> Fraction:
     return Fraction(row[name], 10 ** held(TYPES[name]).scale)
 
 
-#: SQL, what it gives for a row without nulls, and its type; an exception stands for a row the SQL must not be asked for
+#: SQL, its result for a row without nulls, and its type; an exception marks a row that the SQL must not evaluate
 CASES: list[tuple[str, Callable[[dict[str, Any]], Any], pa.DataType]] = [
     # comparison and order
     ("u < v", lambda r: r["u"] < r["v"], pa.bool_()),
@@ -119,7 +119,7 @@ CASES: list[tuple[str, Callable[[dict[str, Any]], Any], pa.DataType]] = [
     ("e < n", lambda r: _fraction(r, "e") < Fraction(r["n"]), pa.bool_()),
     ("greatest(u, v, 7)", lambda r: max(r["u"], r["v"], 7), U256),
     ("least(i, j)", lambda r: min(r["i"], r["j"]), I256),
-    # arithmetic, guarded where it has no result
+    # arithmetic, guarded if it has no result
     ("CASE WHEN u >= v THEN u - v ELSE v - u END", lambda r: abs(r["u"] - r["v"]), U256),
     ("u / 3 * 2 + u % 3", lambda r: r["u"] // 3 * 2 + r["u"] % 3, U256),
     ("i / 7", lambda r: _cut(r["i"], 7), I256),
