@@ -82,9 +82,13 @@ def bench(
     # measured processes must not outlive this one
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     cache_dir = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ).cache_dir
-    with progress_of_steps() as tell:
+    with progress_of_steps() as report_step:
         results = measure_all(
-            names or _NAMES, sizes=QUICK if quick else FULL, cache_dir=cache_dir, environ=os.environ, tell=tell
+            names or _NAMES,
+            sizes=QUICK if quick else FULL,
+            cache_dir=cache_dir,
+            environ=os.environ,
+            report_step=report_step,
         )
     if earlier:
         results = from_json(earlier.read_text(encoding="utf-8")).renewed(results)

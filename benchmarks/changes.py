@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from benchmarks import records
 from benchmarks.plugins import ChangesSource, SlowSink
-from benchmarks.spent import Spent, run_to_its_end, spending
+from benchmarks.spent import Cost, measure_cost, run_to_its_end
 from streamling.config import AppConfig
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.postgres.config import PostgresConfig
@@ -81,14 +81,14 @@ class ChangesByHand:
         from benchmarks.twins import kafka
 
         job = (self._session, self._brokers, topic, json.dumps(records.SCHEMA), headers, records.COLUMNS, condition)
-        with spending() as spent:
+        with measure_cost() as spent:
             kafka.to_nowhere(*job)
         return spent.answer()
 
     def read_only(self, topic: str, count: int) -> dict[str, float]:
         from benchmarks.twins import kafka
 
-        with spending() as spent:
+        with measure_cost() as spent:
             kafka.read_only(self._session, self._brokers, topic, count)
         return spent.answer()
 
@@ -97,10 +97,10 @@ class ChangesByHand:
         from benchmarks.twins import postgres
 
         pieces = [postgres.text_of(rows) for rows in records.tables(self._session, count, BATCH)]
-        spent = Spent()
+        spent = Cost()
         with postgres.connected(**self._server()) as connection:
             postgres.create(connection, table, records.POSTGRES_COLUMNS)
-            with spending() as spent:
+            with measure_cost() as spent:
                 postgres.upsert(connection, table, list(records.POSTGRES_COLUMNS), pieces)
         return spent.answer()
 

@@ -21,7 +21,7 @@ _BETTER, _WORSE, _PHASE = "#2a78b5", "#c8553d", "#7a9cc6"
 
 def chart(results: Results) -> str:
     """All panels that have data."""
-    compared = [figure for figure in results.figures if figure.cost is not None and "Spark" in figure.beside]
+    compared = [figure for figure in results.figures if figure.cost is not None and "Spark" in figure.compared_with]
     height = _GAP + _panel_height(compared)
     parts = _ratios(compared, _GAP) if compared else []
     for started, phases in results.phases.items():
@@ -54,7 +54,7 @@ def _ratios(figures: Sequence[Figure], top: int) -> list[str]:
     for number, (figure, cost) in enumerate(zip(figures, costs, strict=True)):
         y = top + _HEAD + number * _ROW
         ours, theirs = (figure.unit.digits(median(values)) for values in (figure.ours, figure.other))
-        extra = "" if figure.beside == "PySpark" else f" ({figure.beside})"
+        extra = "" if figure.compared_with == "PySpark" else f" ({figure.compared_with})"
         parts += [
             _text(_LEFT - 10, y, f"{figure.scenario}: {figure.name}{extra}", end=True),
             _bar(_LEFT, y, cost * scale, _ROW - 8, _BETTER if cost <= 1 else _WORSE),

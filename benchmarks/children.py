@@ -24,7 +24,7 @@ _STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Ran:
+class FinishedProcess:
     """One process from start to end; in seconds since its start."""
 
     first_line: float
@@ -39,7 +39,9 @@ def twin(name: str, *arguments: object) -> list[str]:
     return [sys.executable, str(TWINS / f"{name}.py"), *map(str, arguments)]
 
 
-def measure(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], codes: tuple[int, ...] = (0,)) -> Ran:
+def measure(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], codes: tuple[int, ...] = (0,)
+) -> FinishedProcess:
     """Run a process to its end; raises `StreamlingError` with its last output if it fails."""
     with (cwd / "stderr").open("w+") as errors:
         began = time.monotonic()
@@ -56,11 +58,11 @@ def measure(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], codes:
         words = errors.read()
     if process.returncode not in codes or not first:
         raise _failed(command, words)
-    return Ran(first_line, ended, first + rest, words, process.returncode)
+    return FinishedProcess(first_line, ended, first + rest, words, process.returncode)
 
 
 @contextmanager
-def running(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Iterator[Running]:
+def running(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Iterator[RunningProcess]:
     """A process that runs until the block ends."""
     with (
         (cwd / "stderr").open("w+") as errors,
@@ -76,12 +78,12 @@ def running(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Ite
         ) as process,
     ):
         try:
-            yield Running(process, cwd / "stderr")
+            yield RunningProcess(process, cwd / "stderr")
         finally:
             _stop(process)
 
 
-class Running:
+class RunningProcess:
     """A process that communicates line by line."""
 
     def __init__(self, process: subprocess.Popen[str], errors: Path) -> None:
@@ -92,7 +94,7 @@ class Running:
     def pid(self) -> int:
         return self._process.pid
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
@@ -127,7 +129,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 class Worker:
     """A process with a warm Spark session that runs jobs one after another; see `benchmarks.worker`."""
 
-    def __init__(self, process: Running) -> None:
+    def __init__(self, process: RunningProcess) -> None:
         self._process = process
 
     @property
@@ -140,7 +142,7 @@ class Worker:
 
     def do(self, **job: Any) -> Any:
         """Run the job and return its result."""
-        self._process.tell(json.dumps(job))
+        self._process.send_line(json.dumps(job))
         return json.loads(self._process.line())
 
 

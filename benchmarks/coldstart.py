@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from benchmarks.children import STREAMLING, Running, running
+from benchmarks.children import STREAMLING, RunningProcess, running
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.records import COLUMNS
 from benchmarks.sizes import Sizes
@@ -68,7 +68,7 @@ class ColdStart(Scenario):
             first_row = time.monotonic() - began
         return _Start(first_row, (place / "stderr").read_text(encoding="utf-8"))
 
-    def _wait_for_rows(self, process: Running, table: str) -> None:
+    def _wait_for_rows(self, process: RunningProcess, table: str) -> None:
         import psycopg
         from psycopg import sql
 

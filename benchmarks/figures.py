@@ -78,7 +78,7 @@ class Figure:
     ours: Sequence[float]
     other: Sequence[float] = ()
     #: what ``other`` is
-    beside: str = "PySpark"
+    compared_with: str = "PySpark"
     goal: Goal | None = None
 
     @property

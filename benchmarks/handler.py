@@ -77,7 +77,7 @@ class Handler(Scenario):
     def _figure(
         self,
         name: str,
-        beside: str,
+        compared_with: str,
         requests: int,
         ours: Callable[[], float],
         other: Callable[[], float],
@@ -85,10 +85,12 @@ class Handler(Scenario):
     ) -> Figure:
         found = self._bench.alternate(
             ours=partial(self._measured, f"{name}, ours", requests, ours),
-            other=partial(self._measured, f"{name}, {beside}", requests, other),
+            other=partial(self._measured, f"{name}, {compared_with}", requests, other),
         )
         what = f"{name}, {_AT_ONCE} in flight"
-        return Figure(self.title, what, Unit.REQUESTS, found["ours"], found["other"], beside=beside, goal=goal)
+        return Figure(
+            self.title, what, Unit.REQUESTS, found["ours"], found["other"], compared_with=compared_with, goal=goal
+        )
 
     def _measured(self, name: str, requests: int, work: Callable[[], float]) -> float:
         """Requests per second."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.children import STREAMLING, Running, running, twin
+from benchmarks.children import STREAMLING, RunningProcess, running, twin
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.usage import usage
@@ -88,7 +88,7 @@ class Idle(Scenario):
     def _lines_env(self) -> dict[str, str]:
         return {**self._bench.env, "STREAMLING__PLUGIN__PATH": str(Path(__file__).with_name("plugins.py"))}
 
-    def _watch(self, process: Running) -> _Idle:
+    def _watch(self, process: RunningProcess) -> _Idle:
         sizes = self._bench.sizes
         time.sleep(sizes.settle_seconds)
         before, began = usage(process.pid), time.monotonic()

@@ -73,18 +73,18 @@ class Kafka(Scenario):
 
     def _compared(self, name: str, found: dict[str, list[Rates]]) -> list[Figure]:
         others = {"by_hand": "PySpark", "same_jvm": "PySpark on our JVM", "only_reading": "reading alone"}
-        beside = [(label, text) for label, text in others.items() if label in found]
+        compared_with = [(label, text) for label, text in others.items() if label in found]
         figures = []
-        for number, (label, text) in enumerate(beside):
+        for number, (label, text) in enumerate(compared_with):
             goal = None
             if number == 0:  # the first one is our goal
                 goal = _RATIO_GOAL if "without" in name else _RATE_GOAL
             ours, other = ([rate for rate, _ in found[one]] for one in ("ours", label))
-            figures.append(Figure(self.title, name, Unit.THOUSAND_ROWS, ours, other, beside=text, goal=goal))
-        label, text = beside[0]
+            figures.append(Figure(self.title, name, Unit.THOUSAND_ROWS, ours, other, compared_with=text, goal=goal))
+        label, text = compared_with[0]
         ours, other = ([cpu for _, cpu in found[one]] for one in ("ours", label))
         if any(ours):
-            figures.append(Figure(self.title, name, Unit.CPU_PER_ROW, ours, other, beside=text, goal=_CPU_GOAL))
+            figures.append(Figure(self.title, name, Unit.CPU_PER_ROW, ours, other, compared_with=text, goal=_CPU_GOAL))
         return figures
 
     def _job(self, topic: str, headers: bool, condition: str, process: Worker, side: str) -> Rates:

@@ -45,7 +45,7 @@ class Postgres(Scenario):
                 Unit.THOUSAND_ROWS,
                 [rates[number] for rates in found["ours"]],
                 [rates[number] for rates in found["loop"]],
-                beside="bare COPY loop",
+                compared_with="bare COPY loop",
                 goal=goal,
             )
             for number, (name, goal) in enumerate(names.items())

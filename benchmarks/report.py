@@ -145,7 +145,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
         f"{ratio:.2f} ×" if ratio is not None else "",
         _values(figure, figure.ours),
         _values(figure, figure.other) if figure.other else "",
-        figure.beside if figure.other else "",
+        figure.compared_with if figure.other else "",
         figure.goal.text(figure.unit) if figure.goal else "",
         figure.verdict.value,
     )

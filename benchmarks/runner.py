@@ -48,7 +48,7 @@ _NO_AIOHTTP = "Comparisons with aiohttp are not measured: pip install aiohttp."
 
 
 def measure_all(
-    names: Sequence[str], *, sizes: Sizes, cache_dir: Path, environ: Mapping[str, str], tell: ReportStep
+    names: Sequence[str], *, sizes: Sizes, cache_dir: Path, environ: Mapping[str, str], report_step: ReportStep
 ) -> Results:
     """Measure the scenarios ``names``; takes minutes."""
     surroundings = machine(environ)
@@ -69,7 +69,7 @@ def measure_all(
                 cache_dir,
                 _environment(environ, cache_dir),
                 sizes,
-                tell,
+                report_step,
                 local,
                 total=1 + sum(SCENARIOS[name].steps(sizes, has_pyspark) for name in names),
                 has_pyspark=has_pyspark,
@@ -108,4 +108,4 @@ def _prepare(bench: Workbench, names: Sequence[str]) -> None:
     if any(SCENARIOS[name].needs_services for name in names):
         fetch_spark_packages(bench.cache_dir, frozenset(services.CONNECTORS), java=find_java(os.environ))
     if not Archive.for_settings(cache_dir=bench.cache_dir).exists():
-        build_archive(cache_dir=bench.cache_dir, progress=lambda doing, done: bench.tell(doing, 0.0))
+        build_archive(cache_dir=bench.cache_dir, progress=lambda doing, done: bench.report_step(doing, 0.0))

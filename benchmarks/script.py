@@ -50,7 +50,7 @@ class Script(Scenario):
                 Unit.MILLION_ROWS,
                 found[engine],
                 found["by_hand"],
-                beside="quickjs-rs, JSON to JSON",
+                compared_with="quickjs-rs, JSON to JSON",
                 goal=_GOALS[engine],
             )
             for engine in ours

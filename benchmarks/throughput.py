@@ -76,7 +76,7 @@ class Throughput(Scenario):
                 Unit.MILLION_ROWS,
                 found["ours"],
                 found["same_jvm"],
-                beside="PySpark on our JVM",
+                compared_with="PySpark on our JVM",
                 goal=_GOAL if judged and not by_hand else None,
             ),
         ]

@@ -43,7 +43,7 @@ class Trigger(Scenario):
             Unit.MILLISECONDS,
             found["ours"],
             found["bare"],
-            beside="bare Spark",
+            compared_with="bare Spark",
             goal=Goal(bound=60.0, ratio=1.2, either=True),
         )
         if "default" not in found:

@@ -67,14 +67,20 @@ class UserNodes(Scenario):
                 ),
             ]
 
-    def _figure(self, process: Worker, name: str, beside: str, ours: str, other: str) -> Figure:
+    def _figure(self, process: Worker, name: str, compared_with: str, ours: str, other: str) -> Figure:
         def measured(what: str, text: str) -> float:
             self._bench.step(f"plugins: {what}")
             return self._rows / float(process.do(side="ours", job="with_plugins", text=text, path=str(PLUGINS))) / 1e6
 
         found = self._bench.alternate(
-            _TIMES, ours=partial(measured, name, ours), other=partial(measured, beside, other)
+            _TIMES, ours=partial(measured, name, ours), other=partial(measured, compared_with, other)
         )
         return Figure(
-            self.title, f"parquet, {name}", Unit.MILLION_ROWS, found["ours"], found["other"], beside=beside, goal=_GOAL
+            self.title,
+            f"parquet, {name}",
+            Unit.MILLION_ROWS,
+            found["ours"],
+            found["other"],
+            compared_with=compared_with,
+            goal=_GOAL,
         )

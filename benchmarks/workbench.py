@@ -32,7 +32,7 @@ class Workbench:
     cache_dir: Path
     env: Mapping[str, str]
     sizes: Sizes
-    tell: ReportStep
+    report_step: ReportStep
     services: Services
     #: number of steps of all scenarios
     total: int
@@ -65,7 +65,7 @@ class Workbench:
 
     def step(self, doing: str) -> None:
         """Report the next step."""
-        self.tell(doing, self.done / self.total)
+        self.report_step(doing, self.done / self.total)
         self.done += 1
 
     def place(self, name: str) -> Path:

@@ -93,7 +93,7 @@ class Pipelines:
     def files_through_script(self, folder: str, format: str) -> float:
         return self._run(_SCRIPT_PIPELINE, folder=folder, format=format, script=_SCRIPT)
 
-    def files_asking(self, folder: str, format: str, entries: int, check: bool) -> float:
+    def files_with_lookups(self, folder: str, format: str, entries: int, check: bool) -> float:
         """Every customer is looked up in a table of ``entries`` values that contains it; seconds after the first
         file."""
         state = MemoryState()

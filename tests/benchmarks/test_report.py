@@ -21,7 +21,7 @@ def results() -> Results:
     figures = [
         Figure("start-up", "first row", Unit.SECONDS, [3.0, 3.2, 3.1], [9.0, 9.9, 9.3], goal=Goal(bound=5, ratio=0.5)),
         Figure("validate", "file with a mistake", Unit.SECONDS, [0.6], goal=Goal(bound=0.5)),
-        Figure("throughput", "csv → SQL", Unit.MILLION_ROWS, [1.0], [2.0], beside="PySpark on our JVM"),
+        Figure("throughput", "csv → SQL", Unit.MILLION_ROWS, [1.0], [2.0], compared_with="PySpark on our JVM"),
     ]
     phases = [Phase("import PySpark", 0.5, 1.0), Phase("first rows at a sink", 3.0, 3.0)]
     return Results("2024-05-06", machine, QUICK, figures, {"a start": phases}, ["A remark."])

@@ -37,7 +37,7 @@ _GROUPS = [*([name] for name in SCENARIOS if name not in _KAFKA), _KAFKA]
 def test_scenarios_measure_and_report_their_steps(names, cache_dir, capfd):
     told: list[float] = []
     results = measure_all(
-        names, sizes=_TINY, cache_dir=cache_dir, environ=os.environ, tell=lambda doing, done: told.append(done)
+        names, sizes=_TINY, cache_dir=cache_dir, environ=os.environ, report_step=lambda doing, done: told.append(done)
     )
     assert {figure.scenario for figure in results.figures} == set(names)
     for figure in results.figures:

@@ -34,7 +34,7 @@ def test_short_measurements_can_be_repeated_more_often(bench):
 
 def test_progress_grows_with_every_step(bench):
     told = []
-    bench.tell = lambda doing, done: told.append((doing, done))
+    bench.report_step = lambda doing, done: told.append((doing, done))
     bench.step("one")
     bench.step("two")
     assert told == [("one", 0.0), ("two", 0.25)]

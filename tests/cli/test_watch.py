@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from streamling.cli.watch import Rates, bar, duration, facts, show_progress
+from streamling.cli.watch import Rates, bar, duration, show_progress, status_parts
 from streamling.output.status_line import can_show_status
 from streamling.plugins.operators import Progress
 from streamling.runtime.status import RunStatus
@@ -121,7 +121,7 @@ def _facts(*statuses: RunStatus, seconds: float = 10) -> str:
     rates = Rates(seconds)
     for number, status in enumerate(statuses):
         rates.add(number, status)
-    return ", ".join(facts(statuses[-1], rates))
+    return ", ".join(status_parts(statuses[-1], rates))
 
 
 @pytest.mark.parametrize(

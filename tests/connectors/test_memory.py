@@ -54,7 +54,7 @@ def test_batches_may_differ_in_their_columns():
 def test_rows_are_visible_while_the_pipeline_runs():
     bench = PipelineHarness(MemorySink, {})
     seen: list[int] = []
-    bench.asked = lambda number: seen.append(collected_rows(bench.run, NAME).num_rows if bench.run else 0)
+    bench.on_read = lambda number: seen.append(collected_rows(bench.run, NAME).num_rows if bench.run else 0)
     bench.finish([given(n) for n in range(50)])
     assert seen == sorted(seen)
     assert seen[-1] > 0

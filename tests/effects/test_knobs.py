@@ -25,7 +25,7 @@ from streamling.plugins.operators import END, Operator, Sink, Wait
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness
 from streamling.testing.contract import sample_rows
-from streamling.testing.harness import eventually, settled, wait_for_end
+from streamling.testing.harness import eventually, wait_for_end, wait_until_settled
 from streamling.transforms.dynamic_table.backends import make_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.transform import ScriptTransform
@@ -56,12 +56,12 @@ class Slow(Sink[SinkOptions]):
 def test_so_many_batches_wait_in_front_of_a_node(config, waiting):
     bench = PipelineHarness(Slow, {})
     bench.config = config
-    gate = bench.journal.hold("write")
+    gate = bench.call_log.hold("write")
     read: list[int] = []
-    bench.asked = read.append
+    bench.on_read = read.append
     run = bench.start([sample_rows(number, 1) for number in range(20)], interval=3600)
     eventually(lambda: bench.over or len(read) > waiting, "the source is read")
-    ahead = settled(lambda: len(read))
+    ahead = wait_until_settled(lambda: len(read))
     gate.set()
     wait_for_end(run)
     assert ahead == 1 + waiting + 1  # one is being written, one waits to be handed over
@@ -71,7 +71,7 @@ def test_positions_are_stored_every_checkpoint_interval_sec():
     stored = {}
     for seconds in (0.1, 3600):
         bench = PipelineHarness(Slow, {})
-        bench.asked = lambda number: time.sleep(0.1)
+        bench.on_read = lambda number: time.sleep(0.1)
         positions: list[Any] = []
         bench.state.before_store = positions.append
         bench.finish([sample_rows(number, 1) for number in range(15)], interval=seconds)
@@ -117,7 +117,7 @@ def place(postgres, capsys) -> Iterator[ExecutionMode]:
 
 def calls(bench: PipelineHarness) -> list[int]:
     """The rows of each call of the node."""
-    return [call.arguments[0].num_rows for call in bench.journal.of("process", "write")]
+    return [call.arguments[0].num_rows for call in bench.call_log.of("process", "write")]
 
 
 _REBATCHED = [ScriptTransform, HandlerTransform, PrintSink, WebhookSink, PostgresSink, PostgresAggregateSink]
@@ -154,7 +154,7 @@ def test_a_node_runs_as_often_as_parallelism_says(kind, place):
     for parallelism in (1, 3):
         bench = place.bench(kind, parallelism=parallelism)
         bench.finish([sample_rows(0, 3)])
-        assert len(bench.journal.instances()) == parallelism
+        assert len(bench.call_log.instances()) == parallelism
 
 
 def test_scripts_without_parallelism_run_as_often_as_the_configuration_says():
@@ -162,7 +162,7 @@ def test_scripts_without_parallelism_run_as_often_as_the_configuration_says():
         bench = PipelineHarness(ScriptTransform, {"primary_key": "id", "language": "js", "script": "r => r", **options})
         bench.config = {"wasm_script": {"parallelism": 3}}
         bench.finish([sample_rows(0, 3)])
-        assert len(bench.journal.instances()) == instances
+        assert len(bench.call_log.instances()) == instances
 
 
 # ── single kinds ────────────────────────────────────────────────────────────────────────────────────────────

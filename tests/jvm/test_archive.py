@@ -73,7 +73,7 @@ def test_an_unfinished_archive_is_not_used_and_removed_by_the_next_build(tmp_pat
 def test_a_failed_build_is_remembered_until_the_next_try(tmp_path: Path, command: JvmCommand) -> None:
     archive = Archive.of(command, tmp_path)
     assert archive.failure() is None
-    archive.give_up("no base archive")
+    archive.record_failure("no base archive")
     assert archive.failure() == "no base archive"
     archive.prepare()
     assert archive.failure() is None
@@ -81,9 +81,9 @@ def test_a_failed_build_is_remembered_until_the_next_try(tmp_path: Path, command
 
 def test_only_one_process_builds(tmp_path: Path, command: JvmCommand) -> None:
     archive = Archive.of(command, tmp_path)
-    with archive.building() as first, archive.building() as second:
+    with archive.build_lock() as first, archive.build_lock() as second:
         assert (first, second) == (True, False)
-    with archive.building() as again:
+    with archive.build_lock() as again:
         assert again
 
 

@@ -42,7 +42,7 @@ PrintSink: Any = example(NodeKind.SINK, "print_sink")
 def random_rows(**options: Any) -> list[dict[str, Any]]:
     bench = PipelineHarness(RandomSource, {"batch_sleep_ms": 0, "stop_when_exhausted": True, "seed": 7, **options})
     bench.finish()
-    return bench.book
+    return bench.written_rows
 
 
 class TestRandomSource(SourceContract):

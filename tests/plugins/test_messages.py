@@ -81,7 +81,7 @@ class TestTransform(TransformContract):
 def test_a_batch_of_which_nothing_is_left():
     bench = PipelineHarness(Twice, {})
     bench.finish([pa.record_batch({"id": [-1]}), pa.record_batch({"id": [5]})])
-    assert [row["id"] for row in bench.book] == [5, 5]
+    assert [row["id"] for row in bench.written_rows] == [5, 5]
 
 
 class Keeping(MessageSink[SinkOptions]):

@@ -20,7 +20,7 @@ from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from streamling.output.redaction import add_secrets
 from streamling.telemetry.metrics import BUCKETS, MetricStore
-from streamling.telemetry.otlp import Push, pushing
+from streamling.telemetry.otlp import Push, create_push
 from streamling.telemetry.otlp_endpoint import Endpoint
 from streamling.telemetry.otlp_transport import transport
 from tests.connectors.http.test_corpus import CASES as HOSTILE
@@ -50,7 +50,7 @@ def pushed_to(
     receiver: Receiver, store: MetricStore, protocol: str = "http/protobuf", env: Mapping[str, str] | None = None
 ) -> Iterator[Push]:
     config = config_of(receiver, protocol)
-    with pushing(store, config, Endpoint.of(config.open_telemetry_metrics.ingestion_endpoint, env or {})) as push:
+    with create_push(store, config, Endpoint.of(config.open_telemetry_metrics.ingestion_endpoint, env or {})) as push:
         yield push
 
 
@@ -173,7 +173,7 @@ def test_differences_can_be_denied(receiver: Receiver) -> None:
     config = config_of(receiver, metric_deny_list="output_rows_delta")
     store = MetricStore()
     store.of("orders").count("output_rows", 3)
-    with pushing(store, config, Endpoint.of(receiver.url, {})) as push:
+    with create_push(store, config, Endpoint.of(receiver.url, {})) as push:
         push(10)
     assert receiver.names() == {"streamling_output_rows"}
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def reset_positions(selection: StateSelection, file: str | None, *, yes: bool, debug: bool) -> int:
     """Delete the entries and, with a pipeline ``file``, what its nodes store outside the state."""
     with _outside_positions(selection.app, file, selection.node, debug=debug) as outside:
-        entries = [f"{selection.counted} {selection.whose}"] if selection.entries else []
+        entries = [f"{selection.counted} {selection.description}"] if selection.entries else []
         if not entries and not outside:
-            click.echo(f"there is no state {selection.whose}", err=True)
+            click.echo(f"there is no state {selection.description}", err=True)
             return ExitCode.OK
-        if not _agreed(f"Delete {_joined([*entries, *(position.what for position in outside)])}?", yes=yes):
+        if not _confirm(f"Delete {_joined([*entries, *(position.what for position in outside)])}?", yes=yes):
             return ExitCode.FAILED
         with selection.app.locked_state():
             # first what may fail, so that a failure leaves everything unchanged
@@ -37,7 +37,7 @@ def reset_positions(selection: StateSelection, file: str | None, *, yes: bool, d
             if selection.backend is not None:
                 selection.backend.put_many({entry.key: None for entry in selection.entries})
     what = _joined([*entries, *forgotten])
-    click.echo(f"deleted {what}" if what else f"there is no state {selection.whose}", err=True)
+    click.echo(f"deleted {what}" if what else f"there is no state {selection.description}", err=True)
     return ExitCode.OK
 
 
@@ -53,7 +53,7 @@ def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
     click.echo(f"{error}", err=True)
     suffix = time.strftime("damaged-%Y%m%d-%H%M%S")
     aside = path.with_name(f"{path.name}.{suffix}")
-    if not _agreed(f"Move it to {aside}? It may hold the state of other pipelines too.", yes=yes):
+    if not _confirm(f"Move it to {aside}? It may hold the state of other pipelines too.", yes=yes):
         return ExitCode.FAILED
     with lock_state(path, config.application_id):
         for file in SqliteState.files(path):
@@ -115,7 +115,7 @@ def _forget(position: ExternalPosition) -> bool:
         raise error.context(f"{position.what} cannot be deleted; nothing was deleted") from None
 
 
-def _agreed(question: str, *, yes: bool) -> bool:
+def _confirm(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():

@@ -51,7 +51,7 @@ class LazySpark:
             self._runtime.stop()
 
 
-def tried_connections(app: App, run: PipelineRun, spark: LazySpark) -> list[ConnectionResult]:
+def check_connections(app: App, run: PipelineRun, spark: LazySpark) -> list[ConnectionResult]:
     """The result of each connection check of the pipeline."""
     from streamling.planning.connection_checks import NodeConnection, check_connections
     from streamling.runtime.state import state_connection

@@ -19,7 +19,7 @@ from streamling.cli._dev_topics import consume, produce
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.file_errors import file_errors
-from streamling.cli.options import EXIT_CODES, Suggesting, json_option
+from streamling.cli.options import EXIT_CODES, SuggestingGroup, json_option
 from streamling.cli.progress import progress_of_steps
 from streamling.errors import StreamlingError
 from streamling.output.streams import write_data
@@ -33,7 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _WRITABLE = "choose a writable folder with --folder, or with cache_dir (STREAMLING__CACHE_DIR) for the programs"
 
 
-@click.group(cls=Suggesting, epilog=EXIT_CODES)
+@click.group(cls=SuggestingGroup, epilog=EXIT_CODES)
 def dev() -> None:
     """Start and stop real services on this machine, without Docker: a Kafka broker, a schema registry, Postgres.
 

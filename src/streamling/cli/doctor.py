@@ -78,7 +78,7 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
 
 
 def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[Check]:
-    from streamling.cli.connections import LazySpark, tried_connections
+    from streamling.cli.connections import LazySpark, check_connections
     from streamling.runtime.app import App
     from streamling.runtime.doctor import Check
     from streamling.state.memory import MemoryState
@@ -89,7 +89,7 @@ def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[
     run = app.run(pipeline, MemoryState())
     spark = LazySpark(app, run.spark_packages, debug)
     try:
-        tried = tried_connections(app, run, spark)
+        tried = check_connections(app, run, spark)
     finally:
         spark.stop()
     return [

@@ -17,7 +17,7 @@ import click
 
 from streamling import __version__
 from streamling.cli.errors import ExitCode, exit_code, render
-from streamling.cli.options import COMPLETION_VARIABLE, no_such_command, yaml_completions
+from streamling.cli.options import COMPLETION_VARIABLE, unknown_command_error, yaml_completions
 from streamling.errors import StreamlingError
 from streamling.output.streams import safe_streams
 
@@ -80,16 +80,16 @@ class Commands(click.Group):
             args = ["--help"]
         elif first not in _COMMANDS and first not in _OWN_OPTIONS:
             if not ctx.resilient_parsing:
-                _refuse_misspelt(first, ctx)
+                _reject_misspelt_command(first, ctx)
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
-        with _quiet_when_closed():  # help pages are written while arguments are parsed
+        with _ignore_closed_pipe():  # help pages are written while arguments are parsed
             return super().make_context(*args, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _quiet_when_closed():
+        with _ignore_closed_pipe():
             result = super().invoke(ctx)
             if sys.stdout is not None:  # the process may have been started without stdout
                 sys.stdout.flush()
@@ -109,15 +109,15 @@ class Commands(click.Group):
         return [*commands, *options, *yaml_completions(incomplete)] if incomplete else [*commands, *options]
 
 
-def _refuse_misspelt(word: str, ctx: click.Context) -> None:
+def _reject_misspelt_command(word: str, ctx: click.Context) -> None:
     """Reject a word that can only be a misspelt command. Anything that may be a file is left to `run`."""
     if not word or word.startswith("-") or "/" in word or "." in word or Path(word).exists():
         return
-    raise no_such_command(word, list(_COMMANDS), ctx, "there is no file with that name either.")
+    raise unknown_command_error(word, list(_COMMANDS), ctx, "there is no file with that name either.")
 
 
 @contextmanager
-def _quiet_when_closed() -> Iterator[None]:
+def _ignore_closed_pipe() -> Iterator[None]:
     """A closed output pipe (`| head`) is not an error."""
     try:
         yield

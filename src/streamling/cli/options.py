@@ -27,18 +27,18 @@ Exit codes:
   78  the pipeline file or the configuration is wrong"""
 
 
-class Suggesting(click.Group):
+class SuggestingGroup(click.Group):
     """A group that suggests the closest command for a misspelt one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-            raise no_such_command(args[0], self.list_commands(ctx), ctx)
+            raise unknown_command_error(args[0], self.list_commands(ctx), ctx)
         return super().resolve_command(ctx, args)
 
 
-def no_such_command(word: str, known: list[str], ctx: click.Context, otherwise: str = "") -> click.UsageError:
+def unknown_command_error(word: str, known: list[str], ctx: click.Context, otherwise: str = "") -> click.UsageError:
     """The error for ``word``, with similar commands."""
     close = get_close_matches(word.casefold(), known, n=1, cutoff=0.6)
     hint = f"did you mean '{close[0]}'?" if close else otherwise or f"commands: {', '.join(known)}."

@@ -13,7 +13,7 @@ import click
 
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
-from streamling.cli.options import EXIT_CODES, Suggesting, config_option, debug_option, json_option
+from streamling.cli.options import EXIT_CODES, SuggestingGroup, config_option, debug_option, json_option
 from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamling.plugins.registry import OperatorType, Registry
 
 
-@click.group(cls=Suggesting, epilog=EXIT_CODES)
+@click.group(cls=SuggestingGroup, epilog=EXIT_CODES)
 def plugins() -> None:
     """List the node types that a pipeline file can use, or create a new one.
 

@@ -17,13 +17,13 @@ _WIDTH = 30
 def progress_of_steps() -> Iterator[ReportStep]:
     """Shows progress of work that reports its steps and the completed fraction: a bar, or a line per step."""
     bar = sys.stderr.isatty()
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def report_step(doing: str, done: float) -> None:
         if bar:
             _draw(done, doing)
-        elif doing not in told:
-            told.add(doing)
+        elif doing not in printed:
+            printed.add(doing)
             print(doing, file=sys.stderr)
 
     try:

@@ -38,7 +38,7 @@ _ARCHIVE_AFTER_SECONDS = 30
 _BUDGET_SECONDS = 25.0
 
 
-def _in_a_folder(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+def _require_folder(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"the folder '{path.parent}' does not exist", ctx, param)
     return path
@@ -52,7 +52,7 @@ def _in_a_folder(ctx: click.Context, param: click.Parameter, path: Path | None) 
     "--metrics-file",
     metavar="PATH",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=_in_a_folder,
+    callback=_require_folder,
     help="Write metrics to this file in the Prometheus text format, every 5 seconds and at the end.",
 )
 @click.option("--dry-run", is_flag=True, help="Build all plans without running them.")
@@ -106,9 +106,9 @@ def run(
     timings = Timings()
     timings.mark("command line read")
     if as_json:
-        from streamling.cli.validate import verdict_as_json
+        from streamling.cli.validate import print_json_result
 
-        return verdict_as_json(pipeline_file, config_name, debug)
+        return print_json_result(pipeline_file, config_name, debug)
     with (
         _reported(timings, show_timings),
         stdout_for_data() as release_stdout,
@@ -197,7 +197,7 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: st
     from streamling.cli.watch import show_progress
 
     run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-    with show_progress(run), _blamed_on(runtime), _archive_prepared(runtime):
+    with show_progress(run), _prefer_jvm_failure(runtime), _prepare_next_start(runtime):
         run.start()
         log.info(started)
         run.wait()
@@ -207,7 +207,7 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: st
 
 
 @contextmanager
-def _archive_prepared(runtime: SparkRuntime) -> Iterator[None]:
+def _prepare_next_start(runtime: SparkRuntime) -> Iterator[None]:
     """Prepare the next run: a separate process with low priority builds the archive, when this run has ended or has
     been running for a while."""
 
@@ -264,7 +264,7 @@ def _start_spark(
 
 
 @contextmanager
-def _blamed_on(runtime: SparkRuntime) -> Iterator[None]:
+def _prefer_jvm_failure(runtime: SparkRuntime) -> Iterator[None]:
     """If the JVM has died, its last output explains more than the calls that failed because of it."""
     try:
         yield

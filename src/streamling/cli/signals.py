@@ -92,7 +92,7 @@ class Shutdown:
     def _leave(self, message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
         try:
             # not through the log, whose lock may be held, and not on this thread, which must continue
-            writing = threading.Thread(target=_say, args=(message, code), daemon=True)
+            writing = threading.Thread(target=_print_and_exit, args=(message, code), daemon=True)
             writing.start()
             self.clean_up()
             writing.join(_MESSAGE_SECONDS)
@@ -100,7 +100,7 @@ class Shutdown:
             os._exit(code)
 
 
-def _say(message: str, code: ExitCode) -> None:
+def _print_and_exit(message: str, code: ExitCode) -> None:
     is_failure = code == ExitCode.FAILED
     if (line := formatted_as_json(logging.ERROR if is_failure else logging.INFO, message)) is None:
         line = f"error: {message}" if is_failure else message

@@ -17,7 +17,7 @@ from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import (
     EXIT_CODES,
-    Suggesting,
+    SuggestingGroup,
     config_option,
     debug_option,
     env_file_option,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.group(cls=Suggesting, epilog=EXIT_CODES)
+@click.group(cls=SuggestingGroup, epilog=EXIT_CODES)
 def state() -> None:
     """Show, back up, restore or reset the state of a pipeline.
 
@@ -71,7 +71,7 @@ def show(pipeline_file: str | None, config_name: str | None, node: str | None, a
       streamling state show
       streamling state show pipeline.yaml --node orders
     """
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as selection:
+    with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, node) as selection:
         if as_json:
             rows = [{"node": e.node, "key": e.key, "value": e.value} for e in selection.entries]
             echo_json(rows)
@@ -93,7 +93,7 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
     Example:
       streamling state export > backup.json
     """
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as selection:
+    with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, node) as selection:
         entries = {entry.key: entry.value for entry in selection.entries}
         saved = {"application_id": selection.app.config.application_id, "entries": entries}
         write_data(json.dumps(saved, indent=2, ensure_ascii=False))  # a backup is not redacted
@@ -127,7 +127,7 @@ def reset(
     from streamling.cli._state_reset import move_aside, reset_positions
     from streamling.state.sqlite import DamagedStateError
 
-    app, file = _located(pipeline_file, config_name)
+    app, file = _load_app_and_file(pipeline_file, config_name)
     try:
         with _opened(app, file, pipeline_file, node) as selection:
             return reset_positions(selection, None if state_only else file.path, yes=yes, debug=debug)
@@ -161,18 +161,18 @@ def import_(
     from streamling.runtime.state import open_state
 
     entries = _backup_entries(backup, node)
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, None) as selection:
+    with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, None) as selection:
         replaced = [entry for entry in selection.entries if entry.key in entries]
         app = selection.app
     if replaced and not yes:
         if not sys.stdin.isatty() or backup.name == "<stdin>":
             raise click.UsageError("cannot ask for confirmation on stdin; add --yes")
-        if not click.confirm(f"Replace {_counted(len(replaced))} {selection.whose}?", err=True):
+        if not click.confirm(f"Replace {_counted(len(replaced))} {selection.description}?", err=True):
             click.echo("nothing was stored", err=True)
             return ExitCode.FAILED
     with app.locked_state(), open_state(app.config) as backend:
         backend.put_many(entries)
-    click.echo(f"stored {_counted(len(entries))} {selection.whose}", err=True)
+    click.echo(f"stored {_counted(len(entries))} {selection.description}", err=True)
     return ExitCode.OK
 
 
@@ -218,12 +218,12 @@ class StateSelection:
         return _counted(len(self.entries))
 
     @property
-    def whose(self) -> str:
+    def description(self) -> str:
         application = self.app.config.application_id
         return f"of {application}" if self.node is None else f"of node '{self.node}' of {application}"
 
 
-def _located(pipeline_file: str | None, config_name: str | None) -> tuple[App, _File]:
+def _load_app_and_file(pipeline_file: str | None, config_name: str | None) -> tuple[App, _File]:
     """The configuration, and what the pipeline file says about its state."""
     from streamling.pipeline.model import Pipeline
     from streamling.runtime.app import App
@@ -240,19 +240,19 @@ def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) 
     names = None if pipeline_file is None else file.names
     found = _find(app, file.names)
     if found is None:
-        _check_whose(app, file, pipeline_file)
+        _require_pipeline_file(app, file, pipeline_file)
         yield StateSelection(app, None, node, ())
         return
     with found as backend:
         entries = tuple(_entries(backend.items(), names))
         if not entries:
-            _check_whose(app, file, pipeline_file)
+            _require_pipeline_file(app, file, pipeline_file)
         if node is not None:
             entries = _of_node(node, entries, names)
         yield StateSelection(app, backend, node, entries)
 
 
-def _check_whose(app: App, file: _File, pipeline_file: str | None) -> None:
+def _require_pipeline_file(app: App, file: _File, pipeline_file: str | None) -> None:
     """Reject a default pipeline file that does not exist: "there is no state" would be misleading."""
     if pipeline_file is None and app.is_named_after_file and not Path(file.path).exists():
         raise click.UsageError(f"there is no pipeline file {file.path}; name the file whose state you mean")
@@ -338,9 +338,9 @@ def _show(selection: StateSelection) -> None:
         click.echo("state_backend is InMemory: the state is lost when the process ends", err=True)
         return
     if not selection.entries:
-        click.echo(f"there is no state {selection.whose} ({place})", err=True)
+        click.echo(f"there is no state {selection.description} ({place})", err=True)
         return
-    click.echo(f"{selection.counted} {selection.whose} ({place})", err=True)
+    click.echo(f"{selection.counted} {selection.description} ({place})", err=True)
     canvas = canvas_of_stdout()
     rows = [
         (entry.node if entry.known else f"{entry.node} (not in the file)", entry.key, _short(entry.value))

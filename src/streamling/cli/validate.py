@@ -61,7 +61,7 @@ def validate(
       78  not valid
     """
     if as_json:
-        return verdict_as_json(pipeline_file, config_name, debug, static=static, connect=connect)
+        return print_json_result(pipeline_file, config_name, debug, static=static, connect=connect)
     from streamling.cli.connections import show_connections
     from streamling.telemetry.logging import configure_logging
 
@@ -83,7 +83,7 @@ def validate(
     return ExitCode.OK
 
 
-def verdict_as_json(
+def print_json_result(
     pipeline_file: str | None, config_name: str | None, debug: bool, *, static: bool = False, connect: bool = False
 ) -> int:
     """The result in the format of the Rust implementation: indented JSON with `success`, `is_valid`, `errors`,
@@ -140,9 +140,9 @@ class _Check:
         return cls(app, run, LazySpark(app, run.spark_packages, debug), static=static)
 
     def connections(self) -> list[ConnectionResult]:
-        from streamling.cli.connections import tried_connections
+        from streamling.cli.connections import check_connections
 
-        return tried_connections(self._app, self._run, self._spark)
+        return check_connections(self._app, self._run, self._spark)
 
     def run(self) -> None:
         """Run all checks; raises the errors."""

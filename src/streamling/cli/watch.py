@@ -52,7 +52,7 @@ class _Drawing:
     def __call__(self) -> None:
         status = self._run.status()
         self._rates.add(time.monotonic(), status)
-        parts = [*bar(status, self._unicode), *facts(status, self._rates)]
+        parts = [*bar(status, self._unicode), *status_parts(status, self._rates)]
         self._line.show((" · " if self._unicode else " | ").join(parts))
 
 
@@ -66,7 +66,7 @@ class _Summing:
     def __call__(self) -> None:
         status, now = self._run.status(), time.monotonic()
         self._rates.add(now, status)
-        parts = [*_numbers(status), *facts(status, self._rates)]
+        parts = [*_numbers(status), *status_parts(status, self._rates)]
         log.info("running for %s: %s", duration(now - self._started), ", ".join(parts))
 
 
@@ -93,7 +93,7 @@ class Rates:
         return (rows(after) - rows(before)) / (ended - began) if ended > began else 0.0
 
 
-def facts(status: RunStatus, rates: Rates) -> Iterator[str]:
+def status_parts(status: RunStatus, rates: Rates) -> Iterator[str]:
     """The parts of the status text."""
     if status.rows_in is not None:
         yield f"in {rates.rows_in():,.0f} rows/s"

@@ -204,7 +204,7 @@ class CoreConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _token_when_reachable(self) -> Self:
+    def _require_token(self) -> Self:
         if self.admin_api_token is None and not _is_loopback(self.admin_api_host):
             raise ValueError("admin_api_token is required when admin_api_host is not a loopback address")
         return self

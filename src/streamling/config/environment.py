@@ -24,16 +24,16 @@ def from_environment(env: Mapping[str, str], model: type[Section], reading: Read
         if variable.upper().startswith(schema.ENV_PREFIX):
             parts = variable[len(schema.ENV_PREFIX) :].split("__")
             if not _set(model, (), parts, SettingValue(env[variable], variable), reading):
-                reading.unknown_variable(variable, _meant(parts, known))
+                reading.warn_about_unknown_variable(variable, _suggest_variable(parts, known))
         elif (suggestion := variable.replace("STREAMLING_", schema.ENV_PREFIX, 1)) in {s.variable for s in known}:
-            reading.unknown_variable(variable, suggestion)  # one underscore is missing
+            reading.warn_about_unknown_variable(variable, suggestion)  # one underscore is missing
     for setting in known:
         foreign = setting.foreign_variable
         if foreign is not None and env.get(foreign):
             reading.values[setting.path] = SettingValue(env[foreign], foreign)
 
 
-def _meant(parts: list[str], known: Iterable[schema.Setting]) -> str | None:
+def _suggest_variable(parts: list[str], known: Iterable[schema.Setting]) -> str | None:
     # compared without the prefix, which would make all names similar
     names = {setting.variable.removeprefix(schema.ENV_PREFIX) for setting in known}
     match = closest("__".join(parts), names)

@@ -49,7 +49,7 @@ class _FileReader:
                 self._map(value, (*path, "secrets", name), at)
             else:
                 known = [".".join((*path, each)) for each in fields]
-                self.reading.unknown_key(".".join(at), known, self.document.entry_location(at).key)
+                self.reading.warn_about_unknown_key(".".join(at), known, self.document.entry_location(at).key)
 
     def _field(self, info: FieldInfo, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
         section, item = schema.section_of(info.annotation), schema.map_value(info)

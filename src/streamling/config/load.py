@@ -46,7 +46,7 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     from_environment(env, AppConfig, reading)
     # before any message can contain a value
     add_secrets(secrets_in_environment(env))
-    add_secrets(_given_secrets(reading))
+    add_secrets(_explicit_secrets(reading))
     reading.values.setdefault(("cache_dir",), SettingValue(str(default_cache_dir(env)), ""))
     try:
         config = AppConfig.model_validate(reading.nested(_sections(AppConfig)), context={"cwd": cwd.absolute()})
@@ -55,7 +55,7 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     if reading.problems:
         raise InvalidPipeline(reading.problems)
     add_secrets(secrets_in(config))
-    _warn_of_ineffective(reading, config)
+    _warn_about_ineffective_settings(reading, config)
     return config
 
 
@@ -66,7 +66,7 @@ def _sections(model: type[Section]) -> dict[str, Any]:
     return {name: _sections(section) for name, section in found.items() if section is not None}
 
 
-def _given_secrets(reading: Reading) -> Iterator[str]:
+def _explicit_secrets(reading: Reading) -> Iterator[str]:
     declared_settings = list(settings(AppConfig))
     secret = [setting.path for setting in declared_settings if is_typed_secret(setting.info)]
     # maps whose keys are the users' names for secrets
@@ -78,7 +78,7 @@ def _given_secrets(reading: Reading) -> Iterator[str]:
             yield from secrets_in(setting_value.value, path[0] if path[0] in named else path[-1])
 
 
-def _warn_of_ineffective(reading: Reading, config: AppConfig) -> None:
+def _warn_about_ineffective_settings(reading: Reading, config: AppConfig) -> None:
     """Warn about settings that exist only for compatibility with the Rust implementation, unless they have the default
     value."""
     for setting in settings(AppConfig):
@@ -86,7 +86,7 @@ def _warn_of_ineffective(reading: Reading, config: AppConfig) -> None:
             continue
         for path, setting_value in reading.values.items():
             if _matches(setting.path, path) and (ANY_NAME in setting.path or not _is_default(setting, path, config)):
-                reading.ineffective(path, setting_value, setting.no_effect)
+                reading.warn_about_ineffective(path, setting_value, setting.no_effect)
 
 
 def _is_default(setting: Setting, path: tuple[str, ...], config: AppConfig) -> bool:

@@ -48,16 +48,16 @@ class Reading:
             node[path[-1]] = setting_value.value
         return base
 
-    def unknown_key(self, name: str, known: Iterable[str], location: Location) -> None:
+    def warn_about_unknown_key(self, name: str, known: Iterable[str], location: Location) -> None:
         """Warn about an unknown key of the file. Its value is not logged: it may be a secret."""
         message = f"unknown setting {name} has no effect"
         log.warning("%s", Problem(message, location.file, location.line, location.column, did_you_mean(name, known)))
 
-    def unknown_variable(self, name: str, suggestion: str | None) -> None:
+    def warn_about_unknown_variable(self, name: str, suggestion: str | None) -> None:
         """Warn about an unknown variable."""
         remedy = f"did you mean '{suggestion}'?" if suggestion else None
         log.warning("%s", Problem(f"unknown environment variable {name} has no effect", remedy=remedy))
 
-    def ineffective(self, path: tuple[str, ...], setting_value: SettingValue, why: str) -> None:
+    def warn_about_ineffective(self, path: tuple[str, ...], setting_value: SettingValue, why: str) -> None:
         """Warn that a known setting has no effect."""
         log.warning("%s", setting_value.problem(path, f"has no effect: {why}"))

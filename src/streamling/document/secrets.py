@@ -63,10 +63,10 @@ def secrets_of_text(text: str, *, is_secret: bool) -> Iterator[str]:
     """``text`` itself if it is a secret, and the credentials in it."""
     if is_secret:
         yield text
-        yield from _in_basic(text)
+        yield from _secrets_in_basic_auth(text)
     for scheme, user, rest in _URL.findall(text):
-        yield from _in_user(scheme.lower(), user)
-        yield from _in_query(rest)
+        yield from _secrets_in_user_info(scheme.lower(), user)
+        yield from _secrets_in_query(rest)
     for quoted, plain in _DSN_PASSWORD.findall(text) if _DSN.search(text) else ():
         yield quoted or plain
 
@@ -76,7 +76,7 @@ def _fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
     yield from (model.model_extra or {}).items()
 
 
-def _in_user(scheme: str, user: str) -> Iterator[str]:
+def _secrets_in_user_info(scheme: str, user: str) -> Iterator[str]:
     _, colon, password = user.partition(":")
     if colon:
         yield password
@@ -86,7 +86,7 @@ def _in_user(scheme: str, user: str) -> Iterator[str]:
         yield unquote(user)
 
 
-def _in_query(rest: str) -> Iterator[str]:
+def _secrets_in_query(rest: str) -> Iterator[str]:
     for parameter in re.split("[&;#]", rest.partition("?")[2]):
         name, _, value = parameter.partition("=")
         if has_secret_name(name) or _RANDOM.fullmatch(value):
@@ -94,7 +94,7 @@ def _in_query(rest: str) -> Iterator[str]:
             yield unquote_plus(value)
 
 
-def _in_basic(text: str) -> Iterator[str]:
+def _secrets_in_basic_auth(text: str) -> Iterator[str]:
     """The password in the value of an `Authorization` header."""
     scheme, _, encoded = text.strip().partition(" ")
     if scheme.lower() != "basic":

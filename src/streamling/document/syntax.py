@@ -58,7 +58,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
 def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     """The parser's ``error`` in plain words, with its location."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return _explain_marked(error, text, file)
+        return _translate_marked_error(error, text, file)
     position = getattr(error, "position", None)
     if isinstance(position, int):
         before = text[:position]
@@ -69,7 +69,7 @@ def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     return Problem(f"the YAML cannot be read: {error}", file)
 
 
-def _explain_marked(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
+def _translate_marked_error(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
     mark: Any = error.problem_mark
     said = error.problem or ""
     if error.context_mark is not None and ("end of stream" in said or "expected ','" in said):

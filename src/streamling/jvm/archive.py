@@ -101,13 +101,13 @@ class Archive:
             old.unlink(missing_ok=True)
         return True
 
-    def give_up(self, reason: str) -> None:
+    def record_failure(self, reason: str) -> None:
         """Record that it cannot be built, so that not every run tries again."""
         self.prepare()
         self._failed.write_text(reason, encoding="utf-8")
 
     @contextmanager
-    def building(self) -> Iterator[bool]:
+    def build_lock(self) -> Iterator[bool]:
         """Hold the build lock; yields False if another process holds it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.with_suffix(".lock").open("w") as lock:
@@ -150,11 +150,11 @@ def build_archive(
             assert process.stderr is not None
             built: Path | None = None
             for line in process.stdout:
-                told = json.loads(line)
-                if "archive" in told:
-                    built = Path(told["archive"])
+                report = json.loads(line)
+                if "archive" in report:
+                    built = Path(report["archive"])
                 else:
-                    progress(told["doing"], told["done"])
+                    progress(report["doing"], report["done"])
             words = process.stderr.read().strip()
         except BaseException:
             process.kill()

@@ -108,7 +108,7 @@ def _version(home: Path) -> str | None:
 
 def _property(executable: Path, name: str) -> str | None:
     try:
-        asked = subprocess.run(
+        completed = subprocess.run(
             [executable, "-XshowSettings:properties", "-version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -119,5 +119,5 @@ def _property(executable: Path, name: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    line = re.search(rf"^\s*{re.escape(name)} = (.+)$", asked.stderr, re.MULTILINE)
+    line = re.search(rf"^\s*{re.escape(name)} = (.+)$", completed.stderr, re.MULTILINE)
     return line[1].strip() if line else None

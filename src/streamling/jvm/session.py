@@ -205,8 +205,8 @@ class SparkRuntime:
         if not self._jvm.alive():
             return self._jvm.failure("Spark could not start")
         message = _first_line(error)
-        refused = application_rejected_error(self._order.master, message)
-        return refused or StreamlingError(f"Spark could not start: {message}", cause=error)
+        rejected = application_rejected_error(self._order.master, message)
+        return rejected or StreamlingError(f"Spark could not start: {message}", cause=error)
 
 
 def _ivy_settings(conf: Mapping[str, str]) -> Path | None:
@@ -226,7 +226,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
                 "Spark is already running in this process, and PySpark allows only one at a time",
                 remedy="stop the other SparkRuntime or SparkSession first",
             )
-        with _pointing_to(gateway):
+        with _gateway_variables(gateway):
             connection = launch_gateway()  # type: ignore[no-untyped-call]
             conf = SparkConf(loadDefaults=False, _jvm=connection.jvm)
             for key, value in settings.items():
@@ -243,7 +243,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
 
 
 @contextmanager
-def _pointing_to(gateway: Gateway) -> Iterator[None]:
+def _gateway_variables(gateway: Gateway) -> Iterator[None]:
     """Point PySpark to a running JVM, which is possible only through variables."""
     ours = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(ours)

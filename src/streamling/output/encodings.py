@@ -95,7 +95,7 @@ def _meaning(match: re.Match[str]) -> str | None:
     return chr(code) if code < 0x110000 else None
 
 
-def spellings(text: str) -> Iterator[str]:
+def canonical_forms(text: str) -> Iterator[str]:
     """The canonical forms to search for when ``text`` must be hidden."""
     raw = text.encode("utf-8", "surrogatepass")
     yield text
@@ -103,10 +103,10 @@ def spellings(text: str) -> Iterator[str]:
     if len(units := text.encode("utf-16-le", "surrogatepass")) > 2 * len(text):  # \ud83d\ude00
         yield "".join(chr(int.from_bytes(units[at : at + 2], "little")) for at in range(0, len(units), 2))
     yield from _base64_pieces(raw)
-    yield from in_hex(text)
+    yield from hex_forms(text)
 
 
-def in_hex(text: str) -> tuple[str, str]:
+def hex_forms(text: str) -> tuple[str, str]:
     """``text`` in hexadecimal digits, lower and upper case. Postgres writes them after one ``\\x``, which the canonical
     form takes for the escape of a single character."""
     digits = text.encode("utf-8", "surrogatepass").hex()

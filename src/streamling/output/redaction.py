@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 
-from streamling.output.encodings import canonical, in_hex, spellings
+from streamling.output.encodings import canonical, canonical_forms, hex_forms
 
 MASK = "**********"
 
@@ -72,8 +72,8 @@ class Redactor:
         """Mask ``secrets`` from now on."""
         with self._lock:
             new = {part for secret in secrets for part in _parts(secret)}.difference(self._plain)
-            self._hex += tuple(sorted(digits for secret in new for digits in in_hex(secret)))
-            spelled = {canonical(spelling).text for secret in new for spelling in spellings(secret)}
+            self._hex += tuple(sorted(digits for secret in new for digits in hex_forms(secret)))
+            spelled = {canonical(spelling).text for secret in new for spelling in canonical_forms(secret)}
             self._plain += tuple(sorted(new))
             self._spelled += tuple(sorted(text for text in spelled if len(text) >= SHORTEST))
 
@@ -85,7 +85,7 @@ class Redactor:
             form = canonical(text)
             spelled = (spelling for spelling in self._spelled if spelling in form.text)
             spans += [form.span(*span) for spelling in spelled for span in _found(spelling, form.text)]
-        text = _covered(text, spans) if spans else text
+        text = _masked(text, spans) if spans else text
         for pattern, kept in _FORMS:
             text = pattern.sub(kept, text)
         return text
@@ -125,7 +125,7 @@ def _found(secret: str, text: str) -> Iterator[tuple[int, int]]:
         at = text.find(secret, end)
 
 
-def _covered(text: str, spans: list[tuple[int, int]]) -> str:
+def _masked(text: str, spans: list[tuple[int, int]]) -> str:
     pieces: list[str] = []
     done = 0
     for start, end in sorted(spans):

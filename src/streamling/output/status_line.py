@@ -20,7 +20,7 @@ class StatusLine:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        # reentrant: code inside `set_aside` may write again
+        # reentrant: code inside `hidden` may write again
         self._lock = threading.RLock()
         self._text = ""
         #: whether others have started a line and not ended it
@@ -39,7 +39,7 @@ class StatusLine:
             self._text = ""
 
     @contextmanager
-    def set_aside(self, ends_line: bool = True) -> Iterator[None]:
+    def hidden(self, ends_line: bool = True) -> Iterator[None]:
         """Hide the line while the block runs, and after it until its output ends with a line break."""
         with self._lock:
             if not self._line_begun:
@@ -91,11 +91,11 @@ def status_line(stream: TextIO) -> Iterator[StatusLine]:
 
 
 @contextmanager
-def status_set_aside(ends_line: bool = True) -> Iterator[None]:
+def hide_status_line(ends_line: bool = True) -> Iterator[None]:
     """For code that writes to the terminal while a status line may be shown."""
     line = _current
     if line is None:
         yield
         return
-    with line.set_aside(ends_line):
+    with line.hidden(ends_line):
         yield

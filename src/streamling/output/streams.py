@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from streamling.output.printable import printable_codes, printable_lines
 from streamling.output.redaction import redact
-from streamling.output.status_line import status_set_aside
+from streamling.output.status_line import hide_status_line
 
 _data: BinaryIO | None = None
 
@@ -30,7 +30,7 @@ class SafeStream:
         self._printable: Callable[[str], str] = printable_codes if stream.isatty() else printable_lines
 
     def write(self, text: str) -> int:
-        with status_set_aside(ends_line=text.endswith("\n")):
+        with hide_status_line(ends_line=text.endswith("\n")):
             self._stream.write(self._printable(redact(text)))
         return len(text)
 

@@ -47,7 +47,7 @@ from streamling.runtime.status import RunStatus, sum_known
 from streamling.spark.master import is_local
 from streamling.state.backend import StateBackend
 from streamling.telemetry.metrics import PIPELINE
-from streamling.telemetry.tags import add_own_labels, store_for
+from streamling.telemetry.tags import add_own_labels, create_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +84,7 @@ class PipelineRun:
         self._deep_calls = ExitStack()
         self._count_in_spark = count_in_spark
         #: what the run has measured so far
-        self.metrics = store_for(pipeline, config)
+        self.metrics = create_store(pipeline, config)
         self._shared = SharedResources()
         #: columns that each node has reported as left out
         self._left_out: dict[str, dict[str, object]] = {}

@@ -42,7 +42,7 @@ def is_decimal(type_: pa.DataType | None) -> bool:
     return type_ is not None and bool(pa.types.is_decimal(type_)) and type_.precision <= SPARK_DIGITS
 
 
-def meet(left: pa.DataType | None, right: pa.DataType | None) -> bool:
+def are_decimals(left: pa.DataType | None, right: pa.DataType | None) -> bool:
     """Whether an operator over these types computes with decimals."""
     return (is_decimal(left) or is_decimal(right)) and None not in (_size(left), _size(right))
 
@@ -97,7 +97,7 @@ def quotient_scale(dividend: pa.DataType | None) -> int:
 def divides_natively(node: exp.Div) -> bool:
     """Whether Spark's 38 digits are enough to compute a quotient; always true if no decimal is involved."""
     left, right = type_of(node.this), type_of(node.expression)
-    return not meet(left, right) or _division(_as_decimal(node.this), _as_divisor(node.expression)) is not None
+    return not are_decimals(left, right) or _division(_as_decimal(node.this), _as_divisor(node.expression)) is not None
 
 
 def _quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:

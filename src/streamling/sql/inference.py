@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import decimals
-from streamling.sql.literals import beside_decimals, widen
+from streamling.sql.literals import as_exact_decimal, widen
 from streamling.sql.literals import type_of as type_of
 
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
@@ -93,7 +93,7 @@ def common(types: list[pa.DataType | None]) -> pa.DataType | None:
 def unified(group: list[exp.Expr]) -> list[exp.Expr]:
     """The nodes as they are combined: beside decimals literals are exact, beside FLOATs integers become FLOAT."""
     if any(pa.types.is_decimal(type_of(node) or pa.null()) for node in group):
-        return [beside_decimals(node) for node in group]
+        return [as_exact_decimal(node) for node in group]
     if _are_singles(group):
         return [as_single(node) if type_of(node) in _WIDTHS else node for node in group]
     return group
@@ -134,7 +134,7 @@ def _texty(node: exp.Expr) -> bool:
 def _arithmetic(node: exp.Binary) -> exp.Expr:
     left, right = type_of(node.this), type_of(node.expression)
     result = common([left, right])
-    if decimals.meet(left, right):
+    if decimals.are_decimals(left, right):
         return decimals.arithmetic(node)
     if isinstance(node, exp.Sub) and left == right == pa.date32():  # days; Spark returns an interval
         return _days(node)

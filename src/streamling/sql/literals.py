@@ -31,7 +31,7 @@ def widen(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def beside_decimals(node: exp.Expr) -> exp.Expr:
+def as_exact_decimal(node: exp.Expr) -> exp.Expr:
     """A number with a point as an exact decimal, where it is combined with decimals."""
     return exp.Literal.number(node.meta["exact"]) if "exact" in node.meta else node
 

@@ -75,14 +75,14 @@ class NameScope:
 
     def _column(self, name: exp.Identifier) -> Column | None:
         columns = self.relation.columns or ()
-        return pick(name, columns) or pick(name, self.aliases)
+        return find_column(name, columns) or find_column(name, self.aliases)
 
     def _field(self, type_: pa.DataType | None, name: exp.Identifier) -> tuple[str, pa.DataType | None]:
         """The field of a struct with this name, and its type."""
         if type_ is None:
             return name.name, None
         fields = [Column(field.name, field.type) for field in type_] if pa.types.is_struct(type_) else []
-        found = pick(name, fields)
+        found = find_column(name, fields)
         if found is None:
             listed = ", ".join(field.name for field in fields)
             message = f"there is no field '{name.name}'"
@@ -104,7 +104,7 @@ class NameScope:
         self.problems.append(self.text.problem(wanted, message, hint or f"columns: {listed}"))
 
 
-def pick(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:
+def find_column(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:
     """The column with this name: quoted names match exactly, others ignoring case, the closest spelling first."""
     wanted = name.name
     for spelling in (wanted,) if name.quoted else (wanted, wanted.lower()):

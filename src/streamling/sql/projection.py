@@ -11,7 +11,7 @@ from sqlglot import exp
 from streamling.spark.sql_text import quoted
 from streamling.sql.expressions import Expressions
 from streamling.sql.literals import rewrite_number, widen
-from streamling.sql.names import Relation, pick
+from streamling.sql.names import Relation, find_column
 from streamling.sql.plan import Column, LogicalType, Project
 from streamling.sql.problems import SqlProblem
 from streamling.sql.source_text import SourceText
@@ -160,7 +160,7 @@ def _excluded(name: exp.Expr, columns: Sequence[Column], expressions: Expression
     if not isinstance(identifier, exp.Identifier):
         expressions.problems.append(expressions.text.problem(name, "this is not the name of a column to exclude"))
         return None
-    column = pick(identifier, columns)
+    column = find_column(identifier, columns)
     if column is None:
         message = f"there is no column '{identifier.name}' to exclude"
         listed = ", ".join(column.name for column in columns[:20])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def pushing(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> Iterator[Push]:
+def create_push(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> Iterator[Push]:
     """A function that pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     with ExitStack() as resources:
@@ -54,8 +54,8 @@ class Push:
         answer = self._send(message, seconds)
         # only now: what did not arrive is part of the next difference
         self._since, self._told = now, {key: _number(series) for key, series in rows.items()}
-        if refused := answer.partial_success.rejected_data_points:
-            raise StreamlingError(f"{refused} data points were rejected: {answer.partial_success.error_message}")
+        if rejected := answer.partial_success.rejected_data_points:
+            raise StreamlingError(f"{rejected} data points were rejected: {answer.partial_success.error_message}")
 
     def _new(self, rows: Iterable[Series]) -> Iterator[Series]:
         for series in rows:

@@ -70,7 +70,7 @@ class _Http:
             raise StreamlingError.transient(reason_of(error)) from None
         if 200 <= reply.status < 300:
             return self._answer(reply.body)
-        raise StreamlingError.transient(f"the response was {reply.status} {reply.reason}{self._said(reply)}")
+        raise StreamlingError.transient(f"the response was {reply.status} {reply.reason}{self._explanation(reply)}")
 
     def _body(self, message: ExportMetricsServiceRequest) -> bytes:
         if not self._as_json:
@@ -78,7 +78,7 @@ class _Http:
         text: str = json_format.MessageToJson(message, indent=None, use_integers_for_enums=True)
         return text.encode()
 
-    def _said(self, reply: HttpResponse) -> str:
+    def _explanation(self, reply: HttpResponse) -> str:
         """The receiver's explanation, unless it contains a secret."""
         if reply.content_type not in ("text/plain", "application/json"):
             return ""

@@ -49,11 +49,11 @@ def reporting_metrics(
             reporters.enter_context(Reporter(f"write metrics to {file}", _FILE_SECONDS, lambda: nullcontext(write)))
         settings = config.part(TelemetryConfig).open_telemetry_metrics
         if settings.pushes:
-            from streamling.telemetry.otlp import pushing
+            from streamling.telemetry.otlp import create_push
             from streamling.telemetry.otlp_endpoint import Endpoint
 
             endpoint = Endpoint.of(settings.ingestion_endpoint, env)
-            push = partial(pushing, metrics, config, endpoint)
+            push = partial(create_push, metrics, config, endpoint)
             reporters.enter_context(Reporter(f"push metrics to {endpoint.shown}", settings.batch_interval_secs, push))
         yield
 

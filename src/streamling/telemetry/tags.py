@@ -13,7 +13,7 @@ from streamling.telemetry.metrics import MetricStore
 log = logging.getLogger(__name__)
 
 
-def store_for(pipeline: Pipeline, config: AppConfig) -> MetricStore:
+def create_store(pipeline: Pipeline, config: AppConfig) -> MetricStore:
     """An empty store that knows the nodes of ``pipeline``; operators add their own tags later."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     store = MetricStore(settings.metric_deny_list, settings.tags)

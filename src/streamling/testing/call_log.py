@@ -100,7 +100,7 @@ class CallLog:
             return action()
         call = self._enter(Call(operator, method, arguments, thread))
         try:
-            self._act_up(method)
+            self._apply_faults(method)
             call.result = action()
         except BaseException:
             call.failed = True
@@ -118,7 +118,7 @@ class CallLog:
             self.calls.append(call)
         return call
 
-    def _act_up(self, method: str) -> None:
+    def _apply_faults(self, method: str) -> None:
         gate = self._gates.get(method)
         if gate is not None:
             gate.wait()
@@ -129,20 +129,20 @@ class CallLog:
                 raise planned.error
 
 
-def recorded(operator: T, journal: CallLog) -> T:
-    """``operator`` with every call of the engine recorded in ``journal``."""
+def record_calls(operator: T, call_log: CallLog) -> T:
+    """``operator`` with every call of the engine recorded in ``call_log``."""
     # the default marker of a sink calls flush, which is recorded
     flushes = getattr(operator, "marker", None) is Sink.marker
     methods = [name for name in METHODS if hasattr(operator, name) and not (name == "marker" and flushes)]
-    overrides = {name: _recorded(getattr(operator, name), name, journal) for name in methods}
+    overrides = {name: _recorded(getattr(operator, name), name, call_log) for name in methods}
     made: Any = type(operator.__name__, (operator,), {**overrides, "__module__": operator.__module__})
     kind: T = made
     return kind
 
 
-def _recorded(original: Callable[..., Any], name: str, journal: CallLog) -> Callable[..., Any]:
+def _recorded(original: Callable[..., Any], name: str, call_log: CallLog) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(self: Operator[Any], *arguments: Any) -> Any:
-        return journal.run(self, name, arguments, lambda: original(self, *arguments))
+        return call_log.run(self, name, arguments, lambda: original(self, *arguments))
 
     return call

@@ -49,7 +49,9 @@ class OperatorContract:
         harness = self.harness()
         before = self.external_state()
         harness.prepare(self.input_batches())
-        assert not harness.journal.calls, f"called although no rows were about to flow: {_names(harness.journal.calls)}"
+        assert not harness.call_log.calls, (
+            f"called although no rows were about to flow: {_names(harness.call_log.calls)}"
+        )
         assert not harness.position, f"the constructor or a schema method stored {harness.position}"
         assert self.external_state() == before, "the constructor or a schema method changed an external system"
 
@@ -67,9 +69,9 @@ class OperatorContract:
 
     def test_a_failing_open_stops_the_pipeline_and_nothing_else_is_called(self) -> None:
         harness = self.harness()
-        harness.journal.fail("open")
-        self.check_named(harness.failure(self.input_batches()))
-        assert [call.method for call in harness.journal.calls] == ["open"], _names(harness.journal.calls)
+        harness.call_log.fail("open")
+        self.check_names_node(harness.failure(self.input_batches()))
+        assert [call.method for call in harness.call_log.calls] == ["open"], _names(harness.call_log.calls)
         assert not harness.position, "a position was stored although nothing ran"
 
     def test_errors_keep_their_flags_and_name_the_node(self) -> None:
@@ -77,30 +79,30 @@ class OperatorContract:
         for mark in ("mark_retriable", "mark_user_facing"):
             harness = self.harness()
             marked = getattr(StreamlingError("failed on purpose"), mark)()
-            harness.journal.fail("open", error=marked)
+            harness.call_log.fail("open", error=marked)
             error = harness.failure(self.input_batches())
             assert str(error).endswith(f"'{NAME}': failed on purpose"), str(error)
             assert (error.retriable, error.internal) == (mark == "mark_retriable", mark != "mark_user_facing")
 
     def test_an_instance_is_never_called_by_two_threads_at_once(self) -> None:
         harness = self.harness()
-        self.run_through(harness)
-        assert not harness.journal.overlaps, f"called during another call: {_names(harness.journal.overlaps)}"
+        self.run_once(harness)
+        assert not harness.call_log.overlaps, f"called during another call: {_names(harness.call_log.overlaps)}"
 
     # ── for the contracts of the kinds ───────────────────────────────────────────────────────────────────────
 
-    def run_through(self, harness: PipelineHarness) -> None:
+    def run_once(self, harness: PipelineHarness) -> None:
         """Run once from beginning to end."""
         harness.finish(self.input_batches())
 
-    def check_named(self, error: StreamlingError) -> None:
+    def check_names_node(self, error: StreamlingError) -> None:
         """An error must name its node and show the cause."""
         assert f"'{NAME}'" in str(error), f"the error does not name the node: {error}"
         assert any("on purpose" in part for part in (str(error), *error.causes())), "the cause is lost"
 
     def check_lifecycle(self, harness: PipelineHarness, *, runs: int = 1) -> None:
         """Each instance was opened first and closed last, exactly once."""
-        lives = [[call.method for call in calls] for calls in harness.journal.instances()]
+        lives = [[call.method for call in calls] for calls in harness.call_log.instances()]
         assert len(lives) >= runs, f"{runs} runs made only {len(lives)} instances"
         for life in lives:
             assert life[0] == "open", f"the first call was {life[0]}: {life}"
@@ -120,19 +122,19 @@ def with_operation(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, OP_COLUMN: row.get(OP_COLUMN, "i")} for row in rows]
 
 
-def operation_added(batch: pa.RecordBatch) -> pa.RecordBatch:
+def add_operation(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch as the engine passes it on: rows without an operation are inserts."""
     if OP_COLUMN in batch.schema.names:
         return batch
     return batch.append_column(pa.field(OP_COLUMN, pa.string()), pa.array(["i"] * batch.num_rows, pa.string()))
 
 
-def same_columns(found: pa.Schema, declared: pa.Schema) -> bool:
+def have_same_columns(found: pa.Schema, declared: pa.Schema) -> bool:
     """Whether names and types are equal; nullability is ignored."""
     return list(found.names) == list(declared.names) and list(found.types) == list(declared.types)
 
 
-def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
+def describe_difference(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
     """A short description of the difference between the rows; empty if they are equal and in order."""
     lost, extra = missing(expected, found), missing(found, expected)
     lines = [f"{len(found)} rows arrived, {len(expected)} were expected"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamling.planning.placement import on_executor
 from streamling.plugins.operators import Operator
-from streamling.testing.contract import operation_added
+from streamling.testing.contract import add_operation
 from streamling.testing.harness import NAME, PipelineHarness
 
 
@@ -24,5 +24,5 @@ def run_on_executor(
     assert run.analysis is not None
     built = run.analysis.built[NAME]
     function = pickle.loads(cloudpickle.dumps(on_executor(built, operator)))  # type: ignore[no-untyped-call]
-    made: Iterable[pa.RecordBatch] = function(map(operation_added, batches))
+    made: Iterable[pa.RecordBatch] = function(map(add_operation, batches))
     return list(made)

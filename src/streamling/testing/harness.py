@@ -19,7 +19,7 @@ from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing.call_log import CallLog, recorded
+from streamling.testing.call_log import CallLog, record_calls
 from streamling.testing.nodes import BatchListSource, RecordingSink
 
 #: name and type of the node under test
@@ -57,9 +57,9 @@ class PipelineHarness:
 
     def __init__(self, operator: type[Operator[Any]], options: Mapping[str, Any], *, session: Any = None) -> None:
         self.kind = kind_of(operator)
-        self.journal = CallLog()
+        self.call_log = CallLog()
         self.state = WatchedState()
-        self.book: list[dict[str, Any]] = []
+        self.written_rows: list[dict[str, Any]] = []
         self.pending: list[dict[str, Any]] = []
         self.schemas: list[pa.Schema] = []
         self.options = options
@@ -69,18 +69,18 @@ class PipelineHarness:
         self.ends = True
         self.before_write: Callable[[int], object] = lambda rows: None
         self.before_flush: Callable[[int], object] = lambda rows: None
-        self.asked: Callable[[int], object] = lambda number: None
+        self.on_read: Callable[[int], object] = lambda number: None
         self._operator = operator
         self._session: Any = session or NoSpark()
         self.run: PipelineRun | None = None
 
     def registry(self, batches: Sequence[pa.RecordBatch] = ()) -> Registry:
         registry = Registry.builtin()
-        registry.register(self.kind, TYPE, recorded(self._operator, self.journal))
-        given = {"batches": batches, "asked": lambda number: self.asked(number), "bounded": self.ends}
+        registry.register(self.kind, TYPE, record_calls(self._operator, self.call_log))
+        given = {"batches": batches, "on_read": lambda number: self.on_read(number), "bounded": self.ends}
         registry.register(NodeKind.SOURCE, "contract.given", type("Given", (BatchListSource,), given))
         ledger = {
-            "book": self.book,
+            "written_rows": self.written_rows,
             "pending": self.pending,
             "schemas": self.schemas,
             "before_write": lambda rows: self.before_write(rows),
@@ -135,7 +135,7 @@ class PipelineHarness:
         assert self.run is not None
         self.run.stop("stopped by the test")
 
-    def stop_here(self) -> None:
+    def stop_and_wait(self) -> None:
         """`stop`, and return when no further batch will be read."""
         run = self.run
         assert run is not None
@@ -148,9 +148,9 @@ class PipelineHarness:
         return self.run is not None and (self.run._stopping.is_set() or not self.run._running)
 
     @property
-    def arrived(self) -> list[dict[str, Any]]:
+    def received_rows(self) -> list[dict[str, Any]]:
         """Rows in the recording sink, durable or not."""
-        return [*self.book, *self.pending]
+        return [*self.written_rows, *self.pending]
 
     @property
     def position(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def eventually(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.01)
 
 
-def settled(value: Callable[[], int], seconds: float = 0.5) -> int:
+def wait_until_settled(value: Callable[[], int], seconds: float = 0.5) -> int:
     """``value`` when it has not changed for a while."""
     last, since = value(), time.monotonic()
     while time.monotonic() - since < seconds:

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.plugins.operators import Sink
-from streamling.testing.contract import OperatorContract, difference, missing, sample_rows, with_operation
+from streamling.testing.contract import OperatorContract, describe_difference, missing, sample_rows, with_operation
 from streamling.testing.executor import run_on_executor
-from streamling.testing.harness import eventually, settled, wait_for_end
+from streamling.testing.harness import eventually, wait_for_end, wait_until_settled
 
 #: one batch being written, a full queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
@@ -68,7 +68,7 @@ class SinkContract(OperatorContract):
 
         def check(entries: Mapping[str, Any]) -> None:
             flushed = written = 0
-            for call in harness.journal.of("write", *_SETTLES):
+            for call in harness.call_log.of("write", *_SETTLES):
                 if call.method == "write":
                     written += call.arguments[0].num_rows
                 else:
@@ -84,19 +84,19 @@ class SinkContract(OperatorContract):
         harness = self.harness()
         harness.finish(self.input_batches())
         if self._flushes:
-            written = [row for call in harness.journal.of("write") for row in call.arguments[0].to_pylist()]
+            written = [row for call in harness.call_log.of("write") for row in call.arguments[0].to_pylist()]
             assert written == self._rows(len(self.input_batches()))
 
     def test_empty_batches_are_never_delivered(self) -> None:
         harness = self.harness()
         harness.finish(self.input_batches())
-        for call in harness.journal.of("write"):
+        for call in harness.call_log.of("write"):
             assert call.arguments[0].num_rows, "an empty batch was written"
 
     def test_a_failing_write_stops_the_pipeline_and_stores_nothing(self) -> None:
         harness = self.harness()
-        harness.journal.fail(*_WRITES, call=2)
-        self.check_named(harness.failure(self.input_batches(), interval=3600))
+        harness.call_log.fail(*_WRITES, call=2)
+        self.check_names_node(harness.failure(self.input_batches(), interval=3600))
         assert not harness.position, "a position was stored although rows were lost"
         self.check_lifecycle(harness)
 
@@ -104,16 +104,16 @@ class SinkContract(OperatorContract):
         if not self._flushes:
             return  # what Spark writes is durable when the call returns
         harness = self.harness()
-        harness.journal.fail(*_SETTLES)
-        self.check_named(harness.failure(self.input_batches(), interval=0.005))
+        harness.call_log.fail(*_SETTLES)
+        self.check_names_node(harness.failure(self.input_batches(), interval=0.005))
         assert not harness.position, "a position was stored although its rows are not durable"
-        assert not harness.journal.count("finalized"), "an epoch was finalized although its flush failed"
+        assert not harness.call_log.count("finalized"), "an epoch was finalized although its flush failed"
         self.check_lifecycle(harness)
 
     def test_after_a_crash_at_any_moment_no_row_is_lost(self) -> None:
         harness = self.harness()
         for number in (1, 2, 3):
-            harness.journal.fail(*_WRITES, call=number)
+            harness.call_log.fail(*_WRITES, call=number)
             harness.failure(self.input_batches(), interval=0.005)
         harness.finish(self.input_batches())
         self._check_durable(len(self.input_batches()))
@@ -122,24 +122,24 @@ class SinkContract(OperatorContract):
     def test_a_restart_continues_after_the_acknowledged_rows(self) -> None:
         harness = self.harness()
         input_batches = self.input_batches()
-        harness.asked = lambda number: harness.stop_here() if number == 3 else None
+        harness.on_read = lambda number: harness.stop_and_wait() if number == 3 else None
         harness.finish(input_batches)
         first = harness.position["given"]
         assert first < len(input_batches)
         self._check_durable(first, exactly=True)
-        harness.asked = lambda number: None
+        harness.on_read = lambda number: None
         harness.finish(input_batches)
         self._check_durable(len(input_batches), exactly=True)
 
     def test_a_slow_sink_slows_the_source_down(self) -> None:
         harness = self.harness()
-        gates = [harness.journal.hold(method) for method in _WRITES]
+        gates = [harness.call_log.hold(method) for method in _WRITES]
         read: list[int] = []
-        harness.asked = read.append
+        harness.on_read = read.append
         many = [batch for batch in self.input_batches() * 2 if batch.num_rows]
         run = harness.start(many, interval=3600)
         eventually(lambda: harness.over or read, "the source is read")
-        ahead = settled(lambda: len(read))
+        ahead = wait_until_settled(lambda: len(read))
         for gate in gates:
             gate.set()
         wait_for_end(run)
@@ -153,9 +153,9 @@ class SinkContract(OperatorContract):
     def test_finalized_epochs_are_reported_in_order(self) -> None:
         harness = self.harness()
         slow = threading.Event()
-        harness.asked = lambda number: slow.wait(0.02)
+        harness.on_read = lambda number: slow.wait(0.02)
         harness.finish(self.input_batches(), interval=0.005)
-        epochs = [call.arguments[0] for call in harness.journal.of("finalized")]
+        epochs = [call.arguments[0] for call in harness.call_log.of("finalized")]
         assert epochs == sorted(epochs)
 
     def test_it_also_runs_on_executors(self) -> None:
@@ -183,9 +183,9 @@ class SinkContract(OperatorContract):
             return
         expected = self.expected(self._rows(batches))
         lost = missing(expected, durable)
-        assert not lost, f"{len(lost)} rows are not durable: {difference(expected, durable)}"
+        assert not lost, f"{len(lost)} rows are not durable: {describe_difference(expected, durable)}"
         if exactly:
-            assert len(durable) == len(expected), f"rows are duplicated: {difference(expected, durable)}"
+            assert len(durable) == len(expected), f"rows are duplicated: {describe_difference(expected, durable)}"
 
 
 _WRITES = ("write", "write_arrow", "write_frame")

@@ -15,8 +15,14 @@ from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import End, Position, Source, SourceBatch, SparkRead, Wait
 from streamling.testing.call_log import Call, Fault
-from streamling.testing.contract import OperatorContract, difference, missing, same_columns, with_operation
-from streamling.testing.harness import NAME, PipelineHarness, eventually, settled, wait_for_end
+from streamling.testing.contract import (
+    OperatorContract,
+    describe_difference,
+    have_same_columns,
+    missing,
+    with_operation,
+)
+from streamling.testing.harness import NAME, PipelineHarness, eventually, wait_for_end, wait_until_settled
 
 #: one batch being written, a full queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
@@ -41,8 +47,8 @@ class SourceContract(OperatorContract):
 
     def test_every_row_arrives_once_and_in_order(self) -> None:
         harness = self.harness()
-        self.run_through(harness)
-        self._check_book(harness)
+        self.run_once(harness)
+        self._check_rows(harness)
         self.check_lifecycle(harness)
 
     def test_batches_have_the_declared_columns(self) -> None:
@@ -51,11 +57,11 @@ class SourceContract(OperatorContract):
         declared = source.schema()
         for _, rows in self._read_through({}, len(self._rows())):
             found = rows.schema
-            assert same_columns(found, declared), f"read returned ({found}), schema declares ({declared})"
+            assert have_same_columns(found, declared), f"read returned ({found}), schema declares ({declared})"
 
     def test_positions_are_json_under_the_name_of_the_node(self) -> None:
         harness = self.harness()
-        self.run_through(harness)
+        self.run_once(harness)
         for call in self._batches(harness):
             position = dict(call.result.position)
             assert json.loads(json.dumps(position, allow_nan=False)) == position, "a position must be plain JSON"
@@ -74,25 +80,25 @@ class SourceContract(OperatorContract):
 
     def test_a_restart_continues_where_the_last_run_stopped(self) -> None:
         harness = self.harness()
-        harness.before_write = lambda _: harness.stop_here()
+        harness.before_write = lambda _: harness.stop_and_wait()
         harness.finish()
-        first = list(harness.book)
+        first = list(harness.written_rows)
         assert first, "nothing had arrived when the pipeline was stopped"
         assert first == self._rows()[: len(first)]
         harness.before_write = lambda _: None
-        self.run_through(harness)
-        self._check_book(harness, "rows were lost or duplicated by a clean stop")
+        self.run_once(harness)
+        self._check_rows(harness, "rows were lost or duplicated by a clean stop")
         self.check_lifecycle(harness, runs=2)
 
     def test_a_finished_source_emits_nothing_after_a_restart(self) -> None:
         harness = self.harness()
-        self.run_through(harness)
+        self.run_once(harness)
         before = harness.position
         run = harness.start()
         eventually(lambda: harness.over or self._is_idle(harness), "the source reports that there is nothing to read")
         harness.stop()
         wait_for_end(run)
-        self._check_book(harness)
+        self._check_rows(harness)
         assert harness.position == before, "the position moved although nothing was read"
 
     def test_after_a_crash_at_any_flush_no_row_is_lost(self) -> None:
@@ -100,25 +106,25 @@ class SourceContract(OperatorContract):
             harness = self.harness()
             self._crash_at_flush(harness, flush)
             harness.before_flush = lambda _: None
-            self.run_through(harness)
-            assert not missing(self._rows(), harness.book), f"rows were lost after a crash at flush {flush}"
+            self.run_once(harness)
+            assert not missing(self._rows(), harness.written_rows), f"rows were lost after a crash at flush {flush}"
 
     def test_a_slow_sink_slows_the_source_down(self) -> None:
         harness = self.harness()
         go = threading.Event()
         harness.before_write = lambda _: go.wait()
         harness.start(interval=3600)
-        eventually(lambda: harness.over or harness.journal.count("read"), "the source is read")
-        ahead = settled(lambda: len(self._batches(harness)))
+        eventually(lambda: harness.over or harness.call_log.count("read"), "the source is read")
+        ahead = wait_until_settled(lambda: len(self._batches(harness)))
         go.set()
-        self._let_end(harness)
+        self._wait_until_done(harness)
         assert ahead <= _MOST_BATCHES_AHEAD, f"{ahead} batches were read while the sink wrote its first one"
-        self._check_book(harness)
+        self._check_rows(harness)
 
     def test_a_failing_read_stops_the_pipeline_and_keeps_what_was_stored(self) -> None:
         harness = self.harness()
-        harness.journal.fail("read", call=2)
-        self.check_named(harness.failure(interval=3600))
+        harness.call_log.fail("read", call=2)
+        self.check_names_node(harness.failure(interval=3600))
         assert not harness.position, "a position was stored although the epoch never ended"
         self.check_lifecycle(harness)
 
@@ -126,37 +132,37 @@ class SourceContract(OperatorContract):
         harness = self.harness()
         stored: list[Position] = []
         harness.state.before_store = lambda entries: stored.append(dict(entries))
-        self.run_through(harness)
-        for call in harness.journal.of("commit"):
+        self.run_once(harness)
+        for call in harness.call_log.of("commit"):
             wanted = {key: value for key, value in call.arguments[0].items() if value is not None}
             known = {key: value for entries in stored for key, value in entries.items()}
             assert set(wanted) <= set(known), f"committed {wanted}, which was never stored"
 
     def test_everything_is_called_on_one_thread(self) -> None:
         harness = self.harness()
-        self.run_through(harness)
-        for calls in harness.journal.instances():
+        self.run_once(harness)
+        for calls in harness.call_log.instances():
             assert len({call.thread for call in calls}) == 1
 
     # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def run_through(self, harness: PipelineHarness) -> None:
+    def run_once(self, harness: PipelineHarness) -> None:
         harness.start()
-        self._let_end(harness)
+        self._wait_until_done(harness)
 
     def _rows(self) -> list[dict[str, Any]]:
         return with_operation(self.expected())
 
-    def _check_book(self, harness: PipelineHarness, why: str = "") -> None:
-        wrong = difference(self._rows(), harness.book)
+    def _check_rows(self, harness: PipelineHarness, why: str = "") -> None:
+        wrong = describe_difference(self._rows(), harness.written_rows)
         assert not wrong, f"{why}{': ' if why else ''}{wrong}"
 
-    def _let_end(self, harness: PipelineHarness) -> None:
+    def _wait_until_done(self, harness: PipelineHarness) -> None:
         """A bounded source ends by itself; another one is stopped when all rows have arrived, when an unexpected row
         has arrived, or when it has been idle for a while."""
         assert harness.run is not None
         if not harness.run.bounded:
-            quiet = _Quiet(lambda: len(harness.arrived))
+            quiet = _Quiet(lambda: len(harness.received_rows))
             eventually(
                 lambda: harness.over or self._is_settled(harness) or (self._is_idle(harness) and quiet.is_over()),
                 "all rows arrive",
@@ -165,7 +171,7 @@ class SourceContract(OperatorContract):
         wait_for_end(harness.run)
 
     def _is_settled(self, harness: PipelineHarness) -> bool:
-        rows, arrived = self._rows(), harness.arrived
+        rows, arrived = self._rows(), harness.received_rows
         # a source that replays rows whose position was not stored may emit a row twice
         known = {repr(sorted(row.items())) for row in rows}
         strange = any(repr(sorted(row.items())) not in known for row in arrived)
@@ -175,11 +181,11 @@ class SourceContract(OperatorContract):
         """Whether the source of this run had nothing to read at its last call."""
         assert harness.run is not None
         current = harness.run._sources[NAME]
-        answers = [call.result for call in harness.journal.of("read") if call.operator is current]
+        answers = [call.result for call in harness.call_log.of("read") if call.operator is current]
         return any(isinstance(answer, Wait | End) for answer in answers)
 
     def _batches(self, harness: PipelineHarness) -> list[Call]:
-        return [call for call in harness.journal.of("read") if isinstance(call.result, SourceBatch)]
+        return [call for call in harness.call_log.of("read") if isinstance(call.result, SourceBatch)]
 
     def _table(self, rows: pa.RecordBatch | pa.Table | SparkRead) -> pa.Table:
         if isinstance(rows, SparkRead):
@@ -212,7 +218,7 @@ class SourceContract(OperatorContract):
         harness.before_flush = count
         harness.start(interval=0.01)
         with suppress(StreamlingError):
-            self._let_end(harness)
+            self._wait_until_done(harness)
 
 
 class _Quiet:

@@ -12,14 +12,14 @@ from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.plugins.operators import AsyncCalls
 from streamling.testing.contract import (
     OperatorContract,
-    difference,
+    describe_difference,
+    have_same_columns,
     missing,
-    same_columns,
     sample_rows,
     with_operation,
 )
 from streamling.testing.executor import run_on_executor
-from streamling.testing.harness import NAME, PipelineHarness, eventually, settled, wait_for_end
+from streamling.testing.harness import NAME, PipelineHarness, eventually, wait_for_end, wait_until_settled
 
 #: in the sink and its queue, in the transform and its queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 2 * (1 + QUEUE_LENGTH) + 1
@@ -45,7 +45,7 @@ class TransformContract(OperatorContract):
     def test_every_row_is_processed_once_and_in_order(self) -> None:
         harness = self.harness()
         harness.finish(self.input_batches())
-        wrong = difference(self._rows(), harness.book)
+        wrong = describe_difference(self._rows(), harness.written_rows)
         assert not wrong, wrong
         self.check_lifecycle(harness)
 
@@ -54,13 +54,13 @@ class TransformContract(OperatorContract):
         for rows in (1, 7, 1000):
             harness = self.harness()
             harness.finish(self.input_batches(), batch_size=rows)
-            wrong = difference(self._rows(), harness.book)
+            wrong = describe_difference(self._rows(), harness.written_rows)
             assert not wrong, f"with batches of {rows} rows the result differs: {wrong}"
 
     def test_empty_batches_are_never_delivered(self) -> None:
         harness = self.harness()
         harness.finish(self.input_batches())
-        calls = harness.journal.of("process")
+        calls = harness.call_log.of("process")
         assert calls
         assert all(call.arguments[0].num_rows for call in calls)
 
@@ -70,9 +70,13 @@ class TransformContract(OperatorContract):
         wait_for_end(run)
         assert run.analysis is not None
         declared = run.analysis.built[NAME].schema
-        made = [call.result.schema for call in harness.journal.of("process") if isinstance(call.result, pa.RecordBatch)]
+        made = [
+            call.result.schema for call in harness.call_log.of("process") if isinstance(call.result, pa.RecordBatch)
+        ]
         for found in [*made, *harness.schemas]:
-            assert same_columns(found, declared), f"process returned ({found}), output_schema declares ({declared})"
+            assert have_same_columns(found, declared), (
+                f"process returned ({found}), output_schema declares ({declared})"
+            )
 
     def test_the_marker_of_an_epoch_follows_its_rows(self) -> None:
         harness = self.harness()
@@ -80,47 +84,47 @@ class TransformContract(OperatorContract):
         ends = [sum(batch.num_rows for batch in input_batches[: n + 1]) for n in range(len(input_batches))]
         harness.finish(input_batches)
         processed = 0
-        for call in harness.journal.of("process", "marker"):
+        for call in harness.call_log.of("process", "marker"):
             if call.method == "process":
                 processed += call.arguments[0].num_rows
             else:
                 assert processed == 0 or processed in ends, "a marker arrived in the middle of a batch of the source"
-        assert harness.journal.of("process", "marker")[-1].method == "marker", "the last rows were never marked"
+        assert harness.call_log.of("process", "marker")[-1].method == "marker", "the last rows were never marked"
 
     def test_several_instances_lose_nothing(self) -> None:
         harness = self.harness()
         harness.finish(self.input_batches(), parallelism=2)
-        assert not missing(self._rows(), harness.book)
-        assert len(harness.book) == len(self._rows())
+        assert not missing(self._rows(), harness.written_rows)
+        assert len(harness.written_rows) == len(self._rows())
 
     def test_a_failure_stops_the_pipeline_and_stores_nothing(self) -> None:
         harness = self.harness()
-        harness.journal.fail("process", call=2)
-        self.check_named(harness.failure(self.input_batches(), interval=3600))
+        harness.call_log.fail("process", call=2)
+        self.check_names_node(harness.failure(self.input_batches(), interval=3600))
         assert not harness.position, "a position was stored although rows were lost"
         self.check_lifecycle(harness)
 
     def test_after_a_crash_no_row_is_lost(self) -> None:
         for call in (1, 2, 3):
             harness = self.harness()
-            harness.journal.fail("process", call=call)
+            harness.call_log.fail("process", call=call)
             harness.failure(self.input_batches(), interval=0.01)
             harness.finish(self.input_batches())
-            assert not missing(self._rows(), harness.book), f"rows were lost after a crash in call {call}"
+            assert not missing(self._rows(), harness.written_rows), f"rows were lost after a crash in call {call}"
 
     def test_a_slow_sink_slows_the_source_down(self) -> None:
         harness = self.harness()
         go = threading.Event()
         read: list[int] = []
         harness.before_write = lambda _: go.wait()
-        harness.asked = read.append
+        harness.on_read = read.append
         many = _cut(pa.concat_batches([self.input()] * 10), 3, empty=False)
         run = harness.start(many, interval=3600)
-        eventually(lambda: harness.over or harness.journal.count("process"), "the transform is called")
-        ahead = settled(lambda: len(read))
+        eventually(lambda: harness.over or harness.call_log.count("process"), "the transform is called")
+        ahead = wait_until_settled(lambda: len(read))
         go.set()
         wait_for_end(run)
-        if self._all_pass(len(harness.book), many):
+        if self._all_pass(len(harness.written_rows), many):
             assert ahead <= _MOST_BATCHES_AHEAD + _at_once(harness), (
                 f"{ahead} batches were read while the sink wrote its first one"
             )
@@ -128,7 +132,7 @@ class TransformContract(OperatorContract):
     def test_everything_is_called_on_one_thread(self) -> None:
         harness = self.harness()
         harness.finish(self.input_batches())
-        for calls in harness.journal.instances():
+        for calls in harness.call_log.instances():
             assert len({call.thread for call in calls}) == 1
 
     def test_it_also_runs_on_executors(self) -> None:
@@ -151,7 +155,7 @@ class TransformContract(OperatorContract):
 def _at_once(harness: PipelineHarness) -> int:
     """Batches that a transform may process concurrently besides the current one."""
     return max(
-        (call.result.max_in_flight for call in harness.journal.of("process") if isinstance(call.result, AsyncCalls)),
+        (call.result.max_in_flight for call in harness.call_log.of("process") if isinstance(call.result, AsyncCalls)),
         default=0,
     )
 

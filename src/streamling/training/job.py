@@ -248,7 +248,7 @@ def main(arguments: list[str]) -> int:
     cache_dir, conf, spark_packages = Path(order["cache_dir"]), order["conf"], frozenset(order["spark_packages"])
     try:
         archive = Archive.for_settings(cache_dir=cache_dir, conf=conf, spark_packages=spark_packages)
-        with archive.building() as ours:
+        with archive.build_lock() as ours:
             if not ours:
                 raise StreamlingError("another process is building it")
             _report_progress(doing="starting Spark", done=0.0)
@@ -258,7 +258,7 @@ def main(arguments: list[str]) -> int:
             )
             _train(runtime)
             if not archive.publish():
-                archive.give_up(runtime.last_output())
+                archive.record_failure(runtime.last_output())
                 raise StreamlingError(runtime.last_output() or "Java wrote none")
     except StreamlingError as error:
         print(error, file=sys.stderr)

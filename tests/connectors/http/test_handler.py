@@ -50,7 +50,7 @@ def batches(*counts: int) -> list[pa.RecordBatch]:
 
 
 def names(made: PipelineHarness) -> list[str]:
-    return [row["name"] for row in made.book]
+    return [row["name"] for row in made.written_rows]
 
 
 class TestContract(TransformContract):
@@ -129,7 +129,7 @@ def test_requests_hold_no_more_rows_and_bytes_than_allowed():
         made.config = {"external_http_handler": {"trigger_max_count": 4, "max_request_bytes": 120}}
         made.finish(batches(10))
     assert sorted(len(request.rows) for request in server.requests) == [1, 3, 3, 3]
-    assert len(made.book) == 10
+    assert len(made.written_rows) == 10
 
 
 def test_a_row_beyond_the_limit_of_a_request_is_an_error():
@@ -154,12 +154,12 @@ def answering(value: Any, **options: Any) -> PipelineHarness:
 
 @pytest.mark.parametrize("nothing", [b"", b"[]", b"null", b"[null]", b" \n"])
 def test_an_answer_without_rows_drops_them(nothing):
-    assert answering(nothing).book == []
+    assert answering(nothing).written_rows == []
 
 
 def test_an_answer_may_have_more_rows_than_the_request():
     rows = [{"id": n, "name": "x"} for n in range(5)]
-    assert [row["id"] for row in answering(rows).book] == [0, 1, 2, 3, 4]
+    assert [row["id"] for row in answering(rows).written_rows] == [0, 1, 2, 3, 4]
 
 
 def test_one_row_may_become_several():
@@ -182,7 +182,7 @@ def test_one_row_may_become_several():
     ],
 )
 def test_the_answer_decides_the_row_kind(version, answer):
-    assert [row["_gs_op"] for row in answering(answer, payload_version=version).book] == ["d", "u"]
+    assert [row["_gs_op"] for row in answering(answer, payload_version=version).written_rows] == ["d", "u"]
 
 
 def test_without_a_word_about_it_the_row_kind_stays():
@@ -190,7 +190,7 @@ def test_without_a_word_about_it_the_row_kind_stays():
     with endpoint(lambda request: Reply.of([{"id": row["id"]} for row in request.json])) as server:
         made = bench(server)
         made.finish([given])
-    assert [row["_gs_op"] for row in made.book] == ["i", "u", "d"]
+    assert [row["_gs_op"] for row in made.written_rows] == ["i", "u", "d"]
 
 
 def failing(answer: Any, given: pa.RecordBatch | None = None, **options: Any) -> StreamlingError:
@@ -255,7 +255,7 @@ def test_answers_of_many_rows_are_put_together_in_order():
     with endpoint(many) as server:
         made = bench(server, one_row_per_request=True)
         made.finish(batches(5))
-    assert [row["id"] for row in made.book] == list(range(45_000))
+    assert [row["id"] for row in made.written_rows] == list(range(45_000))
 
 
 def test_columns_come_go_and_change_with_schema_override(caplog):
@@ -275,7 +275,7 @@ def test_columns_come_go_and_change_with_schema_override(caplog):
     assert "'name'" not in caplog.text
     assert made.schemas[0].names == ["id", "score", "_gs_op"]
     rows = [{"id": str(n), "score": Decimal("12.50"), "_gs_op": "i"} for n in range(4)]
-    assert sorted(made.book, key=lambda row: row["id"]) == rows
+    assert sorted(made.written_rows, key=lambda row: row["id"]) == rows
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_values_survive_the_way_there_and_back_to_the_last_digit():
     with endpoint(echo) as server:
         made = bench(server)
         made.finish([given])
-    assert made.book == given.to_pylist()
+    assert made.written_rows == given.to_pylist()
     assert made.schemas[0].types == given.schema.types
 
 
@@ -336,7 +336,7 @@ def test_wide_integers_are_numbers_with_all_their_digits():
         (2, 0, 0),
         (3, None, None),
     ]
-    assert [row["spark"] for row in made.book] == held.to_pylist() * 2
+    assert [row["spark"] for row in made.written_rows] == held.to_pylist() * 2
     assert made.schemas[0].types[:3] == schema.types
 
 
@@ -345,7 +345,7 @@ def test_requests_and_answers_of_several_megabytes():
     with endpoint(echo) as server:
         made = bench(server)
         made.finish([given])
-    assert [len(row["text"]) for row in made.book] == [1_500_000, 200_000]
+    assert [len(row["text"]) for row in made.written_rows] == [1_500_000, 200_000]
     assert len(server.requests) == 1
 
 
@@ -362,7 +362,7 @@ def test_many_requests_are_under_way_and_the_order_is_kept(options):
     with endpoint(slowly) as server:
         made = bench(server, **options)
         made.finish(batches(40, 40, 40))
-    assert [row["id"] for row in made.book] == list(range(120))
+    assert [row["id"] for row in made.written_rows] == list(range(120))
     assert 10 < server.most_at_once <= 25
     assert server.connections <= 25
 
@@ -377,7 +377,7 @@ def test_requests_of_several_batches_overlap():
     with endpoint(meet) as server:
         made = bench(server)
         made.finish(batches(*[3] * 8), interval=3600)
-    assert [row["id"] for row in made.book] == list(range(24))
+    assert [row["id"] for row in made.written_rows] == list(range(24))
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -388,15 +388,15 @@ def test_no_more_requests_are_under_way_than_configured(most, counts):
         made.config = {"external_http_handler": {"buffer_size": most}}
         made.finish(batches(*counts))
     assert server.most_at_once == most
-    assert [row["id"] for row in made.book] == list(range(sum(counts)))
+    assert [row["id"] for row in made.written_rows] == list(range(sum(counts)))
 
 
 def test_a_result_goes_on_as_soon_as_it_is_there_although_nothing_follows():
     with endpoint(lambda request: Reply(text=request.text, seconds=0.05)) as server:
         made = bench(server)
-        made.asked = lambda number: eventually(lambda: len(made.arrived) == number, "the batch before arrives")
+        made.on_read = lambda number: eventually(lambda: len(made.received_rows) == number, "the batch before arrives")
         made.finish(batches(1, 1, 1), interval=3600)
-    assert len(made.book) == 3
+    assert len(made.written_rows) == 3
 
 
 def test_a_position_is_stored_only_after_the_answers():
@@ -418,7 +418,7 @@ def test_a_position_is_stored_only_after_the_answers():
         wait_for_end(run)
     assert not [position for position, answered in stored if position > 3 and not answered]
     assert made.position == {"given": 6}
-    assert [row["id"] for row in made.book] == list(range(6))
+    assert [row["id"] for row in made.written_rows] == list(range(6))
 
 
 def test_all_nodes_of_a_pipeline_share_one_client():
@@ -430,7 +430,7 @@ def test_all_nodes_of_a_pipeline_share_one_client():
         wait_for_end(run)
     assert len(threads) <= 1
     assert not [thread for thread in threading.enumerate() if thread.name == "http"]
-    assert sorted(row["id"] for row in made.book) == list(range(9))
+    assert sorted(row["id"] for row in made.written_rows) == list(range(9))
 
 
 # ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -460,7 +460,7 @@ def test_what_passes_by_itself_is_tried_again(trouble):
         made.finish(batches(3))
     assert len(server.requests) == 3
     assert {request.text for request in server.requests} == {server.requests[0].text}
-    assert len(made.book) == 3
+    assert len(made.written_rows) == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
@@ -489,7 +489,7 @@ def test_an_endpoint_that_is_silent_for_too_long_is_asked_again():
         made.config = {"external_http_handler": {"operator_timeout_sec": 0.2}}
         made.finish(batches(1))
         silent.set()
-    assert len(made.book) == 1
+    assert len(made.written_rows) == 1
     assert not waited_for
 
 
@@ -501,7 +501,7 @@ def test_an_endpoint_that_is_away_is_waited_for(caplog):
     run = made.start(batches(5, 5))
     eventually(lambda: "connection refused; attempt 1" in caplog.text, "the trouble is logged")
     with endpoint(echo, port=port):
-        eventually(lambda: len(made.arrived) == 10, "the rows arrive")
+        eventually(lambda: len(made.received_rows) == 10, "the rows arrive")
         made.stop()
         wait_for_end(run)
     assert len(caplog.records) < 10
@@ -514,7 +514,7 @@ def test_a_stop_does_not_wait_for_an_endpoint_that_is_away():
     made = bench(server)
     made.ends = False
     run = made.start(batches(5))
-    eventually(lambda: made.journal.count("process"), "the rows are in the handler")
+    eventually(lambda: made.call_log.count("process"), "the rows are in the handler")
     made.stop()
     with pytest.raises(StreamlingError, match="POST http"):
         wait_for_end(run)
@@ -536,7 +536,7 @@ def test_a_drain_waits_for_what_is_under_way():
         made.stop()
         go.set()
         wait_for_end(run)
-    assert [row["id"] for row in made.book] == list(range(10))
+    assert [row["id"] for row in made.written_rows] == list(range(10))
     assert made.position == {"given": 1}
 
 
@@ -559,7 +559,7 @@ def test_under_random_failures_every_row_comes_out_once_and_in_order(seed):
     with endpoint(flaky) as server:
         made = bench(server, **options)
         made.finish(batches(*counts), interval=0.02)
-    assert [row["id"] for row in made.book] == list(range(sum(counts)))
+    assert [row["id"] for row in made.written_rows] == list(range(sum(counts)))
     assert made.position == {"given": len(counts)}
 
 

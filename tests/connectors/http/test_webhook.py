@@ -190,10 +190,10 @@ def test_under_random_failures_and_stops_no_row_is_lost(seed):
     print(f"seed {seed}: {counts} {options}, stop at batch {stop_at}")
     with endpoint(flaky) as server:
         made = bench(server, primary_key="id", **options)
-        made.asked = lambda number: made.stop() if number == stop_at else None
+        made.on_read = lambda number: made.stop() if number == stop_at else None
         with suppress(StreamlingError):  # a request that failed four times in a row while the pipeline stops
             made.finish(batches(*counts), interval=0.02)
-        made.asked = lambda number: None
+        made.on_read = lambda number: None
         made.finish(batches(*counts), interval=0.02)
     assert sorted({row["id"] for row in server.rows}) == list(range(sum(counts)))
     assert made.position == {"given": len(counts)}

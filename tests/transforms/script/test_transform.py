@@ -48,7 +48,7 @@ def test_columns_that_the_schema_does_not_have_are_reported_once(caplog):
     said = "the script returns columns that are not part of the output (declare them in 'schema'): "
     found = [message.removeprefix(said) for message in caplog.messages if message.startswith(said)]
     assert sorted(found) == ["'other'", "'totla'"]
-    assert sorted(row["total"] or 0 for row in bench.book) == [0] * 10 + [2] * 30
+    assert sorted(row["total"] or 0 for row in bench.written_rows) == [0] * 10 + [2] * 30
 
 
 @pytest.mark.parametrize("schema", [{"id": "int64", "total": "int64"}, None])
@@ -154,9 +154,9 @@ def test_a_failing_script_stops_the_pipeline_and_the_rows_come_again():
     assert not error.internal
     good = PipelineHarness(ScriptTransform, {**options, "script": "r => r"})
     good.state = bad.state
-    good.book.extend(bad.book)
+    good.written_rows.extend(bad.written_rows)
     good.finish(given)
-    assert sorted({row["id"] for row in good.book}) == list(range(40))
+    assert sorted({row["id"] for row in good.written_rows}) == list(range(40))
 
 
 @pytest.mark.parametrize("engine", ["quickjs", "v8"])

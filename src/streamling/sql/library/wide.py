@@ -45,10 +45,10 @@ def _function(name: str, takes: str, summary: str, examples: str, result: pa.Dat
 
 def _operation(name: str, what: str, example: str) -> tuple[Function, Function]:
     unsigned, signed = f"u256_{name}", f"i256_{name}"
-    told = f"{what}; an error if it does not fit."
+    description = f"{what}; an error if it does not fit."
     return (
-        _function(unsigned, "number number", told, f"{unsigned}({example}", U256),
-        _function(signed, "number number", told, f"{signed}({example}", I256),
+        _function(unsigned, "number number", description, f"{unsigned}({example}", U256),
+        _function(signed, "number number", description, f"{signed}({example}", I256),
     )
 
 

@@ -49,8 +49,8 @@ def rewrite_call(node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
                 f"{name}() with wide numbers is not allowed inside a lambda", "unnest the list first"
             )
         return _own(name, args, node, numbers) if name in _OWN else _known(name, args, node, numbers)
-    except UnsupportedWideNumber as unfit:
-        numbers.problems.append(numbers.text.problem(node, str(unfit), unfit.remedy))
+    except UnsupportedWideNumber as error:
+        numbers.problems.append(numbers.text.problem(node, str(error), error.remedy))
         return node
 
 

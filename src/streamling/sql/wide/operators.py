@@ -28,10 +28,10 @@ from streamling.sql.wide.values import (
     constant,
     operand_type,
     size,
-    sized,
     sql_of,
     text_of,
     to_wide,
+    wide_decimal,
 )
 from streamling.types.wide.layout import SPARK_DIGITS, U256, WideInteger, contains_wide, is_wide
 
@@ -73,8 +73,8 @@ class WideNumbers:
     def _report_problems(self, node: exp.Expr, rewrite: Callable[[], exp.Expr | None]) -> exp.Expr | None:
         try:
             rewritten = rewrite()
-        except UnsupportedWideNumber as unfit:
-            self.problems.append(self.text.problem(node, str(unfit), unfit.remedy))
+        except UnsupportedWideNumber as error:
+            self.problems.append(self.text.problem(node, str(error), error.remedy))
             return node
         if rewritten is not None and rewritten is not node:
             rewritten.meta.update(place_of(node))
@@ -121,10 +121,10 @@ class WideNumbers:
     def decimal_quotient(self, node: exp.Div) -> exp.Expr:
         """The quotient of two decimals with up to 38 digits that needs more digits to compute than to store."""
         where, sides = self.where(node), (node.this, node.expression)
-        types = [sized(*_size_of(type_of(side))) for side in sides]
+        types = [wide_decimal(*_size_of(type_of(side))) for side in sides]
         digits = quotient_scale(type_of(node.this))
-        result = sized(*_size_of(types[0]))
-        result = sized(result.precision - result.scale + types[1].scale, digits)
+        result = wide_decimal(*_size_of(types[0]))
+        result = wide_decimal(result.precision - result.scale + types[1].scale, digits)
         values = [to_wide(side, type_, where, unchecked=True) for side, type_ in zip(sides, types, strict=True)]
         quotient = computed(call(DIVIDE, *values, types=[*types, result]), result, where)
         spelling, type_ = f"DECIMAL({SPARK_DIGITS}, {digits})", pa.decimal128(SPARK_DIGITS, digits)
@@ -237,12 +237,12 @@ def _result(kernel: Kernel, found: Sequence[pa.DataType | None], types: Sequence
     (left, left_scale), (right, right_scale) = (_size_of(type_) for type_ in types)
     scale = max(left_scale, right_scale)
     if kernel == MULTIPLY:
-        return sized(left + right, left_scale + right_scale)
+        return wide_decimal(left + right, left_scale + right_scale)
     if kernel == DIVIDE:
-        return sized(left + right_scale, max(_QUOTIENT_SCALE, scale))
+        return wide_decimal(left + right_scale, max(_QUOTIENT_SCALE, scale))
     if kernel == REMAINDER:
-        return sized(min(left, right), scale)
-    return sized(max(left, right) + 1, scale)
+        return wide_decimal(min(left, right), scale)
+    return wide_decimal(max(left, right) + 1, scale)
 
 
 def _size_of(type_: pa.DataType) -> tuple[int, int]:

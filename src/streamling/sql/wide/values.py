@@ -97,7 +97,7 @@ def _digits(text: str) -> tuple[int, int]:
     return max(1, len(digits) + exponent), max(0, -exponent)
 
 
-def sized(whole: int, scale: int) -> pa.DataType:
+def wide_decimal(whole: int, scale: int) -> pa.DataType:
     """A wide decimal for this many digits."""
     scale = min(scale, MAX_DIGITS)
     return decimal_type(min(max(whole + scale, SPARK_DIGITS + 1), MAX_DIGITS), scale)
@@ -115,9 +115,9 @@ def common_type(nodes: Sequence[exp.Expr]) -> pa.DataType:
         return integers.pop()
     try:
         sizes = [found for node in nodes if (found := size(node)) is not None]
-    except UnsupportedWideNumber as unfit:
-        raise UnsupportedWideNumber(f"{wide.pop()} and {unfit} cannot be combined", _CAST) from None
-    return sized(max(whole for whole, _ in sizes), max(scale for _, scale in sizes))
+    except UnsupportedWideNumber as error:
+        raise UnsupportedWideNumber(f"{wide.pop()} and {error} cannot be combined", _CAST) from None
+    return wide_decimal(max(whole for whole, _ in sizes), max(scale for _, scale in sizes))
 
 
 def operand_type(node: exp.Expr, other: exp.Expr) -> pa.DataType:
@@ -127,7 +127,7 @@ def operand_type(node: exp.Expr, other: exp.Expr) -> pa.DataType:
         return type_
     beside = type_of(other)
     found = None if isinstance(beside, WideInteger) else size(node)
-    return beside if found is None else sized(*found)
+    return beside if found is None else wide_decimal(*found)
 
 
 # ── into a wide type ─────────────────────────────────────────────────────────────────────────────────────────
@@ -174,8 +174,8 @@ def cast(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = Fa
         return "CAST(NULL AS BINARY)"
     if found is not None and pa.types.is_integer(found) and found != pa.uint64() and not kept.scale:
         # as an argument of a kernel it runs for every row, and must not raise
-        told = failed(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", kept)
-        return from_long(f"CAST({sql} AS BIGINT)", kept, told if unchecked else on_overflow)
+        failure_sql = failed(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", kept)
+        return from_long(f"CAST({sql} AS BIGINT)", kept, failure_sql if unchecked else on_overflow)
     if found is not None and pa.types.is_binary(found):
         return _of_bytes(
             sql, kept, "NULL" if or_null else _raise_error_sql(f"'bytes do not fit into {kept.name}'", where)
@@ -263,5 +263,5 @@ def _long(node: exp.Expr, on_overflow: str, where: str) -> str:
     assert found is not None
     if not layout(found).scale:
         return to_long(sql_of(node), layout(found), on_overflow)
-    whole = sized(found.precision - found.scale, 0)
+    whole = wide_decimal(found.precision - found.scale, 0)
     return to_long(cast(node, whole, where), layout(whole), on_overflow)
