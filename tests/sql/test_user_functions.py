@@ -83,7 +83,7 @@ ROWS = pa.record_batch({"id": pa.array([1, 2, 3], pa.int64()), "name": ["ada", "
 def registry(tmp_path) -> Registry:
     (tmp_path / "functions.py").write_text(FILE)
     registry = load_plugins(Registry.builtin(), tmp_path / "functions.py")
-    given = type("Given", (BatchListSource,), {"batches": [ROWS], "asked": staticmethod(lambda number: None)})
+    given = type("Given", (BatchListSource,), {"batches": [ROWS], "on_read": staticmethod(lambda number: None)})
     registry.register(NodeKind.SOURCE, "given", given)
     return registry
 

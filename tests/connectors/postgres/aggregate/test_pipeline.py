@@ -73,7 +73,7 @@ class TestAggregating(SinkContract):
 def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval: float = 0.05, **sink: Any) -> None:
     """From given batches into the aggregate, to the end; what it cannot take goes to the table ``refused``."""
     registry = Registry.builtin()
-    given = {"batches": batches, "asked": lambda number: None}
+    given = {"batches": batches, "on_read": lambda number: None}
     registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
     config = AppConfig(checkpoint_interval_sec=checkpoint_interval, postgres_sink=place.settings)
     out = {"type": "postgres_aggregate", "from": "given", "schema": place.schema, **FIELDS, **sink}
