@@ -164,7 +164,7 @@ dev.add_command(produce)
 dev.add_command(consume)
 
 
-# ── what they share ──────────────────────────────────────────────────────────────────────────────────────────
+# ── helpers ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _start(services: LocalServices, names: tuple[str, ...], folder: Path) -> list[LocalService]:

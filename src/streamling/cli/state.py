@@ -193,7 +193,7 @@ def _backup_entries(backup: TextIO, node: str | None) -> dict[str, Any]:
     return entries
 
 
-# ── what is there ────────────────────────────────────────────────────────────────────────────────────────────
+# ── reading the state ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

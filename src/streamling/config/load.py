@@ -105,7 +105,7 @@ def _find(name: str, cwd: Path) -> Path | None:
     return found
 
 
-# ── bad values ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── invalid values ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _problems(error: ValidationError, values: Mapping[tuple[str, ...], SettingValue]) -> list[Problem]:

@@ -50,7 +50,7 @@ class LocalService(ABC):
         self._wanted = dict(ports)
         self._child: subprocess.Popen[bytes] | None = None
 
-    # ── what a service tells ────────────────────────────────────────────────────────────────────────────────
+    # ── properties ────────────────────────────────────────────────────────────────────────────────
 
     @property
     @abstractmethod
@@ -85,7 +85,7 @@ class LocalService(ABC):
                 total += getattr(info, "pss", info.rss)  # counts shared pages once if the system supports it
         return total
 
-    # ── what is done with it ────────────────────────────────────────────────────────────────────────────────
+    # ── operations ────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
         """Start the service, with new data if the folder is empty; returns when it responds."""
@@ -151,7 +151,7 @@ class LocalService(ABC):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # ── what a kind of service defines ──────────────────────────────────────────────────────────────────────
+    # ── defined by each service ──────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def _prepare(self) -> None:

@@ -204,7 +204,7 @@ class _Reader:
         self._count(event, 1)
         return str(event.value)
 
-    # ── places and limits ─────────────────────────────────────────────────────────────────────────────────
+    # ── locations and limits ─────────────────────────────────────────────────────────────────────────────────
 
     def _entry_location(self, key: Event, value: Event) -> EntryLocation:
         text = value.value if isinstance(value, yaml.ScalarEvent) and not value.style else None

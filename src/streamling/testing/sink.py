@@ -166,7 +166,7 @@ class SinkContract(OperatorContract):
             assert count.to_pylist() == [{"rows": sum(batch.num_rows for batch in batches)}]
             self._check_durable(len(self.input_batches()), exactly=True)
 
-    # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _flushes(self) -> bool:

@@ -144,7 +144,7 @@ class SourceContract(OperatorContract):
         for calls in harness.call_log.instances():
             assert len({call.thread for call in calls}) == 1
 
-    # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run_once(self, harness: PipelineHarness) -> None:
         harness.start()

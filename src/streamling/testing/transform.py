@@ -142,7 +142,7 @@ class TransformContract(OperatorContract):
         made = run_on_executor(harness, self.operator, batches)
         assert [row for batch in made for row in batch.to_pylist()] == self._rows()
 
-    # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _rows(self) -> list[dict[str, Any]]:
         return with_operation(self.expected())

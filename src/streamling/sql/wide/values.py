@@ -69,7 +69,7 @@ def unwrapped(node: exp.Expr) -> exp.Expr:
     return node
 
 
-# ── the types that numbers meet in ───────────────────────────────────────────────────────────────────────────
+# ── common types ───────────────────────────────────────────────────────────────────────────
 
 
 def size(node: exp.Expr) -> tuple[int, int] | None:
