@@ -1,5 +1,5 @@
-# Two commands for a fresh machine with Python 3.11+ and nothing else:  make demo  and  make test
-# the first Python that really runs and fits
+# On a fresh machine with only Python 3.11+, run  make demo  or  make test
+# the first working Python with a supported version
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
@@ -8,7 +8,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # how long each fuzz test of `make soak` runs
 SOAK_SECONDS ?= 600
-# bytecode is compiled here: without it every start would compile PySpark, sqlglot and pydantic anew
+# compile bytecode here: otherwise every start would compile PySpark, sqlglot and pydantic
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 
 # without the banner about the future of Material for MkDocs
@@ -35,26 +35,26 @@ test: .venv/dev ## Set up, then check format, lint and types and run every test
 	@$(BIN)/streamling doctor --fix
 	$(PYTEST) -m "not soak"
 
-test-fast: .venv/dev ## The tests that need no service and no JVM (under 2 minutes)
+test-fast: .venv/dev ## Run the tests that need no service and no JVM (under 2 minutes)
 	$(PYTEST) -m "not spark and not services and not slow"
 
-soak: .venv/dev ## The randomised tests for as long as SOAK_SECONDS says, with the kill counts of a release
+soak: .venv/dev ## Run the randomised tests for SOAK_SECONDS each, with the kill counts of a release
 	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_SQL_EXPRESSIONS=2000 STREAMLING_TEST_CDC_SCENARIOS=50 \
 		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 STREAMLING_TEST_HTTP_KILLS=10 \
 		STREAMLING_TEST_SIMULATIONS=2000 STREAMLING_TEST_WRITE_PLANS=300 STREAMLING_TEST_AGGREGATE_SEEDS=150 \
 		$(BIN)/pytest -q tests/fuzz tests/recovery tests/benchmarks tests/checkpoint tests/connectors/postgres
 
-lint: .venv/dev ## Formatter, linter, strict type checker and import layers
+lint: .venv/dev ## Check format, lint, types and import layers
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-format: .venv/dev ## Format and repair what can be repaired
+format: .venv/dev ## Format the code and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/dev ## Measure beside hand-written PySpark; writes docs/benchmarks.md
+bench: .venv/dev ## Measure against hand-written PySpark; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks --write docs/benchmarks.md
 
 docs: .venv/docs ## Build the documentation site into site/ (open site/index.html)
@@ -67,7 +67,7 @@ docs-serve: .venv/docs ## Serve the documentation on http://127.0.0.1:8000 and r
 wheel: .venv/dev ## Build dist/*.whl
 	$(BIN)/python -m hatchling build -t wheel
 
-requirements: .venv/dev ## Compile the pinned, hash-checked requirements anew
+requirements: .venv/dev ## Recompile the pinned, hash-checked requirements
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/docs.in -o requirements/docs.txt
@@ -77,7 +77,7 @@ clean: ## Remove the environment and everything built
 	rm -rf .venv dist build site .pytest_cache .mypy_cache .ruff_cache
 
 .venv/python: requirements/bootstrap.txt
-	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is needed; 'make PYTHON=/path/to/python3' names one."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is required; set its path with 'make PYTHON=/path/to/python3'."; exit 1; }
 	@echo "Setting up .venv with $$($(PYTHON) --version) (about a minute the first time) …"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt

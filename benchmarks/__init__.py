@@ -1,1 +1,2 @@
-"""`python -m benchmarks`: this machine's figures, each beside the same job written by hand in plain PySpark."""
+"""`python -m benchmarks`: measures this machine and compares each result with the same job written by hand in plain
+PySpark."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure this machine, beside hand-written PySpark."""
+"""`python -m benchmarks`: measures this machine in comparison with hand-written PySpark."""
 
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ _COLOURS = {"met": "green", "missed": "red"}
 
 @click.command()
 @click.option("--only", "names", metavar="NAME", type=click.Choice(_NAMES), multiple=True, help=", ".join(_NAMES) + ".")
-@click.option("--quick", is_flag=True, help="A smoke run with small sizes; its figures say little.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all samples here.")
+@click.option("--quick", is_flag=True, help="A smoke run with small sizes; its results mean little.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all samples to this file."
+)
 @click.option(
     "--renew",
     "earlier",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Figures of the other scenarios: what --json of an earlier run wrote.",
+    help="Take the results of the other scenarios from this file, written by --json of an earlier run.",
 )
 @click.option(
     "--write",
     "page",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page here, and its chart beside it.",
+    help="Write a page to this file, with its chart beside it.",
 )
 @config_option
 @debug_option
@@ -53,9 +55,9 @@ def bench(
     config_name: str | None,
     debug: bool,
 ) -> int:
-    """Measure start-up, validation, trigger floor, idle cost, throughput and memory, beside the same jobs written by
-    hand in plain PySpark. Figures with Kafka and Postgres use local services (`streamling dev`), started for it. Takes
-    about half an hour; do nothing else on the machine meanwhile.
+    """Measure start-up, validation, trigger floor, idle cost, throughput and memory, compared with the same jobs
+    written by hand in plain PySpark. Scenarios with Kafka and Postgres start local services (`streamling dev`). Takes
+    about half an hour; run nothing else on the machine meanwhile.
 
     \b
     Examples:
@@ -67,7 +69,7 @@ def bench(
 
     \b
     Exit codes:
-      0   measured, whatever the figures are
+      0   measured, whatever the results
       1   a measured process failed
       2   wrong usage
       78  the configuration is wrong
@@ -77,12 +79,16 @@ def bench(
     from benchmarks.sizes import FULL, QUICK
     from streamling.config import load_config
 
-    # what is being measured must not outlive us
+    # measured processes must not outlive this one
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     cache_dir = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ).cache_dir
-    with progress_of_steps() as tell:
+    with progress_of_steps() as report_step:
         results = measure_all(
-            names or _NAMES, sizes=QUICK if quick else FULL, cache_dir=cache_dir, environ=os.environ, tell=tell
+            names or _NAMES,
+            sizes=QUICK if quick else FULL,
+            cache_dir=cache_dir,
+            environ=os.environ,
+            report_step=report_step,
         )
     if earlier:
         results = from_json(earlier.read_text(encoding="utf-8")).renewed(results)

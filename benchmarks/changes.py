@@ -1,4 +1,4 @@
-"""The jobs of a worker that reads change records from Kafka, ours and by hand."""
+"""The jobs of a worker that reads change records from Kafka, ours and hand-written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from benchmarks import records
 from benchmarks.plugins import ChangesSource, SlowSink
-from benchmarks.spent import Spent, run_to_its_end, spending
+from benchmarks.spent import Cost, measure_cost, run_to_its_end
 from streamling.config import AppConfig
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.postgres.config import PostgresConfig
@@ -19,7 +19,7 @@ from streamling.state.memory import MemoryState
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: rows per batch of those that come into Python, as our own sinks get them
+#: rows per batch for rows that reach Python, as our own sinks get them
 BATCH = 200_000
 
 _PIPELINE = """
@@ -54,7 +54,7 @@ class ChangePipelines:
         registry.register(NodeKind.SINK, "bench.slow", SlowSink)
         columns = ", ".join(records.COLUMNS)
         text = _PIPELINE.format(topic=topic, records=count, columns=columns, condition=condition, sink=sink)
-        # a consumer group of its own: that of the run before has read everything
+        # a separate consumer group: that of the previous run has read everything
         config = self._config.model_copy(update={"application_id": f"bench_{uuid4().hex[:8]}"})
         spent = run_to_its_end(text, session=self._session, config=config, registry=registry, state=MemoryState())
         return spent.answer()
@@ -68,7 +68,7 @@ class ChangesByHand:
         self._config = config
 
     def fill(self, topic: str, count: int, headers: bool) -> None:
-        """Make ``topic`` and its schema, and write ``count`` records."""
+        """Create ``topic`` and its schema, and write ``count`` records."""
         from streamling.connectors.kafka.registry import SchemaRegistry
         from streamling.dev.topics import create_topic
 
@@ -81,26 +81,26 @@ class ChangesByHand:
         from benchmarks.twins import kafka
 
         job = (self._session, self._brokers, topic, json.dumps(records.SCHEMA), headers, records.COLUMNS, condition)
-        with spending() as spent:
+        with measure_cost() as spent:
             kafka.to_nowhere(*job)
         return spent.answer()
 
     def read_only(self, topic: str, count: int) -> dict[str, float]:
         from benchmarks.twins import kafka
 
-        with spending() as spent:
+        with measure_cost() as spent:
             kafka.read_only(self._session, self._brokers, topic, count)
         return spent.answer()
 
     def to_postgres(self, count: int, table: str) -> dict[str, float]:
-        """The same rows, ready as text in memory."""
+        """The same rows, prepared as text in memory."""
         from benchmarks.twins import postgres
 
         pieces = [postgres.text_of(rows) for rows in records.tables(self._session, count, BATCH)]
-        spent = Spent()
+        spent = Cost()
         with postgres.connected(**self._server()) as connection:
             postgres.create(connection, table, records.POSTGRES_COLUMNS)
-            with spending() as spent:
+            with measure_cost() as spent:
                 postgres.upsert(connection, table, list(records.POSTGRES_COLUMNS), pieces)
         return spent.answer()
 

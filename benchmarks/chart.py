@@ -1,4 +1,4 @@
-"""The chart of a page: ours beside PySpark, and the phases of starts. SVG, written without any library."""
+"""The chart of a page: our cost compared with PySpark's, and the phases of a start. SVG, written without a library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.figures import Figure, Results
 from streamling.jvm.timings import Phase
 
 _WIDTH = 1120
-#: room for names on the left and for numbers behind the longest bar
+#: space for names on the left and for numbers after the longest bar
 _LEFT, _RIGHT = 430, 250
 _BARS = _WIDTH - _LEFT - _RIGHT
 _ROW, _HEAD, _GAP = 26, 66, 30
@@ -20,8 +20,8 @@ _BETTER, _WORSE, _PHASE = "#2a78b5", "#c8553d", "#7a9cc6"
 
 
 def chart(results: Results) -> str:
-    """All panels that have something to show."""
-    compared = [figure for figure in results.figures if figure.cost is not None and "Spark" in figure.beside]
+    """All panels that have data."""
+    compared = [figure for figure in results.figures if figure.cost is not None and "Spark" in figure.compared_with]
     height = _GAP + _panel_height(compared)
     parts = _ratios(compared, _GAP) if compared else []
     for started, phases in results.phases.items():
@@ -43,16 +43,18 @@ def _panel_height(items: Sequence[object]) -> int:
 
 
 def _ratios(figures: Sequence[Figure], top: int) -> list[str]:
-    """A bar per figure: what ours costs when theirs is 1."""
+    """A bar per figure: our cost relative to theirs."""
     costs = [figure.cost or 0.0 for figure in figures]
     scale = _BARS / max(1.2, *costs)
     parts = _title(
-        top, "Cost beside plain PySpark", "time, processor or memory for the same work; PySpark is 1, shorter is better"
+        top,
+        "Cost compared with plain PySpark",
+        "time, processor or memory for the same work; PySpark is 1, shorter is better",
     )
     for number, (figure, cost) in enumerate(zip(figures, costs, strict=True)):
         y = top + _HEAD + number * _ROW
         ours, theirs = (figure.unit.digits(median(values)) for values in (figure.ours, figure.other))
-        extra = "" if figure.beside == "PySpark" else f" ({figure.beside})"
+        extra = "" if figure.compared_with == "PySpark" else f" ({figure.compared_with})"
         parts += [
             _text(_LEFT - 10, y, f"{figure.scenario}: {figure.name}{extra}", end=True),
             _bar(_LEFT, y, cost * scale, _ROW - 8, _BETTER if cost <= 1 else _WORSE),
@@ -63,7 +65,7 @@ def _ratios(figures: Sequence[Figure], top: int) -> list[str]:
 
 
 def _waterfall(started: str, phases: Sequence[Phase], top: int) -> list[str]:
-    """A bar per phase, from when it began to when it ended."""
+    """A bar per phase, from its start to its end."""
     scale = _BARS / max(phase.end for phase in phases)
     parts = _title(top, f"Where the time of {started} goes", "seconds since the process started; phases overlap")
     seconds = range(int(max(phase.end for phase in phases)) + 1)
@@ -94,7 +96,7 @@ def _bar(x: float, y: float, width: float, height: float, fill: str) -> str:
 
 
 def _text(x: float, y: float, text: str, fill: str = _INK, *, end: bool = False, bold: bool = False) -> str:
-    """A text in the middle of a row that begins at ``y``."""
+    """A text in the middle of a row that starts at ``y``."""
     style = (' text-anchor="end"' if end else "") + (' font-weight="600"' if bold else "")
     return f'<text x="{x:.1f}" y="{y + 13.5:.1f}" fill="{fill}"{style}>{escape(text)}</text>'
 

@@ -1,4 +1,4 @@
-"""The processes that are measured: `streamling` itself, scripts in plain PySpark, and workers that stay warm."""
+"""The measured processes: `streamling` itself, scripts in plain PySpark, and workers with a warm Spark session."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from streamling.errors import StreamlingError
 STREAMLING = (sys.executable, "-m", "streamling")
 TWINS = Path(__file__).parent / "twins"
 
-#: longest wait for the end of a process that was asked to stop
+#: maximum wait for the end of a process that was asked to stop
 _STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Ran:
-    """One process from start to end; seconds since it was started."""
+class FinishedProcess:
+    """One process from start to end; in seconds since its start."""
 
     first_line: float
     ended: float
@@ -39,8 +39,10 @@ def twin(name: str, *arguments: object) -> list[str]:
     return [sys.executable, str(TWINS / f"{name}.py"), *map(str, arguments)]
 
 
-def measure(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], codes: tuple[int, ...] = (0,)) -> Ran:
-    """Run a process to its end; `StreamlingError` with its last words when it fails."""
+def measure(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], codes: tuple[int, ...] = (0,)
+) -> FinishedProcess:
+    """Run a process to its end; raises `StreamlingError` with its last output if it fails."""
     with (cwd / "stderr").open("w+") as errors:
         began = time.monotonic()
         with subprocess.Popen(
@@ -56,12 +58,12 @@ def measure(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], codes:
         words = errors.read()
     if process.returncode not in codes or not first:
         raise _failed(command, words)
-    return Ran(first_line, ended, first + rest, words, process.returncode)
+    return FinishedProcess(first_line, ended, first + rest, words, process.returncode)
 
 
 @contextmanager
-def running(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Iterator[Running]:
-    """A process that goes on until the block ends."""
+def running(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Iterator[RunningProcess]:
+    """A process that runs until the block ends."""
     with (
         (cwd / "stderr").open("w+") as errors,
         subprocess.Popen(
@@ -76,13 +78,13 @@ def running(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Ite
         ) as process,
     ):
         try:
-            yield Running(process, cwd / "stderr")
+            yield RunningProcess(process, cwd / "stderr")
         finally:
             _stop(process)
 
 
-class Running:
-    """A process that is spoken with line by line."""
+class RunningProcess:
+    """A process that communicates line by line."""
 
     def __init__(self, process: subprocess.Popen[str], errors: Path) -> None:
         self._process = process
@@ -92,13 +94,13 @@ class Running:
     def pid(self) -> int:
         return self._process.pid
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
     def line(self) -> str:
-        """The next line it prints; `StreamlingError` with its last words when it has ended instead."""
+        """The next line of its output; raises `StreamlingError` with its last output if it has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -106,7 +108,7 @@ class Running:
         return line
 
     def check(self) -> None:
-        """`StreamlingError` with its last words when it has ended."""
+        """Raise `StreamlingError` with its last output if it has ended."""
         if self._process.poll() is not None:
             raise self._failure()
 
@@ -116,7 +118,7 @@ class Running:
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Ask first: whoever is killed leaves a JVM and a folder behind."""
+    """Ask first: a killed process leaves a JVM and a folder behind."""
     process.terminate()
     try:
         process.wait(_STOP_SECONDS)
@@ -125,9 +127,9 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 class Worker:
-    """A process with a warm Spark session that does one job after another; see `benchmarks.worker`."""
+    """A process with a warm Spark session that runs jobs one after another; see `benchmarks.worker`."""
 
-    def __init__(self, process: Running) -> None:
+    def __init__(self, process: RunningProcess) -> None:
         self._process = process
 
     @property
@@ -135,21 +137,21 @@ class Worker:
         return self._process.pid
 
     def check(self) -> None:
-        """`StreamlingError` with its last words when it has ended."""
+        """Raise `StreamlingError` with its last output if it has ended."""
         self._process.check()
 
     def do(self, **job: Any) -> Any:
-        """What the job returned, once it is done."""
-        self._process.tell(json.dumps(job))
+        """Run the job and return its result."""
+        self._process.send_line(json.dumps(job))
         return json.loads(self._process.line())
 
 
 @contextmanager
-def worker(kind: str, *connectors: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Worker]:
-    """A worker; ``kind`` says how its Spark is started, ``connectors`` which ones it has."""
+def worker(kind: str, *spark_packages: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Worker]:
+    """A worker; ``kind`` says how its Spark is started, ``spark_packages`` what it loads."""
     folder = cwd / kind
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "benchmarks.worker", kind, *connectors]
+    command = [sys.executable, "-m", "benchmarks.worker", kind, *spark_packages]
     with running(command, cwd=folder, env=env) as process:
         yield Worker(process)
 

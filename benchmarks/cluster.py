@@ -1,7 +1,7 @@
-"""The same files on a cluster of one and of two executors: does throughput grow with workers?
+"""The same files on a cluster of one and of two executors: does throughput scale with workers?
 
-Each executor and its Python workers have one processor core to themselves. Without that, one executor of one task
-already uses two: its JVM works on rows while its Python worker makes the next ones.
+Each executor and its Python workers have one CPU core. Without that limit, one executor with one task already uses two:
+its JVM processes rows while its Python worker computes the next ones.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from benchmarks.usage import family
 from benchmarks.workbench import Scenario
 from streamling.errors import StreamlingError
 
-#: executors of one core each, by what the figures call them
+#: executors of one core each, by their label
 _EXECUTORS = {"one": 1, "two": 2}
 _JOBS = {"csv → SQL → blackhole": "files_to_nowhere", "csv → script → blackhole": "files_through_script"}
-#: rows of the script are few beside those of SQL: it is slower than a plan
+#: fewer rows for the script than for SQL, because it is slower
 _SHARE = {"files_to_nowhere": 1, "files_through_script": 10}
-#: driver and executors share this machine, and reading the files is part of it
+#: driver and executors share this machine, and reading the files is included
 _GOAL = Goal(ratio=1.3)
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _START_SECONDS = 60.0
 
 
 class Cluster(Scenario):
-    """Executors are processes of this machine; the driver only plans."""
+    """Executors are processes on this machine; the driver only plans."""
 
     title = "cluster"
 
@@ -91,4 +91,4 @@ def _is_executor(pid: int) -> bool:
     try:
         return _EXECUTOR.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return False  # it has ended meanwhile
+        return False  # it has ended in the meantime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from benchmarks.children import STREAMLING, Running, running
+from benchmarks.children import STREAMLING, RunningProcess, running
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.records import COLUMNS
 from benchmarks.sizes import Sizes
@@ -34,7 +34,7 @@ class _Start:
 
 
 class ColdStart(Scenario):
-    """A pipeline as a user runs it, archive and connectors in place."""
+    """A pipeline as a user runs it, with start-up archive and Spark packages in place."""
 
     title = "kafka start-up"
     needs_services = True
@@ -61,14 +61,14 @@ class ColdStart(Scenario):
         (place / "pipeline.yaml").write_text(text, encoding="utf-8")
         began = time.monotonic()
         command = [*STREAMLING, "run", "pipeline.yaml", "--timings"]
-        # a consumer group of its own: that of the start before has read everything
+        # a separate consumer group: that of the previous start has read everything
         env = {**bench.services_env, "STREAMLING__APPLICATION_ID": table}
         with running(command, cwd=place, env=env) as process:
             self._wait_for_rows(process, table)
             first_row = time.monotonic() - began
         return _Start(first_row, (place / "stderr").read_text(encoding="utf-8"))
 
-    def _wait_for_rows(self, process: Running, table: str) -> None:
+    def _wait_for_rows(self, process: RunningProcess, table: str) -> None:
         import psycopg
         from psycopg import sql
 
@@ -78,7 +78,7 @@ class ColdStart(Scenario):
                 try:
                     found = connection.execute(query).fetchone()
                 except psycopg.errors.UndefinedTable:
-                    found = None  # the sink makes it
+                    found = None  # the sink creates it
                 if found and found[0]:
                     return
                 process.check()

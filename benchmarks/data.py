@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 FORMATS = ("csv", "parquet")
-#: columns, as Spark writes a schema
+#: columns, in Spark's schema syntax
 SCHEMA = "order_id bigint, customer string, country string, amount double, quantity bigint, ordered_at timestamp_ntz"
-#: what all jobs compute: a filter that keeps half of the rows, and some work for each
+#: what all jobs compute: a filter that keeps half of the rows, and some work per row
 COLUMNS = (
     "order_id",
     "upper(customer) AS customer",
@@ -26,7 +26,7 @@ _COUNTRIES = ("BR", "DE", "ES", "FR", "IN", "JP", "NG", "US")
 
 
 def prepare(cache_dir: Path, rows: int) -> Path:
-    """The folder with ``rows`` rows under ``csv/`` and ``parquet/``, written when it is not there yet."""
+    """The folder with ``rows`` rows under ``csv/`` and ``parquet/``, written if it does not exist."""
     folder = cache_dir / "bench" / f"orders-{rows}"
     if not folder.exists():
         unfinished = folder.with_name(f"{folder.name}.new")
@@ -49,7 +49,7 @@ def _write(folder: Path, rows: int) -> None:
 
 
 def _orders(first: int, count: int) -> pa.Table:
-    """Spread by multiplying with a large prime: no randomness, the same rows everywhere."""
+    """Values are spread by multiplying with a large prime: not random, the same rows everywhere."""
     ids = pa.array(range(first, first + count), pa.int64())
     spread = pc.bit_wise_and(pc.multiply(ids, 2_654_435_761), 0xFFFF)
     return pa.table(

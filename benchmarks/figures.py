@@ -1,4 +1,4 @@
-"""What was measured, beside what, and whether that is good enough."""
+"""Results, what they are compared with, and whether they meet their goals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamling.jvm.timings import Phase
 
 
 class Unit(Enum):
-    """A unit: how its values are written, and whether more is better."""
+    """A unit: how its values are formatted, and whether more is better."""
 
     SECONDS = "s"
     MILLISECONDS = "ms"
@@ -32,7 +32,7 @@ class Unit(Enum):
         return f"{self.digits(value)} {self.value}"
 
     def digits(self, value: float) -> str:
-        """Three digits that mean something."""
+        """Three significant digits."""
         if value >= 100:
             return f"{value:.0f}"
         return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -41,13 +41,13 @@ class Unit(Enum):
 class Verdict(Enum):
     MET = "met"
     MISSED = "missed"
-    #: there is no goal, or what the goal refers to could not be measured
+    #: there is no goal, or what it refers to could not be measured
     OPEN = ""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound on our own figure, one on the ratio to the other, or both; ``either`` when one of them is enough."""
+    """A bound on our own result, on the ratio to the other one, or on both; with ``either``, one of them is enough."""
 
     bound: float | None = None
     ratio: float | None = None
@@ -70,7 +70,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Figure:
-    """One thing measured several times, ours and, where there is one, another."""
+    """One quantity measured several times, for us and, if there is one, for a counterpart."""
 
     scenario: str
     name: str
@@ -78,17 +78,17 @@ class Figure:
     ours: Sequence[float]
     other: Sequence[float] = ()
     #: what ``other`` is
-    beside: str = "PySpark"
+    compared_with: str = "PySpark"
     goal: Goal | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Ours divided by the other, of the medians."""
+        """The ratio of the medians, ours to the other."""
         return median(self.ours) / median(self.other) if self.other and median(self.other) else None
 
     @property
     def cost(self) -> float | None:
-        """The ratio turned so that less is always better."""
+        """The ratio, inverted if needed so that less is always better."""
         ratio = self.ratio
         return 1 / ratio if ratio and self.unit.more_is_better else ratio
 
@@ -102,14 +102,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where the figures were taken."""
+    """The machine of the results."""
 
     system: str
     processor: str
     cores: int
     memory_gb: float
     versions: dict[str, str]
-    #: processes that wanted to run when the measuring began, other than ours
+    #: runnable processes of others when the run started
     load: float
 
 
@@ -121,17 +121,17 @@ class Results:
     machine: Machine
     sizes: Sizes
     figures: Sequence[Figure]
-    #: by what was started: of the run whose first row came in the median time
+    #: by what was started: the run with the median time to the first row
     phases: Mapping[str, Sequence[Phase]] = field(default_factory=dict)
     #: what could not be measured here, and why
     notes: Sequence[str] = field(default_factory=tuple)
 
     def renewed(self, newer: Results) -> Results:
-        """These results with the scenarios of ``newer`` in place of their own; a note tells them."""
+        """These results with the scenarios of ``newer`` replaced; a note lists them."""
         measured = list(dict.fromkeys(figure.scenario for figure in newer.figures))
         order = list(dict.fromkeys(figure.scenario for figure in (*self.figures, *newer.figures)))
         both = [*(figure for figure in self.figures if figure.scenario not in measured), *newer.figures]
-        note = f"Measured in a run of their own, after the others: {', '.join(measured)}."
+        note = f"Measured in a separate run, after the others: {', '.join(measured)}."
         return Results(
             newer.date,
             newer.machine,

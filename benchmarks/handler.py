@@ -1,4 +1,4 @@
-"""Rows through an HTTP endpoint, beside a bare client that sends the same requests."""
+"""Rows through an HTTP endpoint, compared with a bare client that sends the same requests."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 
 _AT_ONCE = 25
-#: rows of one batch of the source
+#: rows per batch of the source
 _BATCH = 1000
 _ROWS_PER_REQUEST = 100
 _GOAL = Goal(ratio=0.8)
 
 
 class Handler(Scenario):
-    """Both sides run in this process, the server in another one."""
+    """Both clients run in this process, the server in another one."""
 
     title = "handler"
     needs_aiohttp = True
@@ -77,7 +77,7 @@ class Handler(Scenario):
     def _figure(
         self,
         name: str,
-        beside: str,
+        compared_with: str,
         requests: int,
         ours: Callable[[], float],
         other: Callable[[], float],
@@ -85,10 +85,12 @@ class Handler(Scenario):
     ) -> Figure:
         found = self._bench.alternate(
             ours=partial(self._measured, f"{name}, ours", requests, ours),
-            other=partial(self._measured, f"{name}, {beside}", requests, other),
+            other=partial(self._measured, f"{name}, {compared_with}", requests, other),
         )
         what = f"{name}, {_AT_ONCE} in flight"
-        return Figure(self.title, what, Unit.REQUESTS, found["ours"], found["other"], beside=beside, goal=goal)
+        return Figure(
+            self.title, what, Unit.REQUESTS, found["ours"], found["other"], compared_with=compared_with, goal=goal
+        )
 
     def _measured(self, name: str, requests: int, work: Callable[[], float]) -> float:
         """Requests per second."""
@@ -136,7 +138,7 @@ def _through_handler(url: str, rows: list[pa.RecordBatch], options: dict[str, An
 
 
 class _GivenSource(Source[SourceOptions]):
-    """Rows that are in memory already."""
+    """Emits rows that are already in memory."""
 
     Options = SourceOptions
     batches: list[pa.RecordBatch]

@@ -1,6 +1,6 @@
-"""An HTTP server that answers every request with its own body; as little work per request as Python allows.
+"""An HTTP server that returns the body of every request, with as little work per request as possible in Python.
 
-``python -m benchmarks.http_server`` prints its port and ends with its standard input.
+``python -m benchmarks.http_server`` prints its port and exits when its standard input closes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Idle: what a pipeline takes while nothing arrives."""
+"""Idle: the resources of a pipeline without new rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.children import STREAMLING, Running, running, twin
+from benchmarks.children import STREAMLING, RunningProcess, running, twin
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.usage import usage
@@ -29,7 +29,7 @@ sinks:
 
 @dataclass(frozen=True)
 class _Idle:
-    """Per cent of a core, and megabytes: in all, and of the Python process alone."""
+    """Per cent of a core, and megabytes: in total, and of the Python process alone."""
 
     cpu: float
     memory: float
@@ -37,7 +37,7 @@ class _Idle:
 
 
 class Idle(Scenario):
-    """Two pipelines with nothing to do: files that are looked for, and a stream that Spark paces."""
+    """Two idle pipelines: one that polls for files, and a stream that Spark paces."""
 
     title = "idle"
     needs_proc = True
@@ -88,7 +88,7 @@ class Idle(Scenario):
     def _lines_env(self) -> dict[str, str]:
         return {**self._bench.env, "STREAMLING__PLUGIN__PATH": str(Path(__file__).with_name("plugins.py"))}
 
-    def _watch(self, process: Running) -> _Idle:
+    def _watch(self, process: RunningProcess) -> _Idle:
         sizes = self._bench.sizes
         time.sleep(sizes.settle_seconds)
         before, began = usage(process.pid), time.monotonic()
@@ -102,7 +102,7 @@ class Idle(Scenario):
 
 @contextmanager
 def _one_line(server: socket.socket) -> Iterator[None]:
-    """Send a single line to whoever connects, and keep the connection open for the block."""
+    """Send a single line to each client, and keep the connection open while the block runs."""
     server.settimeout(120)
     connection, _ = server.accept()
     with connection:

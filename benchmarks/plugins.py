@@ -1,4 +1,5 @@
-"""Node types for measuring: sources that never run dry, end at a given place or stay silent; sinks that drop rows."""
+"""Node types for measuring: sources that never run dry, end at a given position or stay silent; sinks that drop
+rows."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ class RateOptions(SourceOptions):
 
 @plugin("bench.rate")
 class RateSource(StreamedSource[RateOptions]):
-    """Spark's `rate-micro-batch`: the next batch is always there, so triggers follow each other without a pause."""
+    """Spark's `rate-micro-batch`: the next batch is always available, so triggers follow each other without a pause."""
 
     Options = RateOptions
-    #: told when a batch has been delivered
+    #: called when a batch has been delivered
     on_batch: Callable[[float], None] = staticmethod(lambda moment: None)
 
     def open(self) -> None:
@@ -53,10 +54,9 @@ class RateSource(StreamedSource[RateOptions]):
 
 @plugin("bench.files")
 class PrecededFiles(FileSource):
-    """The first file comes alone: what else it takes is a matter of the start, such as filling the tables that are
-    asked."""
+    """Emits the first file alone: its additional work, such as filling the dynamic tables, belongs to the start."""
 
-    #: told when that file is done with
+    #: called when that file has been processed
     on_batch: Callable[[float], None] = staticmethod(lambda moment: None)
 
     def open(self) -> None:
@@ -104,7 +104,7 @@ class LinesOptions(SourceOptions):
 
 @plugin("bench.lines")
 class LinesSource(StreamedSource[LinesOptions]):
-    """Lines that come from a port of this machine."""
+    """Lines received from a local port."""
 
     Options = LinesOptions
 
@@ -121,7 +121,7 @@ class LinesSource(StreamedSource[LinesOptions]):
 
 @plugin("bench.drop")
 class DropSink(Sink[SinkOptions]):
-    """Takes Arrow batches and forgets them."""
+    """Discards Arrow batches."""
 
     Options = SinkOptions
 
@@ -137,7 +137,7 @@ class SlowOptions(SinkOptions):
 
 @plugin("bench.slow")
 class SlowSink(Sink[SlowOptions]):
-    """Takes its time for every batch."""
+    """Sleeps for every batch."""
 
     Options = SlowOptions
 

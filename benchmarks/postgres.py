@@ -1,4 +1,4 @@
-"""Kafka → SQL → Postgres: upserts, beside a loop that has the rows in memory and only writes."""
+"""Kafka → SQL → Postgres: upserts, compared with a loop that only writes rows from memory."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 
-#: thousand rows per second; and reading next to writing may take a fifth of the loop's rate
+#: thousand rows per second; reading beside writing may cost a fifth of the loop's rate
 _GOAL = Goal(bound=140, ratio=0.8)
 
 
-#: thousand rows per second into an empty table, and of the same rows once more
+#: thousand rows per second into an empty table, and for the same rows again
 Rates = tuple[float, float]
 
 
 class Postgres(Scenario):
-    """Every run writes a table of its own, twice: the second time all its rows exist."""
+    """Every run writes a separate table twice: the second time all its rows exist."""
 
     title = "postgres"
     needs_services = True
@@ -30,7 +30,9 @@ class Postgres(Scenario):
         bench.step("postgres: a topic")
         topic = bench.topic(bench.sizes.upserts)
         with bench.kafka_worker("ours", "postgres") as process:
-            for _ in range(bench.sizes.upsert_warm_ups):  # a million rows leave a JVM cold, and the loop has none
+            for _ in range(
+                bench.sizes.upsert_warm_ups
+            ):  # the JVM is still cold after a million rows, and the loop has none
                 self._rates(process, "ours", topic=topic)
             found = bench.alternate(
                 ours=lambda: self._rates(process, "ours", topic=topic), loop=lambda: self._rates(process, "by hand")
@@ -43,7 +45,7 @@ class Postgres(Scenario):
                 Unit.THOUSAND_ROWS,
                 [rates[number] for rates in found["ours"]],
                 [rates[number] for rates in found["loop"]],
-                beside="bare COPY loop",
+                compared_with="bare COPY loop",
                 goal=goal,
             )
             for number, (name, goal) in enumerate(names.items())

@@ -1,4 +1,4 @@
-"""Change records as the benchmark of the original has them: their Avro schema, their values, what is computed."""
+"""The change records of the Rust implementation's benchmark: Avro schema, values, and the computation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: what messages are written with
+#: the schema of the messages
 SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Change",
@@ -24,7 +24,7 @@ SCHEMA: dict[str, Any] = {
         {"name": "sel_key", "type": "int"},
     ],
 }
-#: the projection, and the condition of the filter that lets a tenth through
+#: the projection, and the filter condition that a tenth of the rows passes
 COLUMNS = (
     *("id", "user_id", "email", "lower(country) AS country", "device", "amount * 1.1 AS amount", "price", "ts"),
     "sel_key",
@@ -40,7 +40,7 @@ POSTGRES_COLUMNS = {
     "sel_key": "integer",
 }
 
-#: a record of about 76 bytes from a number ``n`` of 1000; only ``id`` counts on, so that it is a key
+#: a record of about 76 bytes from a number ``n`` below 1000; only ``id`` is unique
 _VALUES = (
     *("id", "concat('user-', lpad(n, 6, '0')) AS user_id", "concat('user', n, '@mail.example.com') AS email"),
     "element_at(array('DE', 'ES', 'FR', 'IN', 'JP', 'US'), n % 6 + 1) AS country",
@@ -59,13 +59,13 @@ def rows(spark: SparkSession, count: int, first: int = 0) -> DataFrame:
 
 
 def tables(spark: SparkSession, count: int, batch: int) -> Iterator[pa.Table]:
-    """``count`` records after the projection, some at a time."""
+    """``count`` records after the projection, in batches."""
     for first in range(0, count, batch):
         yield rows(spark, min(batch, count - first), first).selectExpr(*COLUMNS).toArrow()
 
 
 def write_topic(spark: SparkSession, brokers: str, topic: str, schema_id: int, count: int, *, headers: bool) -> None:
-    """Append ``count`` messages to ``topic``, each with the header ``dbz.op`` if wanted."""
+    """Append ``count`` messages to ``topic``, optionally with the header ``dbz.op``."""
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import to_avro
 

@@ -30,7 +30,7 @@ from benchmarks.user_nodes import UserNodes
 from benchmarks.validate import Validate
 from benchmarks.workbench import ReportStep, Scenario, Workbench
 from streamling.jvm.archive import Archive, build_archive
-from streamling.jvm.jars import fetch_connectors
+from streamling.jvm.jars import fetch_spark_packages
 from streamling.jvm.java import find_java
 
 SCENARIOS: Mapping[str, type[Scenario]] = {
@@ -41,14 +41,14 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     )
 }
 
-_NO_PYSPARK = "Plain PySpark cannot start here: it needs a Java on the PATH or in JAVA_HOME."
-_NO_PROC = "Figures of idle pipelines and of memory are left out: they are read from /proc, which only Linux has."
-_NO_SERVICES = "Figures with Kafka are left out: they need local services, pip install 'streamling[dev]'."
-_NO_AIOHTTP = "Figures beside aiohttp are left out: they need it, pip install aiohttp."
+_NO_PYSPARK = "Plain PySpark cannot start here: it needs Java on the PATH or in JAVA_HOME."
+_NO_PROC = "Idle pipelines and memory are not measured: they need /proc, which only Linux has."
+_NO_SERVICES = "Scenarios with Kafka are not measured: they need local services, pip install 'streamling[dev]'."
+_NO_AIOHTTP = "Comparisons with aiohttp are not measured: pip install aiohttp."
 
 
 def measure_all(
-    names: Sequence[str], *, sizes: Sizes, cache_dir: Path, environ: Mapping[str, str], tell: ReportStep
+    names: Sequence[str], *, sizes: Sizes, cache_dir: Path, environ: Mapping[str, str], report_step: ReportStep
 ) -> Results:
     """Measure the scenarios ``names``; takes minutes."""
     surroundings = machine(environ)
@@ -69,7 +69,7 @@ def measure_all(
                 cache_dir,
                 _environment(environ, cache_dir),
                 sizes,
-                tell,
+                report_step,
                 local,
                 total=1 + sum(SCENARIOS[name].steps(sizes, has_pyspark) for name in names),
                 has_pyspark=has_pyspark,
@@ -93,8 +93,8 @@ def _without(
 
 
 def _environment(environ: Mapping[str, str], cache_dir: Path) -> dict[str, str]:
-    """The user's, without what would change a pipeline or show up in its output. Bytecode is kept, as an installed
-    package has it: otherwise a start would measure the compiler of Python."""
+    """The user's environment, without variables that would change a pipeline or its output. Bytecode is kept, as in an
+    installed package: otherwise a start would measure Python's compiler."""
     left_out = ("STREAMLING__", "SPARK_", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in environ.items() if not name.startswith(left_out)}
     here = str(Path(__file__).parents[1])  # workers are modules of this package
@@ -102,9 +102,10 @@ def _environment(environ: Mapping[str, str], cache_dir: Path) -> dict[str, str]:
 
 
 def _prepare(bench: Workbench, names: Sequence[str]) -> None:
-    """A start without archive is a figure of its own; all others need one, and some the connectors."""
+    """A start without archive is measured separately; all other scenarios need the archive, and some need the Spark
+    packages."""
     bench.step("start-up archive")
     if any(SCENARIOS[name].needs_services for name in names):
-        fetch_connectors(bench.cache_dir, frozenset(services.CONNECTORS), java=find_java(os.environ))
+        fetch_spark_packages(bench.cache_dir, frozenset(services.CONNECTORS), java=find_java(os.environ))
     if not Archive.for_settings(cache_dir=bench.cache_dir).exists():
-        build_archive(cache_dir=bench.cache_dir, progress=lambda doing, done: bench.tell(doing, 0.0))
+        build_archive(cache_dir=bench.cache_dir, progress=lambda doing, done: bench.report_step(doing, 0.0))

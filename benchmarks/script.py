@@ -1,4 +1,4 @@
-"""Rows through a script, beside the same function called by hand through `quickjs-rs` with batches of JSON."""
+"""Rows through a script, compared with the same function called by hand through `quickjs-rs` with batches of JSON."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from streamling.transforms.script.console import Console
 from streamling.transforms.script.engines import engine_for, limits_of
 from streamling.transforms.script.runner import Runner
 
-#: of one call by hand: what a sandbox of 64 MiB takes without trouble
+#: rows per call by hand: what a sandbox of 64 MiB can hold
 _BATCH = 5_000
-#: rows are few beside those of the SQL scenarios: a script is slower than a plan
+#: fewer rows than in the SQL scenarios, because a script is slower
 _SHARE = 40
 _FUNCTION = "(row) => { row.amount = row.amount * 2; row.name = row.name.toUpperCase(); return row; }"
 _GOALS = {"quickjs": Goal(bound=0.1, ratio=0.8), "v8": Goal(bound=0.25)}
 
 
 class Script(Scenario):
-    """Processor time counts, not the clock: the goal is about one core."""
+    """Measures CPU time, not elapsed time: the goal is about one core."""
 
     title = "script"
 
@@ -50,14 +50,14 @@ class Script(Scenario):
                 Unit.MILLION_ROWS,
                 found[engine],
                 found["by_hand"],
-                beside="quickjs-rs, JSON to JSON",
+                compared_with="quickjs-rs, JSON to JSON",
                 goal=_GOALS[engine],
             )
             for engine in ours
         ]
 
     def _rate(self, name: str, rows: pa.RecordBatch, work: Callable[[], object]) -> float:
-        """Million rows per second of processor time."""
+        """Million rows per second of CPU time."""
         self._bench.step(f"script: {name}")
         began = time.process_time()
         work()

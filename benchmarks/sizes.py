@@ -1,4 +1,4 @@
-"""How much is measured."""
+"""The sizes of the measurements."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of the measurements."""
 
     #: runs of each kind that count
     repetitions: int
-    #: runs before, which do not: they find cold caches
+    #: warm-up runs that do not count: caches are cold
     warm_ups: int
     triggers: int
     settle_seconds: float
     idle_seconds: float
-    #: of the files
+    #: rows in the files
     rows: int
-    #: of one batch of the stream, and how many batches
+    #: rows per batch of the stream, and number of batches
     rate_rows: int
     rate_batches: int
-    #: messages of the topics
+    #: messages in the topics
     records: int
     #: rows written to Postgres
     upserts: int
-    #: messages that pass while memory is watched
+    #: messages that pass while memory is sampled
     memory_records: int
-    #: how slow the slow sink is, and how many batches it takes
+    #: delay of the slow sink, and its number of batches
     slow_seconds: float
     slow_batches: int
-    #: rows that go through an HTTP endpoint
+    #: rows sent through an HTTP endpoint
     requests: int = 200
-    #: runs of the pipeline that only warm up before rows go to Postgres
+    #: warm-up runs of the pipeline before rows are written to Postgres
     upsert_warm_ups: int = 0
 
     @property
@@ -40,7 +40,7 @@ class Sizes:
         return self.rounds_for(1)
 
     def rounds_for(self, times: int) -> int:
-        """When ``times`` as many count."""
+        """The number of rounds if ``times`` as many count."""
         return self.warm_ups + times * self.repetitions
 
 

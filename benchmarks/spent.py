@@ -1,4 +1,4 @@
-"""What a job takes: time, and processor time of this process and all it started."""
+"""The cost of a job: elapsed time, and CPU time of this process and its children."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Spent:
-    """Filled in when the job is done; both in seconds. Processor time is 0 where the system does not tell."""
+class Cost:
+    """Filled in when the job is done; both in seconds. CPU time is 0 if the system does not report it."""
 
     seconds: float = 0.0
     cpu: float = 0.0
@@ -33,22 +33,22 @@ class Spent:
 
 
 @contextmanager
-def spending() -> Iterator[Spent]:
+def measure_cost() -> Iterator[Cost]:
     """Measure the block."""
-    spent, cpu, began = Spent(), _cpu(), time.monotonic()
+    spent, cpu, began = Cost(), _cpu(), time.monotonic()
     yield spent
     spent.seconds, spent.cpu = time.monotonic() - began, _cpu() - cpu
 
 
 def run_to_its_end(
     text: str, *, session: SparkSession, config: AppConfig, registry: Registry, state: StateBackend
-) -> Spent:
-    """Run a pipeline: from the first batch being asked for to the last checkpoint. What comes before belongs to a
+) -> Cost:
+    """Run a pipeline, from the first request for a batch to the last checkpoint. What comes before belongs to the
     start."""
     pipeline = parse_pipeline(text, registry=registry, config=config)
     run = PipelineRun(pipeline, config=config, registry=registry, state=state)
     run.analyse(session)
-    with spending() as spent:
+    with measure_cost() as spent:
         run.start()
         run.wait()
     return spent

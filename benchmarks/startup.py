@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from benchmarks.children import STREAMLING, Ran, measure, twin
+from benchmarks.children import STREAMLING, FinishedProcess, measure, twin
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
@@ -39,23 +39,23 @@ class StartUp(Scenario):
             self._figure("whole run", [one.ended for one in ours], [one.ended for one in by_hand], None),
         ]
 
-    def _ours(self) -> Ran:
+    def _ours(self) -> FinishedProcess:
         self._bench.step("start-up: quickstart")
         return self._run("start", self._bench.env)
 
-    def _unprepared(self) -> Ran:
+    def _unprepared(self) -> FinishedProcess:
         self._bench.step("start-up: quickstart without archive")
         cache = self._bench.folder / "empty-cache"
-        # else the first of these runs would build one, beside what is measured next
-        Archive.for_settings(cache_dir=cache).give_up("measuring starts without it")
+        # otherwise the first of these runs would build one during the next measurement
+        Archive.for_settings(cache_dir=cache).record_failure("measuring starts without it")
         return self._run("start", {**self._bench.env, "STREAMLING__CACHE_DIR": str(cache)})
 
-    def _run(self, name: str, env: Mapping[str, str]) -> Ran:
+    def _run(self, name: str, env: Mapping[str, str]) -> FinishedProcess:
         place = self._bench.place(name)
         file = self._bench.quickstart(place)
         return measure([*STREAMLING, "run", file, "--timings"], cwd=place, env=env)
 
-    def _by_hand(self) -> Ran:
+    def _by_hand(self) -> FinishedProcess:
         self._bench.step("start-up: quickstart by hand")
         place = self._bench.place("start")
         self._bench.quickstart(place)
@@ -66,6 +66,6 @@ class StartUp(Scenario):
 
 
 def phases_of(report: str) -> list[Phase]:
-    """The phases in the table that `--timings` prints."""
+    """The phases in the table of `--timings`."""
     found = [(int(at), int(took or 0), name.strip()) for at, took, name in _PHASE.findall(report)]
     return [Phase(name, (at - took) / 1000, at / 1000) for at, took, name in found]

@@ -1,4 +1,4 @@
-"""What a look-up in a dynamic table costs: a pipeline with it beside the same one without."""
+"""The cost of a lookup in a dynamic table: a pipeline with it compared with the same one without."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 
-#: at most; one file of eight goes before the clock runs
+#: maximum; one file of eight is read before the measurement starts
 _ROWS = 1_200_000
 _ENTRIES = 100_000
 _GOAL = Goal(ratio=0.5)
 
 
 class DynamicTables(Scenario):
-    """Files → SQL → blackhole; the check lets every row pass, so that both do the same work otherwise."""
+    """Files → SQL → blackhole; every row passes the check, so that both do the same other work."""
 
     title = "tables"
 
@@ -40,7 +40,9 @@ class DynamicTables(Scenario):
 
         def measured(what: str, **job: object) -> float:
             self._bench.step(f"tables: {format}, {what}")
-            answer = process.do(side="ours", job="files_asking", folder=folder, format=format, entries=_ENTRIES, **job)
+            answer = process.do(
+                side="ours", job="files_with_lookups", folder=folder, format=format, entries=_ENTRIES, **job
+            )
             return (self._rows - -(-self._rows // data.FILES)) / float(answer) / 1e6
 
         found = self._bench.alternate(
@@ -48,5 +50,11 @@ class DynamicTables(Scenario):
             other=partial(measured, "without", check=False),
         )
         return Figure(
-            self.title, name, Unit.MILLION_ROWS, found["ours"], found["other"], beside="without the check", goal=_GOAL
+            self.title,
+            name,
+            Unit.MILLION_ROWS,
+            found["ours"],
+            found["other"],
+            compared_with="without the check",
+            goal=_GOAL,
         )

@@ -1,4 +1,4 @@
-"""Throughput of SQL pipelines on a warm JVM, beside the same plan written by hand."""
+"""Throughput of SQL pipelines on a warm JVM, compared with the same plan written by hand."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 
 _JOBS = 4
-#: batches at the beginning of a stream that do not count
+#: batches at the start of a stream that do not count
 _FIRST = 2
 _GOAL = Goal(ratio=0.95)
 
 
 class Throughput(Scenario):
-    """Each job runs our way, by hand in plain PySpark, and by hand on the JVM as we start it."""
+    """Each job runs with Streamling, by hand in plain PySpark, and by hand on a JVM started by us."""
 
     title = "throughput"
 
@@ -32,7 +32,7 @@ class Throughput(Scenario):
         self._bench.step("throughput: files to read")
         folder = data.prepare(self._bench.cache_dir, self._bench.sizes.rows)
         with ExitStack() as stack:
-            # A JVM for each: code is compiled by what ran before, and all must have run the same.
+            # One JVM each: compiled code depends on what ran before, and all must have run the same.
             kinds = [("ours", "ours", "ours"), ("same_jvm", "ours", "by hand"), ("by_hand", "plain", "by hand")]
             sides = [
                 (label, stack.enter_context(worker(kind, cwd=self._bench.place(label), env=self._bench.env)), side)
@@ -56,7 +56,7 @@ class Throughput(Scenario):
         *,
         judged: bool = True,
     ) -> list[Figure]:
-        """Two figures: beside PySpark as it starts itself, and beside the same plan on our JVM."""
+        """Two figures: compared with PySpark's own start, and with the same plan on our JVM."""
 
         def measured(label: str, process: Worker, side: str) -> float:
             self._bench.step(f"throughput: {name}, {label.replace('_', ' ')}")
@@ -76,7 +76,7 @@ class Throughput(Scenario):
                 Unit.MILLION_ROWS,
                 found["ours"],
                 found["same_jvm"],
-                beside="PySpark on our JVM",
+                compared_with="PySpark on our JVM",
                 goal=_GOAL if judged and not by_hand else None,
             ),
         ]

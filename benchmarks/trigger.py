@@ -12,12 +12,12 @@ from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 
 _ROWS = 1000
-#: triggers at the beginning of a query that do not count
+#: triggers at the start of a query that do not count
 _FIRST = 10
 
 
 class Trigger(Scenario):
-    """One worker does it our way and by hand on the same Spark; another one by hand as PySpark comes."""
+    """One worker runs it with Streamling and by hand on the same Spark; another one by hand with PySpark's defaults."""
 
     title = "trigger"
 
@@ -43,7 +43,7 @@ class Trigger(Scenario):
             Unit.MILLISECONDS,
             found["ours"],
             found["bare"],
-            beside="bare Spark",
+            compared_with="bare Spark",
             goal=Goal(bound=60.0, ratio=1.2, either=True),
         )
         if "default" not in found:

@@ -1,4 +1,4 @@
-"""Processor time and memory of a process and everything it started, as Linux counts them."""
+"""CPU time and memory of a process and all its descendants, as reported by Linux."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _PROC = Path("/proc")
 
 
 def available() -> bool:
-    """Whether this system tells."""
+    """Whether this system reports them."""
     return (_PROC / "self" / "stat").exists()
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Of a whole family of processes."""
+    """Of a process and its descendants."""
 
     cpu_seconds: float
     memory_mb: float
@@ -25,7 +25,7 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """What ``pid`` and its descendants have used so far and hold now."""
+    """What ``pid`` and its descendants have used so far and use now."""
     stats = _stats()
     counted = _family(pid, stats)
     ticks = sum(int(stats[one][11]) + int(stats[one][12]) for one in counted)
@@ -34,14 +34,14 @@ def usage(pid: int) -> Usage:
 
 
 def _stats() -> dict[int, list[str]]:
-    """The fields behind the name, which may hold spaces and brackets: state, parent, …"""
+    """The fields after the name, which may contain spaces and parentheses: state, parent, …"""
     found = {}
     for entry in _PROC.iterdir():
         if entry.name.isdigit():
             try:
                 found[int(entry.name)] = (entry / "stat").read_text().rpartition(")")[2].split()
             except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended meanwhile
+                continue  # it has ended in the meantime
     return found
 
 

@@ -1,4 +1,5 @@
-"""A user's own transform and sink, beside built-in ones that do the same work in the same place of a pipeline."""
+"""A user's own transform and sink, compared with built-in ones that do the same work at the same place of a
+pipeline."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 
-#: at most: a sink that keeps them holds them in memory
+#: maximum: a sink that keeps them holds them in memory
 _ROWS = 1_000_000
-#: a run takes a second, and one is often a fifth faster or slower than the next
+#: a run takes a second, and is often a fifth faster or slower than the next
 _TIMES = 4
 _GOAL = Goal(ratio=0.9)
 PLUGINS = Path(__file__).parent / "user_plugin.py"
@@ -31,8 +32,8 @@ sinks:
 
 
 class UserNodes(Scenario):
-    """All rows leave the JVM as Arrow in every case, because the sinks are written in Python; so what is compared is
-    the node, not its place."""
+    """All rows leave the JVM as Arrow in every case, because the sinks are written in Python; so this compares the
+    node, not its placement."""
 
     title = "plugins"
 
@@ -66,14 +67,20 @@ class UserNodes(Scenario):
                 ),
             ]
 
-    def _figure(self, process: Worker, name: str, beside: str, ours: str, other: str) -> Figure:
+    def _figure(self, process: Worker, name: str, compared_with: str, ours: str, other: str) -> Figure:
         def measured(what: str, text: str) -> float:
             self._bench.step(f"plugins: {what}")
             return self._rows / float(process.do(side="ours", job="with_plugins", text=text, path=str(PLUGINS))) / 1e6
 
         found = self._bench.alternate(
-            _TIMES, ours=partial(measured, name, ours), other=partial(measured, beside, other)
+            _TIMES, ours=partial(measured, name, ours), other=partial(measured, compared_with, other)
         )
         return Figure(
-            self.title, f"parquet, {name}", Unit.MILLION_ROWS, found["ours"], found["other"], beside=beside, goal=_GOAL
+            self.title,
+            f"parquet, {name}",
+            Unit.MILLION_ROWS,
+            found["ours"],
+            found["other"],
+            compared_with=compared_with,
+            goal=_GOAL,
         )

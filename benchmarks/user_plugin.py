@@ -1,4 +1,4 @@
-"""A transform and a sink as users write them; loaded from this file, as theirs are."""
+"""A transform and a sink written like those of users, and loaded from this file like theirs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamling.plugins import Sink, SinkOptions, Transform, TransformOptions, p
 
 @plugin("user.totals")
 class Totals(Transform[TransformOptions]):
-    """Adds what an order costs."""
+    """Adds the total of an order."""
 
     Options = TransformOptions
 

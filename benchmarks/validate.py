@@ -1,10 +1,10 @@
-"""`--validate`: time to the verdict."""
+"""`--validate`: time to the result."""
 
 from __future__ import annotations
 
 from statistics import median
 
-from benchmarks.children import STREAMLING, Ran, measure
+from benchmarks.children import STREAMLING, FinishedProcess, measure
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
@@ -13,7 +13,8 @@ _MISTAKE = ("upper(item)", "upper(itme)")
 
 
 class Validate(Scenario):
-    """A wrong file, a right one, and, beside it, a start: a verdict may take a second longer than the first row."""
+    """An invalid file, a valid one and, for comparison, a start: validation may take a second longer than the first
+    row."""
 
     title = "validate"
 
@@ -33,24 +34,24 @@ class Validate(Scenario):
                 Unit.SECONDS,
                 right,
                 start,
-                beside="our first row",
+                compared_with="our first row",
                 goal=Goal(bound=median(start) + 1),
             ),
         ]
 
-    def _wrong(self) -> Ran:
+    def _wrong(self) -> FinishedProcess:
         self._bench.step("validate: file with a mistake")
         return self._run("--validate", _MISTAKE, code=1)
 
-    def _right(self) -> Ran:
+    def _right(self) -> FinishedProcess:
         self._bench.step("validate: correct file")
         return self._run("--validate")
 
-    def _start(self) -> Ran:
+    def _start(self) -> FinishedProcess:
         self._bench.step("validate: start to compare with")
         return self._run("--timings")
 
-    def _run(self, option: str, *changes: tuple[str, str], code: int = 0) -> Ran:
+    def _run(self, option: str, *changes: tuple[str, str], code: int = 0) -> FinishedProcess:
         place = self._bench.place("validate")
         file = self._bench.quickstart(place, *changes)
         return measure([*STREAMLING, "run", file, option], cwd=place, env=self._bench.env, codes=(code,))

@@ -1,4 +1,4 @@
-"""What every scenario works with: folders, environment, sizes, and turns taken in a fair order."""
+"""Shared by all scenarios: folders, environment, sizes, and alternating runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamling.jvm.timings import Phase
 
 T = TypeVar("T")
 
-#: called with what is being done and which share of all is done, 0 to 1
+#: called with the current step and the completed fraction, 0 to 1
 ReportStep = Callable[[str, float], None]
 
 _QUICKSTART = Path(__file__).parents[1] / "examples" / "quickstart"
@@ -26,30 +26,30 @@ _QUICKSTART = Path(__file__).parents[1] / "examples" / "quickstart"
 
 @dataclass
 class Workbench:
-    """The surroundings of one run of the benchmarks."""
+    """The environment of one run of the benchmarks."""
 
     folder: Path
     cache_dir: Path
     env: Mapping[str, str]
     sizes: Sizes
-    tell: ReportStep
+    report_step: ReportStep
     services: Services
-    #: steps of all scenarios together
+    #: number of steps of all scenarios
     total: int
     #: whether plain PySpark can start here
     has_pyspark: bool = True
     done: int = field(default=0, init=False)
-    #: of the starts that were measured, by what was started
+    #: the measured starts, by what was started
     phases: dict[str, list[Phase]] = field(default_factory=dict, init=False)
 
     @property
     def services_env(self) -> Mapping[str, str]:
-        """The environment of a process that uses the services; starts them when they do not run yet."""
+        """The environment of a process that uses the services; starts them if they are not running."""
         return {**self.env, **self.services.env}
 
     @contextmanager
     def kafka_worker(self, kind: str, name: str) -> Iterator[Worker]:
-        """A worker that does the jobs with Kafka."""
+        """A worker for the jobs with Kafka."""
         with worker(kind, *CONNECTORS, cwd=self.place(name), env=self.services_env) as process:
             yield process
 
@@ -64,32 +64,32 @@ class Workbench:
         return self.services.topic(name, fill)
 
     def step(self, doing: str) -> None:
-        """Tell what is measured next."""
-        self.tell(doing, self.done / self.total)
+        """Report the next step."""
+        self.report_step(doing, self.done / self.total)
         self.done += 1
 
     def place(self, name: str) -> Path:
-        """An empty folder to start a process in."""
+        """An empty folder for a process."""
         place = self.folder / name
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         return place
 
     def quickstart(self, place: Path, *changes: tuple[str, str]) -> str:
-        """Put the quickstart into ``place``; its pipeline file, with some words changed."""
+        """Copy the quickstart to ``place``; returns its pipeline file, with some words replaced."""
         shutil.copytree(_QUICKSTART, place / "examples" / "quickstart")
         file = place / "examples" / "quickstart" / "pipeline.yaml"
         text = file.read_text(encoding="utf-8")
         for old, new in changes:
-            assert old in text, f"the quickstart has no {old!r} any more"
+            assert old in text, f"the quickstart no longer contains {old!r}"
             text = text.replace(old, new)
         file.write_text(text, encoding="utf-8")
         return str(file.relative_to(place))
 
     def alternate(self, times: int = 1, /, **measures: Callable[[], T]) -> dict[str, list[T]]:
-        """Take all measures in turns, every second round backwards, so that a change of the machine hits all alike.
-        Rounds that only warm up are left out of what is returned. ``times`` as many rounds count for measures that
-        are over so soon that one more or less tells little."""
+        """Run all measurements alternately, every second round in reverse order, so that a change of the machine
+        affects all alike. Warm-up rounds are not returned. ``times`` multiplies the number of rounds, for measurements
+        that are so short that single runs vary."""
         found: dict[str, list[T]] = {name: [] for name in measures}
         for number in range(self.sizes.rounds_for(times)):
             for name in list(measures)[:: 1 if number % 2 == 0 else -1]:
@@ -98,14 +98,14 @@ class Workbench:
 
 
 class Scenario(ABC):
-    """One group of figures."""
+    """One group of results."""
 
     title: ClassVar[str]
-    #: whether it reads Kafka or writes Postgres
+    #: whether it uses Kafka or Postgres
     needs_services: ClassVar[bool] = False
-    #: whether it measures beside aiohttp
+    #: whether it compares with aiohttp
     needs_aiohttp: ClassVar[bool] = False
-    #: whether all its figures come from /proc
+    #: whether all its results come from /proc
     needs_proc: ClassVar[bool] = False
 
     def __init__(self, bench: Workbench) -> None:
@@ -114,7 +114,7 @@ class Scenario(ABC):
     @staticmethod
     @abstractmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
-        """How often `figures` will tell what it does."""
+        """The number of steps that `figures` will report."""
 
     @abstractmethod
     def figures(self) -> list[Figure]:

@@ -1,7 +1,8 @@
-"""A process with a warm Spark session that does jobs, ours and by hand; orders come on stdin, answers go to stdout.
+"""A process with a warm Spark session that runs jobs, ours and hand-written; requests come on stdin, results go to
+stdout.
 
-``python -m benchmarks.worker KIND [CONNECTOR …]``, where KIND says how Spark is started: ``ours`` as streamling
-does it, ``plain`` as PySpark does it but with our Spark settings, ``default`` as PySpark does it.
+``python -m benchmarks.worker KIND [SPARK_PACKAGE …]``, where KIND says how Spark is started: ``ours`` by streamling,
+``plain`` by PySpark with our Spark settings, ``default`` by PySpark with its defaults.
 """
 
 from __future__ import annotations
@@ -92,10 +93,11 @@ class Pipelines:
     def files_through_script(self, folder: str, format: str) -> float:
         return self._run(_SCRIPT_PIPELINE, folder=folder, format=format, script=_SCRIPT)
 
-    def files_asking(self, folder: str, format: str, entries: int, check: bool) -> float:
-        """Every customer is looked up in a table of ``entries`` values, and is there; seconds after the first file."""
+    def files_with_lookups(self, folder: str, format: str, entries: int, check: bool) -> float:
+        """Every customer is looked up in a table of ``entries`` values that contains it; seconds after the first
+        file."""
         state = MemoryState()
-        # values that an earlier run left behind are put into the table before the first row
+        # values left by an earlier run are put into the table before the first row
         state.put("dynamic_table:known", [f"customer {number}" for number in range(entries)])
         condition = data.CONDITION + (" AND dynamic_table_check('known', customer)" if check else "")
         self._run(_TABLE_PIPELINE, state=state, folder=folder, format=format, columns=data.COLUMNS, condition=condition)
@@ -122,7 +124,7 @@ class Pipelines:
         )
 
     def _run(self, text: str, *, columns: Sequence[str] = (), state: MemoryState | None = None, **values: Any) -> float:
-        """Seconds that it took."""
+        """The elapsed seconds."""
         text, registry = text.format(columns=", ".join(columns), **values), self._registry()
         return run_to_its_end(
             text, session=self._session, config=self._config, registry=registry, state=state or MemoryState()
@@ -173,11 +175,11 @@ class ByHand:
 
 
 @contextmanager
-def _ours(config: AppConfig, connectors: frozenset[str]) -> Iterator[SparkSession]:
+def _ours(config: AppConfig, spark_packages: frozenset[str]) -> Iterator[SparkSession]:
     from streamling.jvm.session import SparkRuntime
 
     runtime = SparkRuntime.start(
-        master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir, connectors=connectors
+        master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir, spark_packages=spark_packages
     )
     try:
         yield runtime.session()
@@ -197,17 +199,17 @@ def _pyspark(settings: dict[str, str]) -> Iterator[SparkSession]:
         session.stop()
 
 
-def main(kind: str, *connectors: str) -> None:
-    """Do jobs until stdin ends."""
+def main(kind: str, *spark_packages: str) -> None:
+    """Run jobs until stdin ends."""
     config = load_config("config", cwd=Path.cwd(), env=os.environ)
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what anybody prints must not come between the answers
+    os.dup2(2, 1)  # other output must not get between the results
     with (
         tempfile.TemporaryDirectory() as scratch,
-        _session(kind, config, frozenset(connectors), Path(scratch)) as session,
+        _session(kind, config, frozenset(spark_packages), Path(scratch)) as session,
     ):
         sides: dict[str, object] = {"ours": Pipelines(session, config), "by hand": ByHand(session)}
-        if connectors:
+        if spark_packages:
             sides = {"ours": ChangePipelines(session, config), "by hand": ChangesByHand(session, config)}
         for line in sys.stdin:
             job = json.loads(line)
@@ -215,16 +217,16 @@ def main(kind: str, *connectors: str) -> None:
             print(json.dumps(answer), file=answers, flush=True)
 
 
-def _session(kind: str, config: AppConfig, connectors: frozenset[str], scratch: Path) -> Any:
-    from streamling.jvm.jars import connector_jars
+def _session(kind: str, config: AppConfig, spark_packages: frozenset[str], scratch: Path) -> Any:
+    from streamling.jvm.jars import spark_package_jars
     from streamling.jvm.settings import spark_settings
 
     if kind == "ours":
-        return _ours(config, connectors)
+        return _ours(config, spark_packages)
     master = config.spark.master
     settings = spark_settings(master, {}, scratch) if kind == "plain" else {"spark.master": master}
-    if connectors:
-        settings["spark.jars"] = ",".join(map(str, connector_jars(config.cache_dir, connectors)))
+    if spark_packages:
+        settings["spark.jars"] = ",".join(map(str, spark_package_jars(config.cache_dir, spark_packages)))
     return _pyspark(settings)
 
 

@@ -58,7 +58,7 @@ def runtime(cache_dir: Path) -> Iterator[object]:
                 "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             },
             cache_dir=cache_dir,
-            connectors=frozenset({"avro", "kafka"}),
+            spark_packages=frozenset({"avro", "kafka"}),
         )
     yield started
     started.stop()

@@ -35,7 +35,7 @@ def commands(page: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_has_a_page_whose_commands_name_files_seen_from_the_root(folder: Path) -> None:
+def test_commands_on_the_pages_of_examples_use_paths_relative_to_the_root(folder: Path) -> None:
     page = folder / "README.md"
     assert page.exists()
     assert "Run everything from the root of the repository." in page.read_text()
@@ -59,7 +59,7 @@ def test_commands_about_the_state_name_the_pipeline_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     "file", sorted((ROOT / "examples").glob("**/*.yaml")), ids=lambda path: "/".join(path.parts[-2:])
 )
-def test_a_pipeline_of_an_example_reads_files_seen_from_the_root(file: Path) -> None:
+def test_pipelines_of_examples_use_paths_relative_to_the_root(file: Path) -> None:
     data: Any = load_yaml(file.read_text(), file.name).data
     for node in data.get("sources", {}).values():
         if node["type"] == "file":

@@ -12,7 +12,7 @@ LOG = logging.getLogger("streamling.test.retry")
 
 
 class Flaky:
-    """Fails so many times, then works."""
+    """Fails a number of times, then works."""
 
     def __init__(self, failures: int, **flags: bool) -> None:
         self.calls = 0
@@ -27,7 +27,7 @@ class Flaky:
 
 
 class Impatient(threading.Event):
-    """Remembers the pauses instead of making them; stops after so many."""
+    """Records the pauses instead of sleeping; stops after a number of them."""
 
     def __init__(self, stop_after: int = 100) -> None:
         super().__init__()
@@ -47,37 +47,37 @@ def test_pauses_double_up_to_half_a_minute() -> None:
     assert stopping.pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
 
 
-def test_chance_makes_a_pause_longer_by_half_at_most() -> None:
+def test_jitter_extends_a_pause_by_half_at_most() -> None:
     assert backoff_delay(1, 1.0) == pytest.approx(0.15)
     assert backoff_delay(10_000, 1.0) == 45
 
 
-def test_an_error_that_will_not_pass_is_raised_at_once() -> None:
+def test_a_permanent_error_is_raised_immediately() -> None:
     work = Flaky(5, retriable=False)
     with pytest.raises(StreamlingError, match="away 1"):
         call_with_retries(work, stopping=Impatient(), log=LOG)
     assert work.calls == 1
 
 
-def test_what_is_no_error_of_ours_passes_through() -> None:
+def test_other_exceptions_pass_through() -> None:
     with pytest.raises(ZeroDivisionError):
         call_with_retries(lambda: 1 // 0, stopping=Impatient(), log=LOG)
 
 
-def test_a_stop_ends_it_after_a_last_few_attempts() -> None:
+def test_a_stop_ends_retries_after_a_few_attempts() -> None:
     work = Flaky(100)
     with pytest.raises(StreamlingError):
         call_with_retries(work, stopping=Impatient(stop_after=8), log=LOG)
     assert work.calls == 9
 
 
-def test_trouble_that_passes_at_once_does_not_fail_a_drain() -> None:
+def test_a_short_failure_does_not_fail_a_drain() -> None:
     stopping = threading.Event()
     stopping.set()
     assert call_with_retries(Flaky(1), stopping=stopping, log=LOG, randomly=lambda: 0.0) == 2
 
 
-def test_the_log_says_little_and_then_that_it_went_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_is_brief_and_reports_the_recovery(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         call_with_retries(Flaky(20), stopping=Impatient(), log=LOG)
     assert [(record.levelname, record.getMessage().split(";")[0]) for record in caplog.records[:2]] == [
@@ -85,4 +85,4 @@ def test_the_log_says_little_and_then_that_it_went_on(caplog: pytest.LogCaptureF
         ("ERROR", "away 5"),
     ]
     assert len(caplog.records) == 3
-    assert caplog.records[2].getMessage().startswith("went on after 20 failed attempts")
+    assert caplog.records[2].getMessage().startswith("recovered after 20 failed attempts")

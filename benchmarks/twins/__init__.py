@@ -1,1 +1,1 @@
-"""The measured jobs as one writes them by hand in plain PySpark. Nothing here uses streamling."""
+"""The measured jobs written by hand in plain PySpark. Nothing here uses streamling."""

@@ -1,4 +1,4 @@
-"""Rows through an HTTP endpoint as one writes it by hand: a pool of connections, so many requests at once."""
+"""Rows through an HTTP endpoint, written by hand: a connection pool with a number of concurrent requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def bare(url: str, bodies: Sequence[bytes], at_once: int) -> float:
-    """Seconds until every body has been answered; nothing is done with the answers."""
+    """Seconds until all requests are answered; the responses are discarded."""
     return asyncio.run(_post_all(url, bodies, at_once, lambda answer: None))
 
 

@@ -1,4 +1,4 @@
-"""The steady-state jobs in plain PySpark, on a session that is there already."""
+"""The steady-state jobs in plain PySpark, on an existing session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def files_to_arrow(
 def rate_to_nowhere(
     spark: SparkSession, rows: int, batches: int, columns: Sequence[str], condition: str
 ) -> list[float]:
-    """A stream of ``batches`` × ``rows`` rows → SQL → noop; the seconds at which batches began."""
+    """A stream of ``batches`` × ``rows`` rows → SQL → noop; the start times of the batches in seconds."""
     ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
     query = ticks.where(condition).selectExpr(*columns).writeStream.format("noop")
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +47,7 @@ def rate_to_nowhere(
 
 
 def trigger_to_arrow(spark: SparkSession, rows: int, triggers: int) -> list[float]:
-    """A stream of small batches, each taken over to Python; the seconds at which they were there."""
+    """A stream of small batches, each collected to Python; the times of their arrival in seconds."""
     moments: list[float] = []
 
     def take(batch: DataFrame, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Change records from Kafka in plain PySpark, and read by nothing but Kafka's own client."""
+"""Change records from Kafka in plain PySpark, and read with only Kafka's own client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPERATION = (
     "CAST(try_element_at(headers.value, CAST(nullif(array_position(headers.key, 'dbz.op'), 0) AS INT)) AS STRING)"
 )
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
-#: large enough that a call from Python costs nothing
+#: large enough that the cost of a call from Python does not matter
 _RECORDS_PER_POLL = 5000
 
 
@@ -46,7 +46,7 @@ def to_nowhere(
 
 
 def read_only(spark: SparkSession, brokers: str, topic: str, count: int) -> None:
-    """The first ``count`` messages of partition 0, thrown away as they come."""
+    """Read and discard the first ``count`` messages of partition 0."""
     gateway: Any = spark.sparkContext._gateway
     jvm = gateway.jvm
     settings = jvm.java.util.HashMap()
@@ -66,5 +66,5 @@ def read_only(spark: SparkSession, brokers: str, topic: str, count: int) -> None
     while count > 0:
         records = consumer.poll(wait)
         count -= records.count()
-        gateway.detach(records)  # at once: until Python lets go of it, the JVM keeps it
+        gateway.detach(records)  # immediately: the JVM keeps it until Python releases it
     consumer.close()

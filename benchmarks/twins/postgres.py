@@ -14,7 +14,7 @@ _STAGING = sql.Identifier("staging")
 
 
 def text_of(rows: pa.Table) -> bytes:
-    """Rows as COPY reads them."""
+    """Rows in COPY's format."""
     output = pa.BufferOutputStream()
     csv.write_csv(rows, output, csv.WriteOptions(include_header=False))
     return bytes(output.getvalue())
@@ -25,7 +25,7 @@ def connected(**server: Any) -> psycopg.Connection:
 
 
 def create(connection: psycopg.Connection, table: str, columns: Mapping[str, str]) -> None:
-    """A table with these columns and their types, when there is none."""
+    """Create a table with these columns and types if it does not exist."""
     defined = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type_)) for name, type_ in columns.items()]
     connection.execute(
         sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(sql.Identifier(table), sql.SQL(", ").join(defined))
@@ -33,7 +33,7 @@ def create(connection: psycopg.Connection, table: str, columns: Mapping[str, str
 
 
 def upsert(connection: psycopg.Connection, table: str, columns: Sequence[str], pieces: Sequence[bytes]) -> None:
-    """Each piece of text is one transaction; the first column is the key."""
+    """Each chunk of text is one transaction; the first column is the key."""
     names = {
         "table": sql.Identifier(table),
         "staging": _STAGING,

@@ -8,7 +8,7 @@ from quickjs_rs import Runtime
 
 
 def run(function: str, batches: Sequence[str]) -> int:
-    """Put every batch through ``function``; the characters that came back."""
+    """Pass every batch through ``function``; returns the number of characters of the results."""
     with Runtime(memory_limit=64 << 20) as runtime, runtime.new_context(timeout=60.0) as context:
         call = context.eval_handle(f"""(() => {{
           const process = {function};

@@ -1,6 +1,6 @@
-"""examples/quickstart in plain PySpark: CSV files, one SQL, a JSON object per line.
+"""examples/quickstart in plain PySpark: CSV files, one SQL query, a JSON object per line.
 
-Arguments: the folder of files, and `forever` to wait for more of them.
+Arguments: the folder of the files, and `forever` to wait for more files.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Two endpoints to try the example with: `/score` answers rows with a score, `/events` prints what it is sent.
+"""Two endpoints for the example: `/score` returns rows with a score, `/events` prints what it receives.
 
 python server.py
 """

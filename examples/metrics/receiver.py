@@ -1,4 +1,4 @@
-"""Prints the metrics that arrive, to try pushes without a collector: one line per series whose value has changed.
+"""Prints received metrics, to try pushes without a collector: one line per series whose value has changed.
 
 python receiver.py
 """

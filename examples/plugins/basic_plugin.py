@@ -1,4 +1,4 @@
-"""Three plugins to start from: a source of random rows, a filter, and a sink that prints tables.
+"""Three example plugins: a source of random rows, a filter, and a sink that prints tables.
 
 STREAMLING__PLUGIN__PATH=basic_plugin.py streamling run pipeline.yaml
 """
@@ -36,16 +36,16 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 class RandomSourceOptions(SourceOptions):
     """Fields of `basic_plugin.random_source`."""
 
-    max_rows: int = Field(default=100, ge=0, description="Rows in all.")
+    max_rows: int = Field(default=100, ge=0, description="Total number of rows.")
     record_batch_size: int = Field(default=10, ge=1, description="Rows per batch.")
-    batch_sleep_ms: int = Field(default=1000, ge=0, description="Pause between two batches.")
+    batch_sleep_ms: int = Field(default=1000, ge=0, description="Pause between batches.")
     stop_when_exhausted: bool = Field(default=False, description="End after the last row instead of waiting.")
-    seed: int | None = Field(default=None, description="The same seed gives the same rows.")
+    seed: int | None = Field(default=None, description="The same seed generates the same rows.")
 
 
 @plugin("basic_plugin.random_source")
 class RandomSource(Source[RandomSourceOptions]):
-    """Random rows that are the same again after a restart: the seed is part of the position."""
+    """Random rows that are the same after a restart: the seed is part of the position."""
 
     Options = RandomSourceOptions
 
@@ -76,7 +76,7 @@ class RandomSource(Source[RandomSourceOptions]):
 
 
 def _random_rows(rng: random.Random, count: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Inserts; of three and more rows the last two are an update and a delete of rows before them."""
+    """Inserts; with three or more rows, the last two are an update and a delete of earlier rows."""
     numbers = [rng.randrange(1000) for _ in range(count)]
     names = ["".join(rng.choices(_LETTERS, k=10)) for _ in range(count)]
     operations = ["i"] * count
@@ -120,7 +120,7 @@ class PrintSinkOptions(SinkOptions):
 
 @plugin("print_sink")
 class PrintSink(Sink[PrintSinkOptions]):
-    """Prints rows as they come, or each batch as a table."""
+    """Prints single rows, or each batch as a table."""
 
     Options = PrintSinkOptions
 

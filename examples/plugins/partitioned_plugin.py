@@ -33,13 +33,13 @@ _ROWS_PER_BATCH = 100
 class PartitionedSourceOptions(SourceOptions):
     """Fields of `basic_plugin.partitioned_source`."""
 
-    rows: int = Field(default=10, ge=0, le=_STRIDE, description="Rows of each partition.")
-    preferred_partitions: int = Field(default=2, ge=1, description="Partitions when `parallelism` is not set.")
+    rows: int = Field(default=10, ge=0, le=_STRIDE, description="Rows per partition.")
+    preferred_partitions: int = Field(default=2, ge=1, description="Number of partitions if `parallelism` is not set.")
 
 
 @plugin("basic_plugin.partitioned_source")
 class PartitionedSource(Source[PartitionedSourceOptions]):
-    """Numbers, one series per partition; each instance reads one partition and keeps a position of its own."""
+    """Numbers, one series per partition; each instance reads one partition and has its own position."""
 
     Options = PartitionedSourceOptions
     bounded = True
@@ -64,7 +64,7 @@ class PartitionedSource(Source[PartitionedSourceOptions]):
 
 @plugin("basic_plugin.partitioned_transform")
 class PartitionedTransform(Transform[TransformOptions]):
-    """Adds which instance a row went through; batches take turns."""
+    """Adds the instance that processed a row; batches are distributed round-robin."""
 
     Options = TransformOptions
 
@@ -95,7 +95,7 @@ class PartitionedFileSink(Sink[PartitionedFileSinkOptions]):
     def open(self) -> None:
         self.options.output_dir.mkdir(parents=True, exist_ok=True)
         file = self.options.output_dir / f"{self.context.name}-{self.context.instance}.csv"
-        # appends: after a crash the rows since the last checkpoint are written once more
+        # appends: after a crash, the rows since the last checkpoint are written again
         header = not file.exists() or file.stat().st_size == 0
         self._file = file.open("ab")
         options = csv.WriteOptions(include_header=header)

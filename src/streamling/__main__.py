@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> int:
-    # the imports take a part of a second, and Ctrl-C is pressed then, too
+    # the imports take a fraction of a second, and Ctrl-C may be pressed then too
     try:
         from streamling.cli import main as command
 

@@ -1,7 +1,7 @@
-"""The connectors and transforms that are built in, and what each of them brings along.
+"""The built-in connectors and transforms.
 
-A package declares a `Builtin` in its ``__init__.py``; `_PACKAGES` lists the packages. Nothing else knows them by name,
-and nothing inside them is imported before it is used.
+A package declares a `Builtin` in its ``__init__.py``; `_PACKAGES` lists the packages. Nothing else refers to them by
+name, and their modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _PACKAGES = (
 
 @dataclass(frozen=True)
 class Builtin:
-    """What one package adds to the runtime. A target is ``module:name``, the module inside the package."""
+    """What one package adds to the runtime. A target is ``module:name``, where the module is inside the package."""
 
     package: str
-    #: operator classes by the `type` of their nodes; an options class where the run-time is still to come
+    #: operator classes by the `type` of their nodes; an options class if the operator is not implemented yet
     sources: Mapping[str, str] = field(default_factory=dict)
     transforms: Mapping[str, str] = field(default_factory=dict)
     sinks: Mapping[str, str] = field(default_factory=dict)
@@ -42,15 +42,15 @@ class Builtin:
     config: str | None = None
     #: metrics that its nodes record, by name
     metrics: str | None = None
-    #: file with the jars of Spark connectors, by connector
+    #: lock file with the jars of Spark packages, by package
     jars: str | None = None
-    #: folder with Java sources that these connectors need
+    #: folder with Java sources that these packages need
     java: str | None = None
-    #: Spark settings that its nodes run best with; those of the user win
+    #: Spark settings for its nodes; the user's settings take precedence
     spark_settings: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, target: str) -> Any:
-        """What ``target`` stands for; imports its module."""
+        """Import and return ``target``."""
         module, name = target.split(":")
         return getattr(import_module(f"{self.package}.{module}"), name)
 

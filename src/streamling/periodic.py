@@ -1,4 +1,4 @@
-"""Something done every so often on a thread of its own, while other work goes on."""
+"""Runs an action periodically on a background thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def run_periodically(action: Callable[[], None], seconds: float, *, name: str) -> Iterator[None]:
-    """Call ``action`` every ``seconds`` while the block runs; the first call comes after a pause."""
+    """Call ``action`` every ``seconds`` while the block runs; the first call follows after a pause."""
     done = threading.Event()
 
     def repeat() -> None:

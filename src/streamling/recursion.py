@@ -1,7 +1,7 @@
-"""Python's recursion limit, raised for a while.
+"""Raises Python's recursion limit temporarily.
 
-Calls from Python to Python take nothing of a thread's stack, so deeply nested work only needs a higher limit. The limit
-belongs to the whole interpreter: it is the highest that anyone asks for at the moment, and the usual one again
+Calls from Python to Python do not use the thread's stack, so deeply nested work only needs a higher limit. The limit
+belongs to the whole interpreter: the highest limit that is currently requested applies, and the default is restored
 afterwards.
 """
 
@@ -19,7 +19,7 @@ _usual = sys.getrecursionlimit()
 
 @contextmanager
 def recursion_limit(calls: int) -> Iterator[None]:
-    """Allows at least ``calls`` nested calls, in all threads, until the context ends."""
+    """Allow at least ``calls`` nested calls in all threads while the block runs."""
     global _usual
     with _lock:
         if not _requested:

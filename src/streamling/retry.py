@@ -1,4 +1,4 @@
-"""Doing something again until it works, for outside systems that are away for a while."""
+"""Retries for external systems that are temporarily unavailable."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ ResultT = TypeVar("ResultT")
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0
-#: seconds between two attempts to reach what may be about to start
+#: seconds between attempts to reach a system that may be starting
 MAX_STARTUP_BACKOFF: Final = 1.0
-#: from this attempt on a failure is logged as an error
+#: from this attempt on, failures are logged as errors
 _ERROR_FROM: Final = 5
-#: attempts that follow a failure although the pipeline is to stop: less than a second
+#: attempts after a failure while the pipeline is stopping: less than a second
 _WHILE_STOPPING: Final = 3
-#: seconds between two log lines about the same trouble, the first error aside
+#: seconds between log lines about the same failure, except for the first error
 _LOG_INTERVAL: Final = 10.0
-#: told the error that is being retried, and None once it is over
+#: called with the error that is being retried, and with None when it is over
 ReportRetry = Callable[[StreamlingError | None], None]
 
 
 class Stopping(Protocol):
-    """Whether the pipeline is about to stop."""
+    """Whether the pipeline is stopping."""
 
     def is_set(self) -> bool: ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Sleep up to ``timeout`` seconds; True at once when the pipeline stops."""
+        """Sleep up to ``timeout`` seconds; returns True immediately if the pipeline stops."""
 
 
 class NeverStopping:
-    """For executors: Spark ends their tasks, nobody asks them to stop."""
+    """For executors: Spark ends their tasks, so they are never asked to stop."""
 
     def is_set(self) -> bool:
         return False
@@ -47,11 +47,11 @@ class NeverStopping:
 
 
 def ignore_retry(error: StreamlingError | None) -> None:
-    """Where nobody waits for what is retried."""
+    """For callers that do not track retries."""
 
 
 class RetryLog:
-    """What goes wrong again and again, told once in a while. One object for all that fails for the same reason."""
+    """Logs repeated failures at a limited rate. Share one object between all failures with the same cause."""
 
     def __init__(self, log: logging.Logger, report: ReportRetry = ignore_retry) -> None:
         self._log = log
@@ -60,25 +60,25 @@ class RetryLog:
         self._told = self._as_error = False
 
     def failed(self, error: StreamlingError, attempt: int, pause: float) -> None:
-        """``error`` ended the ``attempt``-th attempt, the next one comes after ``pause`` seconds."""
+        """The ``attempt``-th attempt failed with ``error``; the next one follows after ``pause`` seconds."""
         self._report(error)
         now, serious = time.monotonic(), attempt >= _ERROR_FROM
         if now - self._logged > _LOG_INTERVAL or (serious and not self._as_error):
             self._logged, self._told, self._as_error = now, True, serious
             level = logging.ERROR if serious else logging.WARNING
-            self._log.log(level, "%s; attempt %d, trying again in %.1f s", error, attempt, pause)
+            self._log.log(level, "%s; attempt %d, retrying in %.1f s", error, attempt, pause)
 
     def recovered(self, attempts: int, seconds: float) -> None:
-        """It worked after that many failures."""
+        """It worked after this many failures."""
         self._report(None)
         if self._told:
-            self._log.info("went on after %d failed attempts in %.1f s", attempts, seconds)
+            self._log.info("recovered after %d failed attempts in %.1f s", attempts, seconds)
         self._told = self._as_error = False
 
 
 def should_give_up(error: StreamlingError, attempt: int, stopping: Stopping) -> bool:
-    """Whether the ``attempt``-th failure is the last one: it will not pass, or the pipeline is to stop. A drain is not
-    given up for a connection that died while it was idle."""
+    """Whether the ``attempt``-th failure is final: the error is permanent, or the pipeline is stopping. A drain does
+    not give up because of a connection that died while it was idle."""
     return not error.retriable or (stopping.is_set() and attempt > _WHILE_STOPPING)
 
 
@@ -92,11 +92,12 @@ def call_with_retries(
     report: ReportRetry = ignore_retry,
     randomly: Callable[[], float] = random.random,
 ) -> ResultT:
-    """The result of ``work``, called again as long as it raises a retriable error and the pipeline is not to stop. What
-    is ``startup_errors``, usually what has never been reachable, is given up after ``startup_timeout`` seconds.
+    """The result of ``work``, which is retried while it raises a retriable error and the pipeline is not stopping.
+    ``startup_errors``, usually those of a system that has never been reachable, are given up after ``startup_timeout``
+    seconds.
 
-    The pauses double from 100 ms to 30 s, each with up to half as much again by chance, so that the instances of a
-    pipeline do not all come back at once.
+    The pauses double from 100 ms to 30 s, each with up to 50 % random jitter, so that the instances of a pipeline do
+    not all retry at the same moment.
     """
     started, attempt, retry_log = time.monotonic(), 0, RetryLog(log, report)
     while True:
@@ -123,7 +124,7 @@ def call_with_retries(
 
 
 def call_with_startup_retries(work: Callable[[], ResultT], *, timeout: float, log: logging.Logger) -> ResultT:
-    """The result of ``work``, called again for up to ``timeout`` seconds as long as it raises a retriable error."""
+    """The result of ``work``, which is retried for up to ``timeout`` seconds while it raises a retriable error."""
     return call_with_retries(
         work, stopping=NeverStopping(), log=log, startup_timeout=timeout, startup_errors=StreamlingError
     )
@@ -131,5 +132,5 @@ def call_with_startup_retries(work: Callable[[], ResultT], *, timeout: float, lo
 
 def backoff_delay(attempt: int, chance: float) -> float:
     """Seconds to wait after the ``attempt``-th failure; ``chance`` is between 0 and 1."""
-    # an exponent that grows for weeks must not overflow
+    # the exponent must not overflow when it grows for weeks
     return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt - 1, 20)) * (1 + chance / 2))

@@ -1,4 +1,4 @@
-"""The generated files hold the same rows in every format."""
+"""The generated files have the same rows in every format."""
 
 from __future__ import annotations
 

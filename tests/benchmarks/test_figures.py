@@ -1,4 +1,4 @@
-"""When a figure is good enough."""
+"""When a result meets its goal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_there_is_no_ratio_without_another_figure():
     assert figure([1.0]).ratio is None
 
 
-def test_cost_is_turned_round_where_more_is_better():
+def test_cost_is_inverted_if_more_is_better():
     assert figure([2.0], [1.0], unit=Unit.MILLION_ROWS).cost == 0.5
     assert figure([2.0], [1.0]).cost == 2.0
 
@@ -44,12 +44,12 @@ def test_a_goal_is_met_missed_or_open(goal, ours, other, verdict):
     assert figure([ours], [other] if other else [], goal=goal).verdict is verdict
 
 
-def test_rates_have_to_be_at_least_the_goal():
+def test_rates_must_reach_the_goal():
     assert figure([0.96], [1.0], goal=Goal(ratio=0.95), unit=Unit.MILLION_ROWS).verdict is Verdict.MET
     assert figure([0.94], [1.0], goal=Goal(ratio=0.95), unit=Unit.MILLION_ROWS).verdict is Verdict.MISSED
 
 
-def test_a_goal_reads_as_it_is_judged():
+def test_the_text_of_a_goal_matches_its_verdict():
     assert Goal(bound=5, ratio=0.5).text(Unit.SECONDS) == "≤ 5.00 s, ≤ 0.5 ×"
     assert Goal(bound=60, ratio=1.2, either=True).text(Unit.MILLISECONDS) == "≤ 60.0 ms or ≤ 1.2 ×"
     assert Goal(ratio=0.95).text(Unit.MILLION_ROWS) == "≥ 0.95 ×"

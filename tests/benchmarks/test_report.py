@@ -21,7 +21,7 @@ def results() -> Results:
     figures = [
         Figure("start-up", "first row", Unit.SECONDS, [3.0, 3.2, 3.1], [9.0, 9.9, 9.3], goal=Goal(bound=5, ratio=0.5)),
         Figure("validate", "file with a mistake", Unit.SECONDS, [0.6], goal=Goal(bound=0.5)),
-        Figure("throughput", "csv → SQL", Unit.MILLION_ROWS, [1.0], [2.0], beside="PySpark on our JVM"),
+        Figure("throughput", "csv → SQL", Unit.MILLION_ROWS, [1.0], [2.0], compared_with="PySpark on our JVM"),
     ]
     phases = [Phase("import PySpark", 0.5, 1.0), Phase("first rows at a sink", 3.0, 3.0)]
     return Results("2024-05-06", machine, QUICK, figures, {"a start": phases}, ["A remark."])
@@ -40,7 +40,7 @@ def test_a_row_gives_the_ratio_the_median_and_the_best(results):
     )
 
 
-def test_what_stands_alone_has_empty_cells(results):
+def test_a_figure_without_counterpart_has_empty_cells(results):
     assert rows(results)[1] == ("validate", "file with a mistake", "", "0.60 s", "", "", "≤ 0.50 s", "missed")
 
 
@@ -52,13 +52,13 @@ def test_json_holds_every_sample(results):
     assert content["phases"]["a start"][0] == {"name": "import PySpark", "start": 0.5, "end": 1.0}
 
 
-def test_json_can_be_read_again(results):
+def test_json_can_be_read_back(results):
     again = from_json(as_json(results))
     assert json.loads(as_json(again)) == json.loads(as_json(results))
     assert rows(again) == rows(results)
 
 
-def test_scenarios_that_are_measured_anew_take_their_old_places_and_are_named(results):
+def test_remeasured_scenarios_keep_their_position_and_are_listed(results):
     figures = [
         Figure("validate", "file with a mistake", Unit.SECONDS, [0.4]),
         Figure("idle", "quickstart", Unit.CORE, [1]),
@@ -67,7 +67,7 @@ def test_scenarios_that_are_measured_anew_take_their_old_places_and_are_named(re
     assert [figure.scenario for figure in renewed.figures] == ["start-up", "validate", "throughput", "idle"]
     assert renewed.figures[1].ours == [0.4]
     assert (renewed.date, list(renewed.phases)) == ("2024-05-07", ["a start"])
-    assert renewed.notes == ["Measured in a run of their own, after the others: validate, idle."]
+    assert renewed.notes == ["Measured in a separate run, after the others: validate, idle."]
 
 
 def test_the_page_has_table_phases_machine_and_remarks(results):
@@ -91,12 +91,12 @@ def test_the_chart_shows_what_is_compared_and_every_phase(results):
     assert {"Where the time of a start goes", "import PySpark", "first rows at a sink"} <= set(words)
 
 
-def test_page_and_chart_lie_beside_each_other(results, tmp_path):
+def test_page_and_chart_are_in_the_same_folder(results, tmp_path):
     write_page(results, tmp_path / "docs" / "benchmarks.md")
     assert "](benchmarks.svg)" in (tmp_path / "docs" / "benchmarks.md").read_text()
     assert (tmp_path / "docs" / "benchmarks.svg").is_file()
 
 
-def test_nothing_to_compare_gives_an_empty_chart(results):
+def test_without_comparisons_the_chart_is_empty(results):
     bare = Results(results.date, results.machine, QUICK, results.figures[1:2])
     assert ElementTree.fromstring(chart(bare)).tag.endswith("svg")

@@ -1,4 +1,4 @@
-"""All scenarios at the smallest size: every process starts, answers and ends; what comes out can be shown."""
+"""All scenarios at the smallest size: every process starts, responds and ends; the results can be shown."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _ALWAYS = ("start-up", "trigger")
     "names",
     [pytest.param(names, marks=() if names[0] in _ALWAYS else pytest.mark.soak, id=names[0]) for names in _GROUPS],
 )
-def test_scenarios_measure_and_tell_their_steps(names, cache_dir, capfd):
+def test_scenarios_measure_and_report_their_steps(names, cache_dir, capfd):
     told: list[float] = []
     results = measure_all(
-        names, sizes=_TINY, cache_dir=cache_dir, environ=os.environ, tell=lambda doing, done: told.append(done)
+        names, sizes=_TINY, cache_dir=cache_dir, environ=os.environ, report_step=lambda doing, done: told.append(done)
     )
     assert {figure.scenario for figure in results.figures} == set(names)
     for figure in results.figures:

@@ -1,4 +1,4 @@
-"""Phases are read from what `--timings` prints."""
+"""Phases are parsed from the output of `--timings`."""
 
 from __future__ import annotations
 

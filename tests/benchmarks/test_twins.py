@@ -1,4 +1,4 @@
-"""The jobs by hand are the same jobs."""
+"""The hand-written jobs do the same as ours."""
 
 from __future__ import annotations
 

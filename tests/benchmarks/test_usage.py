@@ -1,4 +1,4 @@
-"""Processor time and memory include what a process has started."""
+"""CPU time and memory include child processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BUSY = "x = bytearray(40_000_000)\nfor i in range(3_000_000): pass\nprint(flush
 _PARENT = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {_BUSY!r}])"
 
 
-def test_a_child_of_the_process_counts():
+def test_child_processes_are_counted():
     with subprocess.Popen([sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -1,4 +1,4 @@
-"""Fair turns, and folders to start in."""
+"""Alternating runs, and folders for processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bench(tmp_path):
     return Workbench(tmp_path, tmp_path, {}, sizes, lambda doing, done: None, Services(tmp_path), total=4)
 
 
-def test_measures_take_turns_and_every_second_round_goes_backwards(bench):
+def test_measurements_alternate_and_every_second_round_is_reversed(bench):
     order = []
     bench.alternate(a=lambda: order.append("a"), b=lambda: order.append("b"))
     assert "".join(order) == "abbaab"
@@ -27,28 +27,28 @@ def test_warm_up_rounds_do_not_count(bench):
     assert bench.alternate(only=lambda: next(numbers)) == {"only": [1, 2]}
 
 
-def test_short_measures_can_be_taken_more_often(bench):
+def test_short_measurements_can_be_repeated_more_often(bench):
     numbers = iter(range(10))
     assert bench.alternate(2, only=lambda: next(numbers)) == {"only": [1, 2, 3, 4]}
 
 
-def test_the_share_done_grows_from_step_to_step(bench):
+def test_progress_grows_with_every_step(bench):
     told = []
-    bench.tell = lambda doing, done: told.append((doing, done))
+    bench.report_step = lambda doing, done: told.append((doing, done))
     bench.step("one")
     bench.step("two")
     assert told == [("one", 0.0), ("two", 0.25)]
 
 
-def test_the_quickstart_is_put_where_its_own_paths_lead(bench):
+def test_the_quickstart_is_copied_to_where_its_paths_point(bench):
     place = bench.place("here")
     file = bench.quickstart(place, ("type: bounded", "type: continuous"))
     assert "type: continuous" in (place / file).read_text()
     assert list((place / "examples/quickstart/orders").glob("*.csv"))
 
 
-def test_a_word_to_change_must_be_there(bench):
-    with pytest.raises(AssertionError, match="no 'nonsense'"):
+def test_a_word_to_replace_must_exist(bench):
+    with pytest.raises(AssertionError, match="no longer contains 'nonsense'"):
         bench.quickstart(bench.place("here"), ("nonsense", ""))
 
 
@@ -59,6 +59,6 @@ def test_a_topic_is_filled_once(bench):
     assert filled == ["changes"]
 
 
-def test_services_that_nobody_asked_for_are_not_started(bench):
+def test_unused_services_are_not_started(bench):
     bench.services.close()
     assert not list(bench.folder.iterdir())

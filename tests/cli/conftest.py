@@ -65,7 +65,7 @@ class Project:
         return Result(int(code), out, err)
 
     def command(self, *args: str, **env: str) -> Result:
-        """As a process of its own."""
+        """As a separate process."""
         done = subprocess.run(
             command_line(*args), cwd=self.folder, env={**clean_environment(), **env},
             capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
@@ -78,14 +78,14 @@ def command_line(*args: str) -> list[str]:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what would configure a pipeline or a terminal; the code is that under test."""
+    """The environment without variables that would configure a pipeline or a terminal; it runs the code under test."""
     ours = ("STREAMLING", "OTEL_", "RUST_LOG", "NO_COLOR", "COLUMNS", "PYTHON")
     return {name: value for name, value in os.environ.items() if name == "PYTHONPATH" or not name.startswith(ours)}
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Project]:
-    """A project that is the working directory; logging is put back as it was."""
+    """A project as the working directory; logging is restored afterwards."""
     for name in set(os.environ) - set(clean_environment()):
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Completion in the shell: the script, and what it is answered."""
+"""Shell completion: the script, and the suggestions."""
 
 import subprocess
 
@@ -8,19 +8,19 @@ from tests.cli.conftest import clean_environment, command_line
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_asks_our_command(project, shell):
+def test_the_script_calls_our_command(project, shell):
     result = project.call("completion", shell)
     assert (result.code, result.err) == (0, "")
     assert f"_STREAMLING_COMPLETE={shell}_complete" in result.out
 
 
-def test_bash_understands_its_script(project):
+def test_bash_accepts_its_script(project):
     script = project.call("completion", "bash").out
     assert subprocess.run(["bash", "-n"], input=script.encode(), check=False).returncode == 0
 
 
 def _complete(project, *words: str) -> list[str]:
-    """What bash is told for these words, the last one unfinished."""
+    """The suggestions for bash for these words, the last one unfinished."""
     answer = subprocess.run(
         command_line(), cwd=project.folder, capture_output=True, text=True, timeout=60,
         env={
@@ -45,7 +45,7 @@ def test_a_pipeline_file_is_completed_wherever_one_is_expected(project, words):
     assert _complete(project, *words) == ["plain,pipeline.yaml"]
 
 
-def test_folders_are_left_to_the_shell_until_there_is_a_file(project):
+def test_the_shell_completes_folders_until_there_is_a_file(project):
     project.write("more/a.yaml", "")
     assert _complete(project, "run", "mo") == ["file,mo"]
     assert _complete(project, "run", "more/") == ["plain,more/a.yaml"]

@@ -1,4 +1,4 @@
-"""`validate --connect` and `doctor FILE`: every connection of a pipeline, tried."""
+"""`validate --connect` and `doctor FILE` check every connection of a pipeline."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SCHEMA = {"type": "record", "name": "order", "fields": [{"name": "id", "type": "
 
 
 def everything(topic: str, *, url: str, folder: str = "orders", hungry: bool = False) -> str:
-    """A pipeline with every kind of connection there is."""
+    """A pipeline with every kind of connection."""
     postgres: dict[str, Any] = {"from": "lines", "schema": "s", "primary_key": "id"}
     return json.dumps(
         {
@@ -79,7 +79,7 @@ def everything(topic: str, *, url: str, folder: str = "orders", hungry: bool = F
 
 @contextmanager
 def tls_endpoint(folder: Path) -> Iterator[tuple[str, Path]]:
-    """An address that speaks TLS and counts on nobody sending a request; and whom to trust."""
+    """An address with TLS where no request is expected, and the certificate to trust."""
 
     class Refusing(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -98,7 +98,7 @@ def tls_endpoint(folder: Path) -> Iterator[tuple[str, Path]]:
 
 @pytest.fixture
 def services(kafka: LocalKafka, registry: LocalRegistry, postgres: LocalPostgres) -> dict[str, str]:
-    """Variables that lead to the real services."""
+    """Variables for the real services."""
     return {
         **kafka.variables(),
         **registry.variables(),
@@ -109,7 +109,7 @@ def services(kafka: LocalKafka, registry: LocalRegistry, postgres: LocalPostgres
     }
 
 
-def test_every_connection_is_tried_and_nothing_is_changed(
+def test_every_connection_is_checked_and_nothing_is_changed(
     project: Project, kafka: LocalKafka, registry: LocalRegistry, services: dict[str, str]
 ) -> None:
     create_topic(kafka.brokers, "connect-good", partitions=3)
@@ -152,7 +152,7 @@ def test_every_connection_is_tried_and_nothing_is_changed(
     assert " ms, server 18" in checks["rows: Postgres"]["found"]
 
 
-def test_what_fails_is_listed_with_the_remedy_and_exit_code_1(
+def test_failures_are_listed_with_a_remedy_and_exit_code_1(
     project: Project, kafka: LocalKafka, registry: LocalRegistry, services: dict[str, str]
 ) -> None:
     SchemaRegistry(registry.url).register("connect-bad-value", SCHEMA)

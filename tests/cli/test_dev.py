@@ -1,4 +1,4 @@
-"""`streamling dev` as a person uses it: real commands, real services, a home of its own."""
+"""`streamling dev` as a person uses it: real commands, real services, a separate HOME."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Shell:
 def shell(tmp_path: Path, cache_dir: Path) -> Iterator[Shell]:
     made = Shell(tmp_path, cache_dir)
     yield made
-    data = (made.folder / ".streamling" / "postgres" / "home").resolve()  # elsewhere, when run as root
+    data = (made.folder / ".streamling" / "postgres" / "home").resolve()  # elsewhere, if run as root
     made.call("down", "--delete")
     assert not data.exists()
 
@@ -126,7 +126,7 @@ def test_a_day_with_local_services(shell: Shell) -> None:
 
 
 @pytest.mark.services
-def test_run_ends_with_the_code_of_its_command_and_stops_what_it_started(shell: Shell) -> None:
+def test_run_exits_with_the_code_of_its_command_and_stops_what_it_started(shell: Shell) -> None:
     shell.call("run", "--only", "postgres", "--", "sh", "-c", "exit 7", code=7)
     assert not shell.status()["postgres"]["running"]
     failed = shell.call("run", "--only", "postgres", "no-such-program", code=1)
@@ -144,7 +144,7 @@ def test_a_signal_reaches_the_command_and_the_services_are_stopped(shell: Shell)
     assert not shell.status()["postgres"]["running"]
 
 
-def test_variables_of_the_file_are_below_those_of_the_environment(shell: Shell) -> None:
+def test_environment_variables_override_those_of_the_file(shell: Shell) -> None:
     (shell.folder / "my.env").write_text(
         "STREAMLING__PIPELINE_DEFINITION_LOCATION=from-file.yaml\nSTREAMLING__LOG_LEVEL=nonsense\n"
     )
@@ -161,7 +161,7 @@ def test_variables_of_the_file_are_below_those_of_the_environment(shell: Shell) 
     assert "nonsense" not in done.stderr
 
 
-def test_nothing_is_left_behind_by_looking(shell: Shell) -> None:
+def test_status_commands_leave_nothing_behind(shell: Shell) -> None:
     shell.call("status")
     assert "nothing was running" in shell.call("down").err
     assert os.listdir(shell.folder) == []
@@ -178,5 +178,5 @@ def test_nothing_is_left_behind_by_looking(shell: Shell) -> None:
         (["upp"], 2, "did you mean 'up'?"),
     ],
 )
-def test_mistakes_are_told(shell: Shell, args: list[str], code: int, complaint: str) -> None:
+def test_wrong_usage_is_reported(shell: Shell, args: list[str], code: int, complaint: str) -> None:
     assert complaint in shell.call(*args, code=code).err

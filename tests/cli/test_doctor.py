@@ -16,7 +16,7 @@ def test_the_checks_as_json(project):
     assert {"name", "status", "found", "remedy"} == set(checks[0])
 
 
-def test_something_needed_that_is_missing_is_told_with_exit_code_1(project, monkeypatch):
+def test_a_missing_requirement_is_reported_with_exit_code_1(project, monkeypatch):
     project.write("a_file", "")
     monkeypatch.setenv("STREAMLING__CACHE_DIR", str(project.folder / "a_file"))
     result = project.call("doctor")

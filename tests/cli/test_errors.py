@@ -6,7 +6,7 @@ from streamling.cli.errors import exit_code, render
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 
 
-def test_an_error_of_ours_is_a_block_of_what_why_and_what_to_do():
+def test_our_errors_are_a_block_of_what_why_and_what_to_do():
     cause = ConnectionRefusedError("connection refused")
     error = StreamlingError("cannot write", cause=cause, remedy="start the server").context("postgres sink 'out'")
     assert render(error, debug=False).splitlines() == [
@@ -16,7 +16,7 @@ def test_an_error_of_ours_is_a_block_of_what_why_and_what_to_do():
     ]
 
 
-def test_all_problems_of_a_file_are_told_with_place_excerpt_and_remedy():
+def test_all_problems_of_a_file_are_reported_with_location_excerpt_and_remedy():
     problems = [
         Problem("there is no column 'b'", "p.yaml", 3, 7, "did you mean 'a'?", "SELECT b\n       ^"),
         Problem("no sinks", "p.yaml"),
@@ -31,7 +31,7 @@ def test_all_problems_of_a_file_are_told_with_place_excerpt_and_remedy():
     ]
 
 
-def test_a_cause_that_cannot_speak_is_left_out():
+def test_a_cause_without_a_message_is_omitted():
     class Mute(Exception):
         def __str__(self) -> str:
             raise AssertionError("the JVM is gone")
@@ -41,7 +41,7 @@ def test_a_cause_that_cannot_speak_is_left_out():
     assert "Mute" in render(error, debug=True)
 
 
-def test_an_error_that_is_its_own_cause_is_told_once():
+def test_an_error_that_is_its_own_cause_is_printed_once():
     error = StreamlingError.user("no answer").context("kafka source 'orders'")
     error.__cause__ = error  # what `raise error from error` does
     assert render(error, debug=False) == "error: kafka source 'orders': no answer"
@@ -61,5 +61,5 @@ def test_an_unexpected_exception_asks_for_a_report_and_debug_gives_the_trace():
     ("error", "code"),
     [(InvalidPipeline([Problem("x")]), 78), (StreamlingError.user("x"), 1), (StreamlingError("x"), 1), (OSError(), 1)],
 )
-def test_only_what_the_user_wrote_is_78(error, code):
+def test_only_errors_in_user_files_exit_with_78(error, code):
     assert exit_code(error) == code

@@ -1,4 +1,4 @@
-"""The group of commands: what is understood, what is refused and how, without a JVM."""
+"""The command group: what is accepted, what is rejected and how, without a JVM."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def test_every_option_is_explained(project, command):
     assert not unexplained
 
 
-def test_the_version_is_told(project):
+def test_the_version_is_printed(project):
     assert project.call("--version").out == f"streamling, version {__version__}\n"
 
 
@@ -53,9 +53,9 @@ def test_the_version_is_told(project):
     [
         (("validte", "x.yaml"), "there is no command 'validte'; did you mean 'validate'?"),
         (("Plan",), "there is no command 'Plan'; did you mean 'plan'?"),
-        (("frobnicate",), "there is no command 'frobnicate'; there is no file of that name either."),
+        (("frobnicate",), "there is no command 'frobnicate'; there is no file with that name either."),
         (("state", "shwo"), "there is no command 'shwo'; did you mean 'show'?"),
-        (("plugins", "xyz"), "there is no command 'xyz'; there are: list, new."),
+        (("plugins", "xyz"), "there is no command 'xyz'; commands: list, new."),
         (("run", "--confg", "x"), "No such option '--confg'. Did you mean '--config'?"),
         (("pipeline.yaml", "--dryrun"), "Did you mean '--dry-run'?"),
         (("run", "a.yaml", "b.yaml"), "unexpected extra argument (b.yaml)"),
@@ -65,14 +65,14 @@ def test_the_version_is_told(project):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_wrong_usage_is_answered_with_2_and_a_way_out(project, args, message):
+def test_wrong_usage_exits_with_2_and_a_suggestion(project, args, message):
     result = project.call(*args)
     assert result.code == 2
     assert message in result.err
     assert result.out == ""
 
 
-def test_a_file_that_is_named_like_no_command_is_still_a_file(project):
+def test_a_word_that_is_not_a_command_can_be_a_file(project):
     project.write("plann", BROKEN)
     result = project.call("plann", "--dry-run")
     assert result.code == 78
@@ -105,7 +105,7 @@ def test_without_arguments_the_file_that_the_environment_names_runs(project, mon
 # ── mistakes in files ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_bad_pipeline_is_told_in_one_block_without_a_trace(project: Project):
+def test_an_invalid_pipeline_is_reported_in_one_block_without_a_trace(project: Project):
     project.write("pipeline.yaml", BROKEN)
     result = project.command("pipeline.yaml")
     assert (result.code, result.out) == (78, "")
@@ -122,7 +122,7 @@ def test_debug_adds_the_trace(project):
     assert result.err.startswith("error: pipeline.yaml:14:")
 
 
-def test_validate_answers_a_static_mistake_with_the_original_json(project: Project):
+def test_validate_reports_a_static_error_in_the_json_of_the_rust_implementation(project: Project):
     project.write("pipeline.yaml", BROKEN)
     result = project.command("--validate", "pipeline.yaml")
     assert result.code == 1
@@ -172,7 +172,7 @@ def test_a_bad_configuration_is_78_and_json_under_validate(project, monkeypatch)
     assert "CHECKPOINT_INTERVAL_SEC" in json.loads(result.out)["errors"][0]
 
 
-def test_warnings_of_the_configuration_are_part_of_the_verdict(project):
+def test_warnings_of_the_configuration_are_part_of_the_result(project):
     project.write("config.yaml", "aplication_id: x\n")
     verdict = json.loads(project.call("validate", "--static", "--json", "pipeline.yaml").out)
     assert verdict["is_valid"]
@@ -188,7 +188,7 @@ def test_config_names_another_file(project):
     assert "missing.yaml" in project.call("validate", "--config", "missing").err
 
 
-def test_a_valid_file_is_told_so_without_a_jvm(project):
+def test_a_valid_file_is_reported_without_a_jvm(project):
     result = project.call("validate", "--static", "pipeline.yaml")
     assert (result.code, result.out) == (0, "pipeline.yaml is valid\n")
     assert not (project.folder / "state.db").exists()
@@ -205,7 +205,7 @@ def test_secrets_of_the_configuration_are_never_shown(project, monkeypatch):
     assert project.call("state", "show").code == 1
 
 
-# what fits into Python's buffer fails later than what does not
+# output that fits into Python's buffer fails later than output that does not
 @pytest.mark.parametrize("args", [("schema",), ("completion", "bash"), ("--help",), ("run", "--help")], ids=" ".join)
 def test_a_closed_pipe_ends_quietly(project: Project, args):
     with subprocess.Popen(
@@ -223,7 +223,7 @@ def test_a_closed_pipe_ends_quietly(project: Project, args):
 
 
 @pytest.mark.parametrize("command", PAGES, ids=" ".join)
-def test_the_page_in_the_documentation_names_every_option(project, command):
+def test_the_documentation_lists_every_option(project, command):
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     options = re.findall(r"(--[a-z-]+)", project.call(*command, "--help").out.split("Options:")[1])
     assert not [option for option in {*options} - {"--help"} if option not in page]

@@ -1,4 +1,4 @@
-"""What a real run measures, as it arrives outside. Each process here starts a JVM, so one serves several tests."""
+"""Metrics of a real run, as they arrive at a receiver. Each process here starts a JVM, so one serves several tests."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def rows(receiver: Receiver, name: str) -> dict[str, int]:
     return {tags["id"]: value for tags, value in receiver.points(name)}
 
 
-def test_rows_that_came_and_left_are_counted_for_every_node(pushed):
+def test_rows_in_and_out_are_counted_for_every_node(pushed):
     receiver, _ = pushed
     assert rows(receiver, "streamling_output_rows") == {"orders": 3, "large": 2, "screen": 2}
     assert rows(receiver, "streamling_input_rows") == {"large": 3, "screen": 2}
 
 
-def test_series_of_a_node_carry_who_it_is_its_labels_and_the_global_tags(pushed):
+def test_series_of_a_node_have_its_identity_its_labels_and_the_global_tags(pushed):
     receiver, _ = pushed
     tags = next(tags for tags, _ in receiver.points("streamling_output_rows") if tags["id"] == "orders")
     expected = {
@@ -96,12 +96,12 @@ def test_everything_a_run_measures_is_in_the_list_of_metrics(pushed):
     assert receiver.names() <= {PREFIX + name for name in metrics()}
 
 
-def test_the_user_sees_nothing_of_it(pushed):
+def test_pushes_print_nothing(pushed):
     _, result = pushed
     assert all(line[13:17] == "INFO" for line in result.err.splitlines())
 
 
-def test_a_receiver_that_is_away_is_one_warning_and_the_file_is_written(tmp_path):
+def test_an_unavailable_receiver_is_one_warning_and_the_file_is_written(tmp_path):
     project = Project(tmp_path)
     with receiving("http/protobuf") as receiver:
         pass

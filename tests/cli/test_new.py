@@ -31,17 +31,17 @@ def test_a_folder_with_something_in_it_is_left_alone(project, target):
     assert sorted(project.folder.rglob("*")) == before
 
 
-def test_a_file_in_the_way_is_wrong_usage(project):
+def test_an_existing_file_is_wrong_usage(project):
     assert project.call("new", "pipeline.yaml").code == 2
 
 
-_UNWRITABLE = "/sys/streamling"  # not even root may make folders there
+_UNWRITABLE = "/sys/streamling"  # not even root can create folders there
 
 
 @pytest.mark.parametrize(
     ("target", "reasons"),
     [
-        ("pipeline.yaml/x", {"a part of the path is a file"}),
+        ("pipeline.yaml/x", {"part of the path is a file"}),
         ("x" * 300, {"the name is too long"}),
         (_UNWRITABLE, {"no permission", "the file system is read-only"}),
     ],
@@ -54,5 +54,5 @@ def test_a_folder_that_cannot_be_written_is_an_ordinary_error(project, command, 
     assert result.code == 1
     assert any(f"cannot be used: {reason}" in result.err for reason in reasons), result.err
     assert target in result.err
-    assert "help: name a folder that you may write to" in result.err
+    assert "help: choose a writable folder" in result.err
     assert "internal" not in result.err

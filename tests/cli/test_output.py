@@ -16,7 +16,7 @@ from streamling.telemetry.logging import configure_logging
 from tests.cli.conftest import Project, Result
 from tests.fuzz.encodings import ENCODINGS
 
-#: A source that says all it is given, in every way a plugin can.
+#: A source that prints all its input, in every way a plugin can.
 TALKER = """\
 import json, logging, pathlib, sys
 import pyarrow as pa
@@ -59,7 +59,7 @@ IN_PIPELINE = (
     *("SECRET-option-1", "SECRET-dsn-2", "SECRET-url-3", "SECRET-query-4"),
     *("SECRET-bearer-5", 'SECRET-head"er-6', "SECRET-cookie-7"),
 )
-#: fields of the built-in node types that hold secrets; a new one needs a line above
+#: fields of the built-in node types that contain secrets; a new one needs a line above
 SECRET_FIELDS = {
     (NodeKind.TRANSFORM, "handler", "headers"),
     (NodeKind.TRANSFORM, "handler", "url"),

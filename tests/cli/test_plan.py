@@ -1,4 +1,4 @@
-"""`plan`: the picture and its JSON, without Spark."""
+"""`plan`: the drawing and its JSON, without Spark."""
 
 import json
 
@@ -33,7 +33,7 @@ class Vault(Sink):
 """
 
 
-def test_the_picture_shows_the_road_from_source_to_sink(project):
+def test_the_drawing_shows_the_path_from_source_to_sink(project):
     result = project.call("plan", "pipeline.yaml")
     assert result.code == 0
     assert result.err == ""
@@ -58,16 +58,16 @@ state of pipeline in {project.folder}/state.db
     )
 
 
-def test_looking_at_a_plan_leaves_nothing_behind(project):
+def test_plan_leaves_nothing_behind(project):
     before = sorted(path.name for path in project.folder.iterdir())
     project.call("plan", "pipeline.yaml")
     assert sorted(path.name for path in project.folder.iterdir()) == before
 
 
-def test_a_node_of_two_flows_is_drawn_once_and_pointed_at(project):
+def test_a_node_of_two_flows_is_drawn_once_and_referenced(project):
     project.write("fan.yaml", FAN)
     out = project.call("plan", "fan.yaml").out
-    assert out.startswith("fan.yaml: 2 flows, runs until it is stopped\n")
+    assert out.startswith("fan.yaml: 2 flows, runs until stopped\n")
     assert out.count("both  sql") == 1
     assert out.endswith("`-> both (above)\n")
     assert "screen  print sink, 2 lanes" in out
@@ -75,7 +75,7 @@ def test_a_node_of_two_flows_is_drawn_once_and_pointed_at(project):
     assert "gone  blackhole sink, Spark plan 1" in out
 
 
-def test_a_mistake_is_told_instead_of_a_plan(project):
+def test_an_error_is_reported_instead_of_a_plan(project):
     project.write("bad.yaml", FAN.replace("WHERE price", "WHERE prise"))
     result = project.call("plan", "bad.yaml")
     assert (result.code, result.out) == (78, "")
@@ -149,7 +149,7 @@ def test_no_line_is_longer_than_the_terminal():
     assert any(line.endswith("…") for line in lines)
 
 
-def test_colour_only_where_it_can_be_seen():
+def test_colours_only_on_terminals():
     assert not any("\x1b" in line for line in drawing(_plan(_node("a"))))
     assert any("\x1b[1ma" in line for line in drawing(_plan(_node("a")), Canvas(colour=True)))
 
@@ -167,7 +167,7 @@ def test_plans_of_spark_follow_the_tree():
     assert lines[-3:] == ["Spark plan 1, up to b", "  Project [x]", "  +- rows of a"]
 
 
-def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
+def test_tables_are_drawn_below_their_input_or_alone():
     filled = _node("seen", ("a",), type="dynamic_table", place=ExecutionMode.SIDE, segment=None)
     alone = _node("vip", kind="transform", type="dynamic_table", place=ExecutionMode.SIDE, segment=None)
     plan = _plan(_node("a"), filled, alone, flows={"a": ("a", "seen")})
@@ -176,17 +176,17 @@ def test_tables_stand_beside_the_rows_that_fill_them_or_alone():
         "● a  sql source, Spark plan 1",
         "└─● seen  dynamic_table, side output",
         "",
-        "● vip  dynamic_table, filled from outside",
+        "● vip  dynamic_table, filled externally",
     ]
 
 
-def test_a_dead_letter_sink_stands_below_the_nodes_whose_bad_rows_it_takes():
+def test_a_dead_letter_sink_is_drawn_below_the_nodes_whose_rows_it_receives():
     bad = _node("bad", kind="sink", type="print", place=ExecutionMode.LANE, segment=None, bad_rows_of=("a", "b"))
     plan = _plan(_node("a"), _node("b", ("a",)), bad, flows={"a": ("a", "b", "bad")})
     tree = [line for line in drawing(plan, Canvas(unicode=True)) if "columns" not in line][4:]
     assert tree == [
         "● a  sql source, Spark plan 1",
         "├─● b  sql, Spark plan 1",
-        "│ └─● bad  print sink, one lane, bad rows of a, b",
+        "│ └─● bad  print sink, one lane, rejected rows of a, b",
         "└─↪ bad (above)",
     ]

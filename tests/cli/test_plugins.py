@@ -1,4 +1,4 @@
-"""`plugins list`: which node types there are and where they come from."""
+"""`plugins list`: the node types and their origin."""
 
 import json
 import re
@@ -15,12 +15,12 @@ def test_built_ins_are_listed_by_kind_with_what_they_do(project):
     result = project.call("plugins", "list")
     assert result.code == 0
     lines = result.out.splitlines()
-    assert lines[0].split() == ["KIND", "ID", "FROM", "WHAT", "IT", "DOES"]
+    assert lines[0].split() == ["KIND", "ID", "FROM", "DESCRIPTION"]
     printing = next(line for line in lines if line.startswith("sink       print"))
     assert printing.endswith("built-in  Rows as JSON lines on standard output.")
 
 
-def test_a_plugin_file_is_named_as_the_origin(project, monkeypatch):
+def test_a_plugin_file_is_shown_as_the_origin(project, monkeypatch):
     path = project.write("vault.py", SECRETIVE)
     monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "vault.py")
     listed = json.loads(project.call("plugins", "list", "--json", "--kind", "sink").out)
@@ -69,7 +69,7 @@ def test_a_new_plugin_runs_passes_its_tests_and_is_listed(project, tmp_path, mon
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    # no network: everything that it needs is there
+    # no network: everything it needs is installed
     call("pip", "install", "-e", ".[test]", "--no-index", "--no-deps", "--no-build-isolation", "--quiet")
     assert re.search(r"^\d{2} passed", out := call("pytest", "-q", "-p", "no:cacheprovider"), re.MULTILINE), out
     listed = json.loads(call("streamling", "plugins", "list", "--json"))
@@ -78,14 +78,14 @@ def test_a_new_plugin_runs_passes_its_tests_and_is_listed(project, tmp_path, mon
 
 
 def environment(folder):
-    """An empty environment that sees the packages of this one."""
+    """An empty environment with access to the packages of this one."""
     venv.create(folder, with_pip=False)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "these.pth").write_text("\n".join(path for path in sys.path if path))
     return folder / "bin" / "python"
 
 
-def test_a_plugin_that_is_installed_and_in_another_file_is_named_with_its_package(project, tmp_path, monkeypatch):
+def test_a_plugin_that_is_also_installed_is_shown_with_its_package(project, tmp_path, monkeypatch):
     project.write("lib/dice.py", SECRETIVE)
     info = tmp_path / "lib" / "dice-1.0.dist-info"
     info.mkdir(parents=True)
@@ -103,10 +103,10 @@ def test_a_plugin_that_is_installed_and_in_another_file_is_named_with_its_packag
 
 
 @pytest.mark.parametrize("name", ["Acme", "1st", "a b", "json", "streamling", "../x"])
-def test_a_name_that_no_module_can_have_is_refused(project, name):
+def test_an_invalid_module_name_is_rejected(project, name):
     result = project.call("plugins", "new", name)
     assert result.code == 2
-    assert f"'{name}' cannot be the name of a module" in result.err.replace("\n", " ")
+    assert f"'{name}' is not a valid module name" in result.err.replace("\n", " ")
 
 
 def test_functions_and_preprocessors_of_plugins_are_listed(project, monkeypatch):
@@ -117,7 +117,7 @@ from streamling.plugins import Preprocessor, SqlFunction, plugin
 @plugin("shout")
 class Shout(SqlFunction):
     'Louder.'
-    takes, returns = (pa.string(),), pa.string()
+    argument_types, return_type = (pa.string(),), pa.string()
     def call(self, text): return text
 
 @plugin("acme.paths")

@@ -23,7 +23,7 @@ def test_a_file_gets_one_line_per_step(monkeypatch):
     assert _tell(io.StringIO(), monkeypatch) == "fetching jars\nbuilding\n"
 
 
-def test_a_terminal_gets_a_bar_that_is_gone_at_the_end(monkeypatch):
+def test_a_terminal_gets_a_bar_that_is_removed_at_the_end(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     shown = _tell(_Terminal(), monkeypatch)
     assert f"[{'█' * 15}{'·' * 15}] fetching jars" in shown

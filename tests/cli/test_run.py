@@ -42,7 +42,7 @@ def test_a_bounded_pipeline_finishes_with_0(finished):
     assert result.code == 0, result.err
 
 
-def test_stdout_holds_rows_and_nothing_else(finished):
+def test_stdout_has_only_rows(finished):
     _, result = finished
     assert [json.loads(line) for line in result.out.splitlines()] == [
         {"id": 1, "item": "tea", "price": 3.0, "_gs_op": "i"},
@@ -50,7 +50,7 @@ def test_stdout_holds_rows_and_nothing_else(finished):
     ]
 
 
-def test_stderr_holds_log_lines_of_ours_and_nothing_else(finished):
+def test_stderr_has_only_our_log_lines(finished):
     _, result = finished
     lines = result.err.splitlines()
     assert "pipeline.yaml is running (pipeline)" in lines[0]
@@ -71,7 +71,7 @@ def test_the_position_is_stored(finished):
     assert list(_stored(project)) == ["orders:bounded_progress"]
 
 
-def test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_where_it_ended(finished):
+def test_run_with_the_file_from_the_configuration_resumes(finished):
     project, _ = finished
     project.write("again.yaml", "pipeline_definition_location: pipeline.yaml\nlog_format: json\n")
     result = project.command("run", "--config", "again")
@@ -84,13 +84,13 @@ def test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_wh
     ) in [line["message"] for line in lines]
 
 
-def test_a_higher_log_level_says_less(finished):
+def test_a_higher_log_level_logs_less(finished):
     project, _ = finished
     result = project.command("pipeline.yaml", STREAMLING__LOG_LEVEL="error")
     assert (result.code, result.err) == (0, "")
 
 
-def test_a_state_that_was_written_under_the_former_default_is_taken_over(finished):
+def test_state_under_the_former_default_name_is_adopted(finished):
     project, _ = finished
     with SqliteState("local_app_v1", project.folder / "state.db") as state:
         state.put_many({**_stored(project), "other:bounded_progress": 1})
@@ -104,7 +104,7 @@ def test_a_state_that_was_written_under_the_former_default_is_taken_over(finishe
         assert list(state.items()) == ["other:bounded_progress"]
 
 
-def test_one_process_at_a_time_has_the_state(finished):
+def test_only_one_process_at_a_time_holds_the_state(finished):
     project, _ = finished
     with lock_state(project.folder / "state.db", "pipeline"):
         result = project.command("pipeline.yaml")
@@ -116,7 +116,7 @@ def test_one_process_at_a_time_has_the_state(finished):
 # ── without running ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_validate_of_a_good_file_is_the_original_json_and_leaves_nothing_behind(tmp_path):
+def test_validate_of_a_valid_file_prints_the_json_of_the_rust_implementation_and_leaves_nothing_behind(tmp_path):
     project = Project(tmp_path)
     result = project.command("pipeline.yaml", "--validate")
     assert result.code == 0
@@ -164,7 +164,7 @@ def _running(project: Project) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_signal_drains_and_ends_with_0(tmp_path, number):
+def test_a_signal_drains_and_exits_with_0(tmp_path, number):
     project = Project(tmp_path)
     with _running(project) as process:
         assert process.stdout is not None
@@ -178,7 +178,7 @@ def test_a_signal_drains_and_ends_with_0(tmp_path, number):
     assert any(key.startswith("orders:") for key in _stored(project))
 
 
-def test_a_reader_that_has_seen_enough_ends_the_pipeline_quietly(tmp_path):
+def test_a_closed_stdout_ends_the_pipeline_quietly(tmp_path):
     project = Project(tmp_path)
     with _running(project) as process:
         assert process.stdout is not None

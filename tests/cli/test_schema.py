@@ -8,7 +8,7 @@ def test_the_schema_goes_to_stdout_as_json(project):
     assert schema["required"] == ["sources", "sinks"]
 
 
-def test_the_schema_goes_to_a_file_and_the_way_to_use_it_is_told(project):
+def test_the_schema_is_written_to_a_file_with_instructions(project):
     result = project.call("schema", "-o", "p.schema.json")
     assert (result.code, result.out) == (0, "")
     assert "# yaml-language-server: $schema=p.schema.json" in result.err

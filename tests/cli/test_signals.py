@@ -1,4 +1,5 @@
-"""SIGTERM ends the process within `shutdown_budget_secs`, whatever hangs, and says what was not finished."""
+"""SIGTERM ends the process within `shutdown_budget_secs`, whatever hangs, and the message says what was not
+finished."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class Stuck(Source):
 
 
 class Run:
-    """A pipeline in a process of its own, and what it said so far."""
+    """A pipeline in a separate process, and its output so far."""
 
     def __init__(self, project: Project, **env: str) -> None:
         self.process = subprocess.Popen(
@@ -72,7 +73,7 @@ class Run:
             time.sleep(0.05)
 
     def jvm(self) -> int:
-        """The process id of its JVM, as soon as there is one."""
+        """The process id of its JVM, as soon as it exists."""
         found: list[int] = []
 
         def look() -> bool:
@@ -83,7 +84,7 @@ class Run:
         return found[0]
 
     def end(self, *signals: signal.Signals) -> int:
-        """Send ``signals`` (SIGTERM) one right after the other and wait; a process that hangs fails the test."""
+        """Send ``signals`` (SIGTERM) right after each other and wait; a process that hangs fails the test."""
         for number in signals or (signal.SIGTERM,):
             self.process.send_signal(number)
             time.sleep(0.1)
@@ -117,7 +118,7 @@ def folder(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def silent_server() -> Iterator[tuple[str, list[socket.socket]]]:
-    """Takes requests and never answers."""
+    """Accepts requests and never responds."""
     connections: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -135,7 +136,7 @@ def silent_server() -> Iterator[tuple[str, list[socket.socket]]]:
         connection.close()
 
 
-def test_a_handler_that_never_answers(tmp_path: Path, silent_server: tuple[str, list[socket.socket]]) -> None:
+def test_a_handler_that_never_responds(tmp_path: Path, silent_server: tuple[str, list[socket.socket]]) -> None:
     url, connections = silent_server
     handler = f"transforms:\n  ask: {{type: handler, from: orders, url: '{url}', primary_key: id}}\n"
     sinks = "sinks:\n  out: {type: blackhole, from: ask}\n"
@@ -197,7 +198,7 @@ def test_a_jvm_that_hangs_while_running_and_while_starting(folder: Project) -> N
     sink = SINK.format("type: blackhole, from: orders")
     with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
         jvm = run.jvm()
-        os.kill(jvm, signal.SIGSTOP)  # it never gets to listen
+        os.kill(jvm, signal.SIGSTOP)  # it never starts to listen
         time.sleep(0.5)
         assert run.end() == 0, run.said
         assert "SIGTERM while starting: nothing was read" in run.said
@@ -208,7 +209,7 @@ def test_a_jvm_that_hangs_while_running_and_while_starting(folder: Project) -> N
         os.kill(jvm, signal.SIGSTOP)
         folder.write("orders/b.csv", "id,item,price\n4,salt,9.5\n")
         time.sleep(1)
-        run.end()  # whether a batch was under way is chance, and so is the status
+        run.end()  # whether a batch was in progress is random, and so is the status
         assert not _is_running(jvm)
 
 
@@ -221,17 +222,17 @@ def test_ctrl_c_while_starting_exits_130(folder: Project) -> None:
 
 
 def test_ctrl_c_while_modules_are_imported_exits_130_without_a_trace(folder: Project) -> None:
-    # a module that the command imports first, and that waits until the signal is there
+    # a module that the command imports first, and that waits for the signal
     folder.write("slow/click.py", "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
     result = folder.command("run", "pipeline.yaml", PYTHONPATH=str(folder.folder / "slow"))
     assert (result.code, result.out, result.err) == (130, "", "")
 
 
-#: for the drain of a pipeline: the first batch of a cold JVM may be under way
+#: for the drain of a pipeline: the first batch of a cold JVM may be in progress
 ENOUGH = {"STREAMLING__SHUTDOWN_BUDGET_SECS": "20"}
 
 
-def test_sighup_drains_and_a_program_may_send_its_signal_twice(folder: Project) -> None:
+def test_sighup_drains_and_a_repeated_signal_counts_once(folder: Project) -> None:
     sink = SINK.format("type: blackhole, from: orders")
     for signals in ([signal.SIGHUP], [signal.SIGTERM, signal.SIGTERM]):
         with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **ENOUGH) as run:
@@ -259,14 +260,14 @@ print("finished")
 """
 
 
-def test_the_second_of_two_signals_may_come_after_the_drain() -> None:
+def test_the_second_of_two_signals_may_arrive_after_the_drain() -> None:
     done = subprocess.run([sys.executable, "-c", AFTER_THE_DRAIN], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "finished\n"), done.stderr
 
 
 def test_nohup_keeps_a_pipeline_running_without_its_terminal(folder: Project) -> None:
     sink = SINK.format("type: blackhole, from: orders")
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits it, as that of nohup
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits it, like that of nohup
     try:
         with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink, **ENOUGH) as run:
             run.wait_for(lambda: "is running" in run.said)

@@ -10,7 +10,7 @@ from streamling.state.sqlite import SqliteState
 
 @pytest.fixture
 def remembered(project):
-    """A project whose last run left something behind, next to another application's entries."""
+    """A project whose last run left state, beside another application's entries."""
     path = project.folder / "state.db"
     with SqliteState("pipeline", path) as state:
         state.put_many({"orders:bounded_progress": {"completed": [{"first": "a", "last": "b"}]}, "gone": 7})
@@ -24,7 +24,7 @@ def _entries(project) -> dict:
         return state.items()
 
 
-def test_show_tells_which_node_remembers_what(remembered):
+def test_show_lists_the_entries_of_each_node(remembered):
     result = remembered.call("state", "show")
     assert result.code == 0
     assert result.err == f"2 entries of pipeline ({remembered.folder}/state.db)\n"
@@ -35,7 +35,7 @@ def test_show_tells_which_node_remembers_what(remembered):
     ]
 
 
-def test_show_marks_nodes_that_the_file_no_longer_has(remembered):
+def test_show_marks_nodes_that_are_no_longer_in_the_file(remembered):
     lines = remembered.call("state", "show", "pipeline.yaml").out.splitlines()
     assert lines[1].startswith("gone (not in the file)  gone")
     assert lines[2].startswith("orders  ")
@@ -47,14 +47,14 @@ def test_show_of_one_node_as_json(remembered):
 
 
 @pytest.mark.parametrize("command", [("show",), ("export",), ("reset", "--yes")], ids=" ".join)
-def test_looking_for_a_state_that_is_not_there_creates_none(project, command):
+def test_showing_a_missing_state_does_not_create_it(project, command):
     result = project.call("state", *command)
     assert result.code == 0
     assert not (project.folder / "state.db").exists()
 
 
-def test_an_empty_state_is_told(project):
-    assert "nothing is remembered of pipeline" in project.call("state", "show").err
+def test_an_empty_state_is_reported(project):
+    assert "there is no state of pipeline" in project.call("state", "show").err
 
 
 @pytest.mark.parametrize("command", [("show",), ("export",), ("reset", "--yes")])
@@ -67,22 +67,22 @@ def test_without_a_pipeline_file_one_must_be_named(remembered, command):
     assert "pipeline.yaml; name the file whose state you mean" in result.err
 
 
-def test_there_is_nothing_to_see_in_memory(project, monkeypatch):
+def test_state_in_memory_cannot_be_shown(project, monkeypatch):
     monkeypatch.setenv("STREAMLING__STATE_BACKEND__BACKEND_TYPE", "InMemory")
     result = project.call("state", "show")
     assert (result.code, result.out) == (0, "")
-    assert "InMemory: the state ends with the process" in result.err
+    assert "InMemory: the state is lost when the process ends" in result.err
 
 
-def test_export_is_json_with_every_value_in_full(remembered):
+def test_export_is_json_with_full_values(remembered):
     saved = json.loads(remembered.call("state", "export").out)
     assert saved == {"application_id": "pipeline", "entries": _entries(remembered)}
 
 
-def test_reset_forgets_this_application_only(remembered):
+def test_reset_deletes_only_this_application(remembered):
     result = remembered.call("state", "reset", "--yes")
     assert result.code == 0
-    assert result.err == "forgot 2 entries of pipeline\n"
+    assert result.err == "deleted 2 entries of pipeline\n"
     assert _entries(remembered) == {}
     with SqliteState("another", remembered.folder / "state.db") as state:
         assert state.items() == {"orders:bounded_progress": 1}
@@ -93,7 +93,7 @@ def test_reset_of_one_node_leaves_the_others(remembered):
     assert _entries(remembered) == {"gone": 7}
 
 
-def test_reset_asks_and_takes_no_for_an_answer(remembered, monkeypatch):
+def test_reset_asks_and_accepts_no(remembered, monkeypatch):
     import io
 
     class Terminal(io.StringIO):
@@ -103,31 +103,31 @@ def test_reset_asks_and_takes_no_for_an_answer(remembered, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     result = remembered.call("state", "reset")
     assert result.code == 1
-    assert result.err.endswith("nothing was forgotten\n")
-    assert "Forget 2 entries of pipeline?" in result.err
+    assert result.err.endswith("nothing was deleted\n")
+    assert "Delete 2 entries of pipeline?" in result.err
     assert len(_entries(remembered)) == 2
 
 
-def test_reset_does_not_guess_when_nobody_can_be_asked(remembered):
+def test_reset_needs_yes_if_it_cannot_ask(remembered):
     result = remembered.command("state", "reset")
     assert result.code == 2
     assert "add --yes" in result.err
     assert len(_entries(remembered)) == 2
 
 
-def test_a_misspelt_node_is_refused_with_the_right_name(remembered):
+def test_a_misspelt_node_is_rejected_with_a_suggestion(remembered):
     result = remembered.call("state", "reset", "--node", "order", "--yes")
     assert result.code == 2
     assert "did you mean 'orders'?" in result.err
     assert len(_entries(remembered)) == 2
 
 
-def test_each_file_has_a_state_of_its_own(remembered):
+def test_each_file_has_its_own_state(remembered):
     remembered.write("another.yaml", (remembered.folder / "pipeline.yaml").read_text())
     assert remembered.call("state", "show", "another.yaml").err.startswith("1 entry of another (")
 
 
-def test_a_file_may_say_what_it_is_called(remembered):
+def test_a_file_can_declare_its_name(remembered):
     remembered.write("moved.yaml", "name: another\n" + (remembered.folder / "pipeline.yaml").read_text())
     assert remembered.call("state", "show", "moved.yaml").err.startswith("1 entry of another (")
 
@@ -143,12 +143,12 @@ def test_the_name_of_a_file_may_come_from_the_environment(remembered, monkeypatc
     )
 
 
-def test_the_configuration_may_say_what_a_pipeline_is_called(remembered, monkeypatch):
+def test_the_configuration_can_name_the_pipeline(remembered, monkeypatch):
     monkeypatch.setenv("STREAMLING__APPLICATION_ID", "another")
     assert remembered.call("state", "show", "pipeline.yaml").err.startswith("1 entry of another (")
 
 
-def test_a_state_of_the_former_default_is_found(project):
+def test_state_under_the_former_default_name_is_found(project):
     with SqliteState("local_app_v1", project.folder / "state.db") as state:
         state.put_many({"orders:bounded_progress": 1, "other:bounded_progress": 2})
     result = project.call("state", "show", "pipeline.yaml", "--json")
@@ -173,7 +173,7 @@ def test_import_of_one_node_into_another_pipeline(remembered):
         assert list(state.items()) == ["orders:bounded_progress"]
 
 
-def test_import_does_not_replace_entries_without_being_told_to(remembered):
+def test_import_does_not_replace_entries_without_yes(remembered):
     remembered.write("backup.json", remembered.call("state", "export").out)
     assert "add --yes" in remembered.call("state", "import", "backup.json").err
     assert remembered.call("state", "import", "backup.json", "--yes").code == 0
@@ -197,6 +197,6 @@ def test_the_state_of_a_running_pipeline_is_not_changed(remembered, command):
     assert len(_entries(remembered)) == 2
 
 
-def test_settings_may_come_from_a_file(remembered):
+def test_settings_can_come_from_a_file(remembered):
     remembered.write("a.env", "STREAMLING__APPLICATION_ID=another\n")
     assert remembered.call("state", "show", "--env-file", "a.env").err.startswith("1 entry of another (")

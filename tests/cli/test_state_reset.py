@@ -1,4 +1,4 @@
-"""`state reset` where more than entries of the state is to be forgotten; state files that cannot be used."""
+"""`state reset` beyond entries of the state: consumer groups, and unusable state files."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def damaged(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_file_that_is_not_a_database_is_an_error_with_the_ways_out(
-    damaged: Project, command: tuple[str, ...]
-) -> None:
+def test_a_file_that_is_not_a_database_is_an_error_with_remedies(damaged: Project, command: tuple[str, ...]) -> None:
     result = damaged.command(*command) if command[0] == "run" else damaged.call(*command)
     assert result.code == 1
     assert f"the state file {damaged.folder / 'state.db'} cannot be opened: file is not a database" in result.err
@@ -47,7 +45,7 @@ def test_a_file_that_is_not_a_database_is_an_error_with_the_ways_out(
     assert "Traceback" not in result.err
 
 
-def test_reset_moves_a_file_that_is_not_a_database_aside(damaged: Project) -> None:
+def test_reset_moves_an_invalid_state_file_aside(damaged: Project) -> None:
     before = (damaged.folder / "state.db").read_text()
     assert damaged.call("state", "reset", "--node", "orders", "--yes").code == 1, "one node cannot be told from others"
     result = damaged.call("state", "reset", "--yes")
@@ -56,7 +54,7 @@ def test_reset_moves_a_file_that_is_not_a_database_aside(damaged: Project) -> No
     assert aside.read_text() == before
     assert f"moved {damaged.folder / 'state.db'} to {aside}" in result.err
     assert "Offsets in consumer groups are still there" in result.err
-    assert "nothing is remembered of pipeline" in damaged.call("state", "show").err
+    assert "there is no state of pipeline" in damaged.call("state", "show").err
     assert sorted(path.name for path in damaged.folder.glob("state.db*")) == [aside.name], "no lock is left"
 
 
@@ -69,7 +67,7 @@ def test_reset_asks_before_it_moves_a_file(damaged: Project) -> None:
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """Root may write everything; for a moment we are somebody else."""
+    """Root may write everything, so run as another user for a moment."""
     if os.geteuid() != 0:
         yield
         return
@@ -82,7 +80,7 @@ def without_privileges() -> Iterator[None]:
 
 @pytest.fixture
 def open_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """The project in a folder that everybody can enter."""
+    """The project in a folder that all users can enter."""
     folder = Path(tempfile.mkdtemp(prefix="streamling-readonly-"))
     shutil.copytree(project.folder, folder, dirs_exist_ok=True)
     SqliteState("pipeline", folder / "state.db").close()
@@ -95,7 +93,7 @@ def open_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     shutil.rmtree(folder)
 
 
-def test_a_file_that_can_only_be_read_is_found_when_it_is_opened(open_project: Project) -> None:
+def test_a_read_only_state_file_is_reported_when_it_is_opened(open_project: Project) -> None:
     path = open_project.folder / "state.db"
     open_project.call("state", "show")  # imports everything while it can
     with without_privileges(), pytest.raises(StreamlingError) as raised:
@@ -112,7 +110,7 @@ def test_a_file_that_can_only_be_read_is_found_when_it_is_opened(open_project: P
 
 
 def committed(kafka: LocalKafka, topic: str, offset: int | None = None) -> int:
-    """The offset of the group of the node ``events``; sets it first when ``offset`` is given."""
+    """The offset of the group of the node ``events``; sets it first if ``offset`` is given."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": kafka.brokers, "group.id": "pipeline-events"})
@@ -125,7 +123,7 @@ def committed(kafka: LocalKafka, topic: str, offset: int | None = None) -> int:
 
 
 @pytest.mark.services
-def test_reset_forgets_the_offsets_of_consumer_groups_too(project: Project, kafka: LocalKafka) -> None:
+def test_reset_also_deletes_the_offsets_of_consumer_groups(project: Project, kafka: LocalKafka) -> None:
     topic = "reset-events"
     create_topic(kafka.brokers, topic)
     project.write("pipeline.yaml", KAFKA.replace("TOPIC", topic))
@@ -136,9 +134,7 @@ def test_reset_forgets_the_offsets_of_consumer_groups_too(project: Project, kafk
 
     away = project.command("state", "reset", "--yes", STREAMLING__KAFKA_SOURCE__BROKERS="127.0.0.1:1")
     assert away.code == 1
-    assert (
-        f"the offsets of the consumer group 'pipeline-events' for the topic '{topic}' cannot be forgotten" in away.err
-    )
+    assert f"the offsets of the consumer group 'pipeline-events' for the topic '{topic}' cannot be deleted" in away.err
     assert "cannot connect to the Kafka brokers at 127.0.0.1:1" in away.err
     assert "--state-only" in away.err
     assert "1 entry of pipeline" in project.call("state", "show").err, "all or nothing"
@@ -146,16 +142,16 @@ def test_reset_forgets_the_offsets_of_consumer_groups_too(project: Project, kafk
     result = project.command("state", "reset", "--yes", **brokers)
     assert result.code == 0, result.err
     assert result.err == (
-        f"forgot 1 entry of pipeline and the offsets of the consumer group 'pipeline-events' for the topic '{topic}'\n"
+        f"deleted 1 entry of pipeline and the offsets of the consumer group 'pipeline-events' for the topic '{topic}'\n"
     )
     assert committed(kafka, topic) < 0
-    assert "nothing is remembered of pipeline" in project.call("state", "show").err
+    assert "there is no state of pipeline" in project.call("state", "show").err
 
 
-def test_reset_of_the_state_alone_needs_no_brokers(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reset_with_state_only_needs_no_brokers(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write("pipeline.yaml", KAFKA.replace("TOPIC", "t"))
     monkeypatch.setenv("STREAMLING__KAFKA_SOURCE__BROKERS", "127.0.0.1:1")
     with SqliteState("pipeline", project.folder / "state.db") as state:
         state.put("events:t:0", {"offset": 7, "updated_at": 1})
     result = project.call("state", "reset", "--state-only", "--yes")
-    assert (result.code, result.err) == (0, "forgot 1 entry of pipeline\n")
+    assert (result.code, result.err) == (0, "deleted 1 entry of pipeline\n")

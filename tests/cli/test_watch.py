@@ -1,4 +1,4 @@
-"""A person sees that a pipeline runs: a status line on a real terminal, a summary in the log elsewhere."""
+"""Progress of a running pipeline: a status line on a real terminal, a summary in the log elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from streamling.cli.watch import Rates, bar, duration, facts, show_progress
+from streamling.cli.watch import Rates, bar, duration, show_progress, status_parts
 from streamling.output.status_line import can_show_status
 from streamling.plugins.operators import Progress
 from streamling.runtime.status import RunStatus
@@ -29,7 +29,7 @@ def _terminal(project: Project, **env: str) -> Terminal:
 
 
 @pytest.mark.spark
-def test_a_status_line_is_below_rows_and_log_lines_and_gone_at_the_end(tmp_path):
+def test_the_status_line_is_below_rows_and_log_lines_and_removed_at_the_end(tmp_path):
     project = Project(tmp_path)
     project.write("pipeline.yaml", CONTINUOUS)
     with _terminal(project) as terminal:
@@ -71,8 +71,8 @@ def test_only_a_terminal_that_can_erase_has_a_status_line(tmp_path, monkeypatch)
     assert not can_show_status(None)
 
 
-def test_what_others_write_stands_above_the_line(tmp_path):
-    """Also in pieces, and the line is cut where the terminal ends."""
+def test_other_output_is_above_the_line(tmp_path):
+    """Also in pieces, and the line is truncated at the width of the terminal."""
     script = """
 import sys, time
 from streamling.output.streams import safe_streams, terminal_of
@@ -97,7 +97,7 @@ with safe_streams(), status_line(terminal_of(sys.stderr)) as line:
 
 
 @pytest.mark.spark
-def test_the_log_has_a_summary_now_and_then(spark, caplog):
+def test_the_log_has_a_periodic_summary(spark, caplog):
     caplog.set_level(logging.INFO)
     bench = Bench(spark)
     source = "numbers: {type: numbers, rows: 1000000, ends: false, pause: 0.001, primary_key: id}"
@@ -121,7 +121,7 @@ def _facts(*statuses: RunStatus, seconds: float = 10) -> str:
     rates = Rates(seconds)
     for number, status in enumerate(statuses):
         rates.add(number, status)
-    return ", ".join(facts(statuses[-1], rates))
+    return ", ".join(status_parts(statuses[-1], rates))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def _facts(*statuses: RunStatus, seconds: float = 10) -> str:
         ),
     ],
 )
-def test_only_what_is_known_is_said(status, said):
+def test_only_known_facts_are_shown(status, said):
     assert _facts(status) == said
 
 

@@ -1,4 +1,4 @@
-"""A folder from a stranger: files beside the pipeline run only when the user asked for it."""
+"""An untrusted folder: files beside the pipeline run only if the user asks for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.conftest import PIPELINE, Project, command_line
 
-#: says that it was imported, wherever that happens
+#: reports that it was imported, wherever that happens
 TRAP = (
     "import pathlib\nwith (pathlib.Path(__file__).parent / 'sprung').open('a') as f:\n    f.write(__name__ + '\\n')\n"
 )
@@ -46,7 +46,7 @@ def test_modules_in_the_working_directory_are_not_imported(folder: Project) -> N
 
 
 @pytest.mark.spark
-def test_nor_by_the_python_workers_of_spark(folder: Project) -> None:
+def test_python_workers_of_spark_do_not_import_them_either(folder: Project) -> None:
     # the function runs in Python workers
     folder.write(
         "pipeline.yaml", PIPELINE.replace("SELECT id,", "SELECT id, encode(digest(item, 'blake2b'), 'hex') AS hash,")

@@ -55,7 +55,7 @@ class Function(SqlFunction):
     """Fails for every row."""
 
     argument_types: ClassVar = (pa.int64(),)
-    returns = pa.int64()
+    return_type = pa.int64()
 
     def call(self, numbers):
         raise ArithmeticError("cannot be computed")

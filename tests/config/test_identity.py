@@ -18,5 +18,5 @@ from streamling.config.identity import default_identity
         ("orders.yaml", "shop", "shop"),
     ],
 )
-def test_a_file_has_an_identity_of_its_own(file: str, name: str, identity: str) -> None:
+def test_every_file_has_its_own_identity(file: str, name: str, identity: str) -> None:
     assert default_identity(file, name, Path("/srv/shop")) == identity

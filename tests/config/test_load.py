@@ -39,7 +39,7 @@ def case(tmp_path: Path) -> Case:
 
 @pytest.fixture
 def warned() -> Iterator[list[str]]:
-    """Warnings of the configuration, as they come."""
+    """The logged warnings of the configuration."""
     messages: list[str] = []
     handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
@@ -52,7 +52,7 @@ def warned() -> Iterator[list[str]]:
 # ── layers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(case: Case) -> None:
+def test_the_environment_overrides_the_file_and_the_file_the_defaults(case: Case) -> None:
     case.write("record_batch_size: 2\ncheckpoint_interval_sec: 2\n")
     case.set(RECORD_BATCH_SIZE="3")
     config = case.load()
@@ -88,7 +88,7 @@ def test_a_missing_named_file_is_an_error(case: Case) -> None:
         ("prod.v2.yml", "prod.v2"),
     ],
 )
-def test_a_file_is_found_with_and_without_its_ending(case: Case, file: str, name: str) -> None:
+def test_a_file_is_found_with_and_without_its_extension(case: Case, file: str, name: str) -> None:
     case.write("application_id: found\n", file)
 
     assert case.load(name).application_id == "found"
@@ -101,7 +101,7 @@ def test_an_absolute_path_is_fine(case: Case) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n"])
-def test_an_empty_file_says_nothing(case: Case, text: str) -> None:
+def test_an_empty_file_changes_nothing(case: Case, text: str) -> None:
     case.write(text)
 
     assert case.load().record_batch_size == 1000
@@ -174,7 +174,7 @@ def test_the_old_name_of_a_setting_works_in_both_layers(case: Case) -> None:
     assert case.load().clickhouse_source.sort_key_range == 600
 
 
-def test_an_empty_variable_says_nothing_about_a_number(case: Case) -> None:
+def test_an_empty_variable_does_not_set_a_number(case: Case) -> None:
     case.write("record_batch_size: 5\n")
     case.set(RECORD_BATCH_SIZE="", NUM_RECORDS_BEFORE_STOP="")
     config = case.load()
@@ -190,7 +190,7 @@ def test_an_empty_variable_is_an_empty_text(case: Case) -> None:
     assert case.load().kafka_source.brokers == ""
 
 
-def test_variables_of_other_systems_are_heard(case: Case) -> None:
+def test_variables_of_other_systems_are_read(case: Case) -> None:
     case.set(OPEN_TELEMETRY_METRICS__INGESTION_ENDPOINT="http://ours")
     case.env |= {
         "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://theirs",
@@ -241,11 +241,11 @@ def test_settings_of_metrics_are_checked_at_the_start_and_no_token_is_shown(case
     case.env["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"] = "collector:4317?token=hunter2"
 
     assert case.problems() == [
-        "the environment variable OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is no http or https address "
+        "the environment variable OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is not an http or https address "
         "(write it as https://host/path)",
         "config.yaml:1:45: open_telemetry_metrics.endpoint_protocol is 'udp', "
         "expected one of http/protobuf, http/json, grpc",
-        "config.yaml:1:64: open_telemetry_metrics.global_tags holds 'c', which is no tag "
+        "config.yaml:1:64: open_telemetry_metrics.global_tags contains 'c', which is not a tag "
         "(write tags as key:value, separated by commas)",
     ]
 
@@ -338,12 +338,14 @@ def test_the_cache_is_in_the_users_cache_folder(case: Case) -> None:
 # ── unknown keys ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_unknown_key_of_the_file_is_reported_with_its_place_and_a_suggestion(case: Case, warned: list[str]) -> None:
+def test_an_unknown_key_of_the_file_is_reported_with_its_location_and_a_suggestion(
+    case: Case, warned: list[str]
+) -> None:
     case.write("application_id: x\nkafka_source:\n  broker: a:1\n")
     case.load()
 
     assert warned == [
-        "config.yaml:3:3: kafka_source.broker is not known and has no effect (did you mean 'kafka_source.brokers'?)"
+        "config.yaml:3:3: unknown setting kafka_source.broker has no effect (did you mean 'kafka_source.brokers'?)"
     ]
 
 
@@ -352,7 +354,7 @@ def test_an_unknown_variable_is_reported_with_a_suggestion(case: Case, warned: l
     case.load()
 
     assert warned == [
-        "the environment variable STREAMLING__CHECKPOINT_INTERVAL is not known and has no effect "
+        "unknown environment variable STREAMLING__CHECKPOINT_INTERVAL has no effect "
         "(did you mean 'STREAMLING__CHECKPOINT_INTERVAL_SEC'?)"
     ]
 
@@ -372,10 +374,10 @@ def test_the_value_of_an_unknown_key_is_not_shown(case: Case, warned: list[str])
 
     assert len(warned) == 3
     assert "hunter2" not in "".join(warned)
-    assert warned[-1] == "the environment variable STREAMLING__SOMETHING is not known and has no effect"
+    assert warned[-1] == "unknown environment variable STREAMLING__SOMETHING has no effect"
 
 
-def test_a_setting_without_effect_is_a_warning_at_its_place(case: Case, warned: list[str]) -> None:
+def test_a_setting_without_effect_is_a_warning_with_its_location(case: Case, warned: list[str]) -> None:
     case.write("wasm_script:\n  parallelism: 8\nkafka_source:\n  stall_watchdog_timeout_sec: 5\n")
     case.set(ADMIN_API_PORT="3000", PLUGIN_DRAIN_BUDGET_SECS="7")
     case.load()
@@ -383,8 +385,8 @@ def test_a_setting_without_effect_is_a_warning_at_its_place(case: Case, warned: 
     assert sorted(warned) == [
         "config.yaml:4:31: kafka_source.stall_watchdog_timeout_sec has no effect: a broker that does not respond is "
         "logged and retried",
-        "the environment variable STREAMLING__PLUGIN_DRAIN_BUDGET_SECS has no effect: plugins have "
-        "shutdown_budget_secs as all nodes do",
+        "the environment variable STREAMLING__PLUGIN_DRAIN_BUDGET_SECS has no effect: plugins use "
+        "shutdown_budget_secs like all nodes",
     ]
 
 
@@ -419,7 +421,7 @@ def test_all_problems_are_reported_together(case: Case) -> None:
         ("record_batch_size: [1]", "1:20: record_batch_size is a list, expected a whole number of at least 1"),
         ("application_id: {a: 1}", "1:17: application_id is a mapping, expected text"),
         ("application_id: ''", "1:18: application_id is '', expected text"),
-        ("kafka_source: here", "1:15: kafka_source must hold 'name: value' lines, indented below it"),
+        ("kafka_source: here", "1:15: kafka_source must contain 'name: value' lines, indented below it"),
         (
             "clickhouse_source: {block_range: 99}",
             "1:34: clickhouse_source.sort_key_range is '99', expected a whole number of at least 100",
@@ -427,7 +429,7 @@ def test_all_problems_are_reported_together(case: Case) -> None:
         (
             "postgres_sink: {batch_flush_interval: 5}",
             "1:39: postgres_sink.batch_flush_interval is '5', "
-            "which is no duration (write a number and a unit, such as 500ms, 1s, 1m 30s or 2h)",
+            "which is not a duration (write a number and a unit, such as 500ms, 1s, 1m 30s or 2h)",
         ),
         ("spark: {conf: {spark.a: [1]}}", "1:25: spark.conf.spark.a cannot be used, expected a mapping"),
         (
@@ -438,14 +440,16 @@ def test_all_problems_are_reported_together(case: Case) -> None:
             "postgres_sink_connections: {a: {port: x}}",
             "1:39: postgres_sink_connections.a.port is 'x', expected a whole number from 1 to 65535",
         ),
-        ("job_mode: true\njob_mode: false", "2:1: the key 'job_mode' stands here and in line 1 (keep one of the two)"),
+        ("job_mode: true\njob_mode: false", "2:1: the key 'job_mode' is also in line 1 (remove one of them)"),
         (
             "plugin: {channel_capacity: http://me:hunter2@h}",
             "1:28: plugin.channel_capacity is 'http://me:**********@h', expected a whole number of at least 1",
         ),
     ],
 )
-def test_a_bad_value_is_named_with_its_place_and_what_was_expected(case: Case, text: str, problem: str) -> None:
+def test_an_invalid_value_is_reported_with_its_location_and_what_was_expected(
+    case: Case, text: str, problem: str
+) -> None:
     case.write(text)
 
     assert case.problems() == [f"config.yaml:{problem}"]
@@ -454,14 +458,14 @@ def test_a_bad_value_is_named_with_its_place_and_what_was_expected(case: Case, t
 @pytest.mark.parametrize(
     "text", ["- a list\n", "just text\n", "a: b: c\n", "a: [1\n", "a: *nothing\n", "a: !!python/none x\n"]
 )
-def test_a_file_that_holds_no_settings_is_refused(case: Case, text: str) -> None:
+def test_a_file_without_settings_is_rejected(case: Case, text: str) -> None:
     case.write(text)
 
     [problem] = case.problems()
     assert problem.startswith("config.yaml:")
 
 
-def test_a_bad_map_in_a_variable_is_refused_without_showing_it(case: Case) -> None:
+def test_an_invalid_map_in_a_variable_is_rejected_without_showing_it(case: Case) -> None:
     case.set(SPARK__CONF="hunter2")
 
     assert case.problems() == [
@@ -478,7 +482,7 @@ def test_a_secret_is_never_shown_in_a_problem(case: Case) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Postgres", "Sqlite"])
-def test_a_backend_without_its_block_is_refused(case: Case, kind: str) -> None:
+def test_a_backend_without_its_block_is_rejected(case: Case, kind: str) -> None:
     case.write(f"state_backend:\n  backend_type: {kind}\n  {kind.lower()}:\n")
 
     assert case.problems() == [

@@ -59,8 +59,8 @@ def test_a_configuration_does_not_change() -> None:
         config.kafka_source.brokers = "other"
 
 
-def test_the_defaults_hold() -> None:
-    """Spot checks against the reference; the page in docs/ lists all of them."""
+def test_the_defaults_are_as_documented() -> None:
+    """Spot checks against the reference; the page in docs/ lists all defaults."""
     config = AppConfig()
 
     assert config.checkpoint_interval_sec == 5

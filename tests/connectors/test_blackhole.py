@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.blackhole import BlackholeSink
-from streamling.testing import Bench
-from tests.harness.pipelines import Bench as PipelineBench
+from streamling.testing import PipelineHarness
+from tests.harness.pipelines import Bench
 
 ROWS = pa.record_batch({"id": [1, 2, 3]})
 
 
 def test_rows_in_python_are_not_sent_to_spark():
-    bench = Bench(BlackholeSink, {})  # without a session, so Spark could not process them
+    bench = PipelineHarness(BlackholeSink, {})  # without a session, so Spark could not process them
     bench.finish([ROWS])
     assert bench.position == {"given": 1}
     assert bench.run.rows_written() == {"under_test": 3}
@@ -56,7 +56,7 @@ def test_rows_that_stay_in_spark_are_counted(spark, tmp_path, rows):
         "sources": {"numbers": {"type": "file", "path": str(tmp_path), "format": "csv", "mode": {"type": "bounded"}}},
         "sinks": {"out": {"type": "blackhole", "from": "numbers"}},
     }
-    run = PipelineBench(spark).run(json.dumps(nodes))
+    run = Bench(spark).run(json.dumps(nodes))
     assert run.rows_written() == {"out": rows}
     assert run.metrics.value("output_rows", "out") == rows
 

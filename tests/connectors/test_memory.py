@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.connectors.memory import MemorySink, collected_rows
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 from streamling.testing.harness import NAME
 
 
@@ -14,7 +14,7 @@ def given(*ids: int) -> pa.RecordBatch:
 
 
 def table(*batches: pa.RecordBatch, **options: Any) -> pa.Table:
-    bench = Bench(MemorySink, options)
+    bench = PipelineHarness(MemorySink, options)
     bench.finish(batches)
     assert bench.run is not None
     return collected_rows(bench.run, NAME)
@@ -40,7 +40,7 @@ def test_the_table_holds_the_rows_of_all_instances():
 
 def test_batches_may_differ_in_their_columns():
     wider = pa.record_batch({"id": [2], "extra": ["x"], "_gs_op": ["i"]})
-    bench = Bench(MemorySink, {})
+    bench = PipelineHarness(MemorySink, {})
     bench.finish([given(1)])
     assert bench.run is not None
     (sink,) = bench.run._graph.operators[NAME]
@@ -52,9 +52,9 @@ def test_batches_may_differ_in_their_columns():
 
 
 def test_rows_are_visible_while_the_pipeline_runs():
-    bench = Bench(MemorySink, {})
+    bench = PipelineHarness(MemorySink, {})
     seen: list[int] = []
-    bench.asked = lambda number: seen.append(collected_rows(bench.run, NAME).num_rows if bench.run else 0)
+    bench.on_read = lambda number: seen.append(collected_rows(bench.run, NAME).num_rows if bench.run else 0)
     bench.finish([given(n) for n in range(50)])
     assert seen == sorted(seen)
     assert seen[-1] > 0

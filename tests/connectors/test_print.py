@@ -22,7 +22,7 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 from tests.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "plugins"
@@ -172,8 +172,8 @@ class TestRecordLimit:
 
         self.operator = Printing
 
-    def run(self, *batches: pa.RecordBatch, **more: Any) -> Bench:
-        bench = Bench(self.operator, {"num_records_before_stop": 7})
+    def run(self, *batches: pa.RecordBatch, **more: Any) -> PipelineHarness:
+        bench = PipelineHarness(self.operator, {"num_records_before_stop": 7})
         bench.finish(batches, **more)
         return bench
 
@@ -193,7 +193,7 @@ class TestRecordLimit:
         assert len(self.printed()) == 7
 
     def test_it_counts_rows_not_lines(self):
-        bench = Bench(self.operator, {"num_records_before_stop": 7, "sample_every": 5})
+        bench = PipelineHarness(self.operator, {"num_records_before_stop": 7, "sample_every": 5})
         bench.finish([rows(*range(first, first + 2)) for first in range(0, 200, 2)])
         assert self.printed() == [0, 5]
 

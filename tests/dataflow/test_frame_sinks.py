@@ -58,7 +58,7 @@ class Noting(FrameSink[NotingOptions]):
 
 def prepared(fails_in: str) -> tuple[PipelineRun, list[str]]:
     calls: list[str] = []
-    given: dict[str, Any] = {"batches": [pa.record_batch({"id": [1, 2]})], "asked": lambda number: None}
+    given: dict[str, Any] = {"batches": [pa.record_batch({"id": [1, 2]})], "on_read": lambda number: None}
     registry = Registry.builtin()
     registry.register(NodeKind.SOURCE, "given", type("Given", (BatchListSource,), given))
     registry.register(NodeKind.SINK, "noting", type("Noting", (Noting,), {"calls": calls}))

@@ -239,14 +239,14 @@ double:
     assert told["thinking"].value.sum == pytest.approx(200 * told["thinking"].value.count)
     (warning,) = [record.getMessage() for record in caplog.records]
     assert warning == (
-        "measured transform 'double': label tier is 'of the plugin', as the node itself says, "
-        "not 'of the file' as telemetry.labels says"
+        "measured transform 'double': label tier is 'of the plugin' as reported by the node; "
+        "ignoring 'of the file' from telemetry.labels"
     )
 
 
 def test_a_plugin_that_uses_one_name_for_two_kinds_of_metrics_gets_an_error(spark):
     with pytest.raises(
-        StreamlingError, match=r"two_kinds transform 'double'.*'seen' is a counter and cannot be a gauge"
+        StreamlingError, match=r"two_kinds transform 'double'.*'seen' is a counter and cannot also be a gauge"
     ):
         PluginBench(spark).run(
             pipeline("double: {type: two_kinds, from: numbers}", "out: {type: ledger, from: double}")

@@ -64,7 +64,7 @@ def test_json_values_become_those_of_the_schema(kind: Any, given: Any, stored: A
         ({"price": 1, "at": 0, "extra": 1}, "^extra is not in the schema, which has price, at$"),
     ],
 )
-def test_a_value_that_does_not_fit_is_named(row: dict[str, Any], complaint: str) -> None:
+def test_an_invalid_value_is_named(row: dict[str, Any], complaint: str) -> None:
     encode = AvroEncoder(record(price=DECIMAL, at={"type": "long", "logicalType": "timestamp-millis"}), 1)
     with pytest.raises(ValueError, match=complaint):
         encode(row)
@@ -91,7 +91,7 @@ def test_a_registered_schema_decodes_what_it_encoded(registry: LocalRegistry) ->
 
 
 @pytest.mark.services
-def test_an_unknown_schema_is_told_with_the_words_of_the_registry(registry: LocalRegistry) -> None:
+def test_an_unknown_schema_is_reported_with_the_message_of_the_registry(registry: LocalRegistry) -> None:
     client = SchemaRegistry(registry.url)
-    with pytest.raises(StreamlingError, match="the schema registry refused /schemas/ids/987654: 404"):
+    with pytest.raises(StreamlingError, match="the schema registry rejected /schemas/ids/987654: 404"):
         client.schema(987654)

@@ -8,7 +8,7 @@ from streamling.dev.envfile import read_env_file, write_env_file
 from streamling.errors import InvalidPipeline
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_written_variables_can_be_read_back(tmp_path: Path) -> None:
     variables = {"PLAIN": "127.0.0.1:9092", "EMPTY": "", "ODD": "a b'c\"d#e=f$g"}
     write_env_file(tmp_path / "dev.env", variables)
     assert read_env_file(tmp_path / "dev.env") == variables

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("module", PACKAGES)
-def test_a_missing_package_is_told_before_anything_is_fetched(
+def test_a_missing_package_is_reported_before_any_download(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = {name: find_spec(name) for name in PACKAGES}

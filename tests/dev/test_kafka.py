@@ -34,7 +34,7 @@ def test_messages_and_ports_survive_a_kill(tmp_path: Path, packages: Packages) -
     assert not broker.running
 
 
-def test_a_topic_is_not_made_by_writing_to_it(kafka: LocalKafka) -> None:
+def test_writing_to_a_missing_topic_does_not_create_it(kafka: LocalKafka) -> None:
     with pytest.raises(StreamlingError, match="cannot write to the topic 'nowhere'"):
         produce(kafka.brokers, "nowhere", [Message(b"1")])
 

@@ -62,7 +62,7 @@ def packages(repository: Path, tmp_path: Path) -> Packages:
     return Packages(tmp_path / "cache", find_java(os.environ), settings)
 
 
-def test_files_are_fetched_once_and_archives_unpacked(packages: Packages) -> None:
+def test_files_are_downloaded_once_and_archives_unpacked(packages: Packages) -> None:
     seen: list[float] = []
     folder = packages.folder("shop", lambda doing, done: seen.append(done))
     assert folder.name == "shop-2.0"
@@ -75,14 +75,14 @@ def test_files_are_fetched_once_and_archives_unpacked(packages: Packages) -> Non
     assert packages.folder("shop") == folder
 
 
-def test_a_file_with_another_content_is_refused_and_nothing_kept(packages: Packages, repository: Path) -> None:
+def test_a_file_with_a_wrong_checksum_is_rejected_and_not_kept(packages: Packages, repository: Path) -> None:
     (repository / "org/example/jar/1.0/jar-1.0.jar").write_bytes(b"bad")
     with pytest.raises(StreamlingError, match=r"jar-1\.0\.jar is not the expected file"):
         packages.folder("shop")
     assert list((packages.cache_dir / "services").iterdir()) == []
 
 
-def test_the_lock_file_knows_size_and_sum_of_everything() -> None:
+def test_the_lock_file_has_size_and_checksum_of_every_file() -> None:
     lock = json.loads(module._LOCK.read_text())
     assert sorted(lock) == ["kafka", "registry"]
     files = [file for service in lock.values() for file in service["files"]]

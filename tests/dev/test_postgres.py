@@ -53,7 +53,7 @@ def test_stop_does_not_wait_for_clients(folder: Path) -> None:
     server.stop()
 
 
-def test_a_wanted_port_is_taken(folder: Path) -> None:
+def test_a_requested_port_is_used(folder: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -69,7 +69,7 @@ def test_a_port_in_use_is_reported(folder: Path) -> None:
 
 
 def test_it_works_in_a_folder_closed_to_others(folder: Path) -> None:
-    # as root the server runs as another user, who could not enter
+    # as root, the server runs as another user, who could not enter
     (folder / "closed").mkdir(mode=0o700)
     server = LocalPostgres(folder / "closed" / "postgres")
     try:

@@ -39,9 +39,7 @@ def test_schemas_and_port_survive_a_kill(tmp_path: Path, packages: Packages) -> 
         assert SchemaRegistry(url).schema(id)["name"] == "row"
 
 
-def test_the_secured_front_answers_those_who_know_the_password(
-    registry: LocalRegistry, secured_registry_url: str
-) -> None:
+def test_the_secured_proxy_requires_the_password(registry: LocalRegistry, secured_registry_url: str) -> None:
     with pytest.raises(StreamlingError, match="401"):
         SchemaRegistry(secured_registry_url).schema(1)
     id = SchemaRegistry(registry.url).register("secured-value", SCHEMA)

@@ -1,4 +1,4 @@
-"""What all local services have in common, seen at the smallest of them."""
+"""The common behaviour of all local services, tested with the smallest of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamling.errors import StreamlingError
 
 
 class WebServer(LocalService):
-    """Python's own web server, showing its folder."""
+    """Python's own web server, which serves its folder."""
 
     name = "web"
     title = "The web server"
@@ -62,7 +62,7 @@ def test_a_started_service_answers(web: WebServer) -> None:
 def test_another_object_finds_and_stops_it(web: WebServer, tmp_path: Path) -> None:
     other = WebServer(tmp_path / "web")
     assert (other.pid, other.port) == (web.pid, web.port)
-    other.start()  # runs already
+    other.start()  # already running
     assert other.pid == web.pid
     other.stop()
     assert not web.running
@@ -84,14 +84,14 @@ def test_it_gets_another_port_when_its_own_is_taken(web: WebServer, tmp_path: Pa
         assert again.port not in (0, port)
 
 
-def test_a_wanted_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
+def test_a_requested_port_that_is_in_use_is_an_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(StreamlingError, match=f"did not start on port {port}: another program"):
             WebServer(tmp_path / "web", port=port).start()
 
 
-def test_a_process_that_got_the_number_later_is_not_ours(web: WebServer, tmp_path: Path) -> None:
+def test_a_process_that_reuses_the_pid_is_not_ours(web: WebServer, tmp_path: Path) -> None:
     record = tmp_path / "web" / "service.json"
     written = json.loads(record.read_text())
     record.write_text(json.dumps({**written, "created": written["created"] - 60}))
@@ -100,12 +100,12 @@ def test_a_process_that_got_the_number_later_is_not_ours(web: WebServer, tmp_pat
     stranger.stop()
     stranger.kill()
     assert accepts(web.port)
-    record.write_text(json.dumps(written))  # so that it can be ended
+    record.write_text(json.dumps(written))  # so that it can be stopped
 
 
-def test_a_service_that_ends_at_once_says_its_last_words(tmp_path: Path) -> None:
+def test_a_service_that_exits_immediately_is_reported_with_its_last_output(tmp_path: Path) -> None:
     service = WebServer(tmp_path / "web", program="print('no space left'); raise SystemExit(3)")
-    with pytest.raises(StreamlingError, match="it ended at once: no space left") as error:
+    with pytest.raises(StreamlingError, match="it exited immediately: no space left") as error:
         service.start()
     assert "web.log" in str(error.value.remedy)
     assert not service.running

@@ -20,7 +20,7 @@ def topic(kafka: LocalKafka) -> str:
     return name
 
 
-def test_messages_come_back_as_they_were_sent(kafka: LocalKafka, topic: str) -> None:
+def test_messages_are_read_as_they_were_sent(kafka: LocalKafka, topic: str) -> None:
     sent = [
         Message(b"1", b"k", (("dbz.op", b"c"), ("empty", None)), partition=1, timestamp=1_700_000_000_000),
         Message(None, b"tombstone", partition=1, timestamp=1),
@@ -59,7 +59,7 @@ def test_deleted_records_are_gone(kafka: LocalKafka, topic: str) -> None:
     assert [message.value for message in topics.consume(kafka.brokers, topic)] == [b"3", b"4"]
 
 
-def test_a_topic_grows_and_goes(kafka: LocalKafka, topic: str) -> None:
+def test_a_topic_can_be_extended_and_deleted(kafka: LocalKafka, topic: str) -> None:
     topics.add_partitions(kafka.brokers, topic, 4)
     assert topics.partition_count(kafka.brokers, topic) == 4
     topics.delete_topic(kafka.brokers, topic)
@@ -68,12 +68,12 @@ def test_a_topic_grows_and_goes(kafka: LocalKafka, topic: str) -> None:
         list(topics.consume(kafka.brokers, topic))
 
 
-def test_a_topic_is_made_once(kafka: LocalKafka, topic: str) -> None:
+def test_a_topic_is_created_once(kafka: LocalKafka, topic: str) -> None:
     with pytest.raises(StreamlingError, match=f"cannot create the topic '{topic}' on .*already exists"):
         topics.create_topic(kafka.brokers, topic)
 
 
-def test_what_came_before_a_failure_of_the_input_is_sent(kafka: LocalKafka, topic: str) -> None:
+def test_messages_before_a_failure_of_the_input_are_sent(kafka: LocalKafka, topic: str) -> None:
     def broken() -> Iterator[Message]:
         yield Message(b"1", partition=0)
         raise ValueError("bad line")

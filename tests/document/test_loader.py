@@ -60,7 +60,7 @@ def test_keys_are_text() -> None:
     assert read("{1: a, true: b, null: c}").data == {"1": "a", "true": "b", "null": "c"}
 
 
-def test_places_are_those_of_keys_and_values() -> None:
+def test_locations_are_those_of_keys_and_values() -> None:
     document = read(
         """\
         sources:
@@ -90,13 +90,13 @@ def test_places_are_those_of_keys_and_values() -> None:
     assert places["sources", "a", "text"] == (8, 5, 8, 12)
 
 
-def test_place_of_something_unknown_is_that_of_its_surroundings() -> None:
+def test_the_location_of_an_unknown_path_is_that_of_its_parent() -> None:
     document = read("a:\n  b: 1")
     assert document.entry_location(("a", "b", "c")).key.line == 2
     assert document.entry_location(("x",)).key.line == 0
 
 
-def test_aliases_are_followed_and_mappings_merged() -> None:
+def test_aliases_are_resolved_and_mappings_merged() -> None:
     document = read(
         """\
         base: &base {topic: a, size: 1}
@@ -147,7 +147,7 @@ SYNTAX = [
 
 
 @pytest.mark.parametrize("text", SYNTAX)
-def test_both_parsers_of_pyyaml_lead_to_our_words(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_parsers_of_pyyaml_give_our_messages(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidPipeline) as with_c:
         load_yaml(text, "f.yaml")
     monkeypatch.delattr(yaml, "CSafeLoader")

@@ -43,7 +43,7 @@ def test_duration_is_read(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "bad", ["", "  ", "s", "5", "soon", "-1s", "1s and more", "1 fortnight", "1S", 5, 1.5, None, True]
 )
-def test_what_is_no_duration_is_refused(bad: object) -> None:
+def test_invalid_durations_are_rejected(bad: object) -> None:
     with pytest.raises(BadValueError) as raised:
         parse_duration(bad)
     assert raised.value.remedy is not None
@@ -51,7 +51,7 @@ def test_what_is_no_duration_is_refused(bad: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["1h", "90s", "1m", "500ms", "25us", "7ns", "0s"])
-def test_duration_is_written_as_it_is_read(text: str) -> None:
+def test_durations_are_formatted_as_they_are_parsed(text: str) -> None:
     assert format_duration(parse_duration(text)) == text
 
 
@@ -70,7 +70,7 @@ def test_primary_key_is_a_trimmed_list(value: object, columns: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize("bad", ["", ",", "a,,b", "a, a", 5, [1], {"a": 1}])
-def test_impossible_primary_key_is_refused(bad: object) -> None:
+def test_an_invalid_primary_key_is_rejected(bad: object) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(PrimaryKey).validate_python(bad)
 
@@ -92,12 +92,12 @@ def test_secret_is_never_dumped() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8087/x", "https://example.com", "http://[::1]:80/"])
-def test_http_addresses_are_taken(url: str) -> None:
+def test_http_addresses_are_accepted(url: str) -> None:
     assert TypeAdapter(HttpUrl).validate_python(url) == url
 
 
 @pytest.mark.parametrize("bad", ["ftp://x/y", "example.com", "http://", "http://x:port/", "file:///etc/passwd", ""])
-def test_other_addresses_are_refused(bad: str) -> None:
+def test_other_addresses_are_rejected(bad: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(HttpUrl).validate_python(bad)
 

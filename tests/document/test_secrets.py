@@ -37,7 +37,7 @@ def test_secrets_are_found(value: object, found: set[str]) -> None:
         {"http_secret_header": {"my_api_key": "x-api-key"}},
     ],
 )
-def test_ordinary_values_are_none(value: object) -> None:
+def test_ordinary_values_are_not_secrets(value: object) -> None:
     assert set(secrets_in(value)) == set()
 
 

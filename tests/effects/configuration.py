@@ -214,10 +214,8 @@ _KNOBS = "tests/effects/test_knobs.py"
 
 PROOFS: dict[str, Observed | By] = {
     "application_id": Observed(state_file, "other"),
-    "log_format": By(
-        "tests/cli/test_run.py::test_the_run_spelled_out_with_the_file_named_by_the_configuration_goes_on_where_it_ended"
-    ),
-    "log_level": By("tests/cli/test_run.py::test_a_higher_log_level_says_less"),
+    "log_format": By("tests/cli/test_run.py::test_run_with_the_file_from_the_configuration_resumes"),
+    "log_level": By("tests/cli/test_run.py::test_a_higher_log_level_logs_less"),
     "pipeline_definition_location": By("tests/cli/test_main.py::test_config_names_another_file"),
     "record_batch_interval_ms": Observed(kafka_pace, 250),
     "record_batch_size": Observed(kafka_pace, 5000),
@@ -246,7 +244,7 @@ PROOFS: dict[str, Observed | By] = {
     "spark.conf.<name>": By(f"{_KNOBS}::test_the_settings_for_spark_reach_it"),
     "spark.environment": By(f"{_KNOBS}::test_an_environment_variable_that_is_named_reaches_the_workers_of_spark"),
     "secrets.<name>": Observed(pipeline_with_secret, "x"),
-    "cache_dir": By("tests/cli/test_doctor.py::test_something_needed_that_is_missing_is_told_with_exit_code_1"),
+    "cache_dir": By("tests/cli/test_doctor.py::test_a_missing_requirement_is_reported_with_exit_code_1"),
     "state_backend.backend_type": Observed(state_file, "InMemory"),
     "state_backend.sqlite.database_path": Observed(state_file, "other.db"),
     "state_backend.sqlite.state_table_name": Observed(state_file, "other"),
@@ -278,7 +276,7 @@ PROOFS: dict[str, Observed | By] = {
     ),
     "wasm_script.parallelism": Observed(script_node, 3),
     "wasm_script.batch_size": Observed(script_node, 50),
-    "plugin.path": By("tests/cli/test_plugins.py::test_a_plugin_file_is_named_as_the_origin", "PLUGIN__PATH"),
+    "plugin.path": By("tests/cli/test_plugins.py::test_a_plugin_file_is_shown_as_the_origin", "PLUGIN__PATH"),
     "plugin.channel_capacity": By("tests/effects/test_knobs.py::test_so_many_batches_wait_in_front_of_a_node"),
     "plugin.preprocessor_ids": By(
         "tests/plugins/test_preprocessor.py::test_they_run_in_the_order_of_the_configuration"
@@ -321,7 +319,7 @@ PROOFS: dict[str, Observed | By] = {
         "tests/cli/test_metrics.py::test_differences_of_all_pushes_add_up_to_the_total"
     ),
     "open_telemetry_metrics.global_tags": By(
-        "tests/cli/test_metrics.py::test_series_of_a_node_carry_who_it_is_its_labels_and_the_global_tags"
+        "tests/cli/test_metrics.py::test_series_of_a_node_have_its_identity_its_labels_and_the_global_tags"
     ),
     "open_telemetry_metrics.metric_deny_list": By(f"{_OTLP}::test_differences_can_be_denied"),
 }

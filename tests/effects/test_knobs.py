@@ -23,9 +23,9 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
 from streamling.plugins.operators import END, Operator, Sink, Wait
 from streamling.plugins.registry import Registry
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 from streamling.testing.contract import sample_rows
-from streamling.testing.harness import eventually, settled, wait_for_end
+from streamling.testing.harness import eventually, wait_for_end, wait_until_settled
 from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.transform import ScriptTransform
@@ -54,14 +54,14 @@ class Slow(Sink[SinkOptions]):
     ],
 )
 def test_so_many_batches_wait_in_front_of_a_node(config, waiting):
-    bench = Bench(Slow, {})
+    bench = PipelineHarness(Slow, {})
     bench.config = config
-    gate = bench.journal.hold("write")
+    gate = bench.call_log.hold("write")
     read: list[int] = []
-    bench.asked = read.append
+    bench.on_read = read.append
     run = bench.start([sample_rows(number, 1) for number in range(20)], interval=3600)
     eventually(lambda: bench.over or len(read) > waiting, "the source is read")
-    ahead = settled(lambda: len(read))
+    ahead = wait_until_settled(lambda: len(read))
     gate.set()
     wait_for_end(run)
     assert ahead == 1 + waiting + 1  # one is being written, one waits to be handed over
@@ -70,8 +70,8 @@ def test_so_many_batches_wait_in_front_of_a_node(config, waiting):
 def test_positions_are_stored_every_checkpoint_interval_sec():
     stored = {}
     for seconds in (0.1, 3600):
-        bench = Bench(Slow, {})
-        bench.asked = lambda number: time.sleep(0.1)
+        bench = PipelineHarness(Slow, {})
+        bench.on_read = lambda number: time.sleep(0.1)
         positions: list[Any] = []
         bench.state.before_store = positions.append
         bench.finish([sample_rows(number, 1) for number in range(15)], interval=seconds)
@@ -90,7 +90,7 @@ class ExecutionMode:
     server: Endpoint
     tables: Aggregate
 
-    def bench(self, kind: type[Operator[Any]], **options: Any) -> Bench:
+    def bench(self, kind: type[Operator[Any]], **options: Any) -> PipelineHarness:
         own: dict[type[Operator[Any]], dict[str, Any]] = {
             ScriptTransform: {"primary_key": "id", "language": "js", "script": "r => r"},
             HandlerTransform: {"primary_key": "id", "url": self.server.url},
@@ -104,7 +104,7 @@ class ExecutionMode:
                 "aggregate": {"n": {"fn": "count"}},
             },
         }
-        made = Bench(kind, {**own.get(kind, {}), **options})
+        made = PipelineHarness(kind, {**own.get(kind, {}), **options})
         made.config = {"postgres_sink": self.tables.settings}
         return made
 
@@ -115,9 +115,9 @@ def place(postgres, capsys) -> Iterator[ExecutionMode]:
         yield ExecutionMode(server, Aggregate(postgres.dsn))
 
 
-def calls(bench: Bench) -> list[int]:
+def calls(bench: PipelineHarness) -> list[int]:
     """The rows of each call of the node."""
-    return [call.arguments[0].num_rows for call in bench.journal.of("process", "write")]
+    return [call.arguments[0].num_rows for call in bench.call_log.of("process", "write")]
 
 
 _REBATCHED = [ScriptTransform, HandlerTransform, PrintSink, WebhookSink, PostgresSink, PostgresAggregateSink]
@@ -154,15 +154,15 @@ def test_a_node_runs_as_often_as_parallelism_says(kind, place):
     for parallelism in (1, 3):
         bench = place.bench(kind, parallelism=parallelism)
         bench.finish([sample_rows(0, 3)])
-        assert len(bench.journal.instances()) == parallelism
+        assert len(bench.call_log.instances()) == parallelism
 
 
 def test_scripts_without_parallelism_run_as_often_as_the_configuration_says():
     for options, instances in (({}, 3), ({"parallelism": 2}, 2)):
-        bench = Bench(ScriptTransform, {"primary_key": "id", "language": "js", "script": "r => r", **options})
+        bench = PipelineHarness(ScriptTransform, {"primary_key": "id", "language": "js", "script": "r => r", **options})
         bench.config = {"wasm_script": {"parallelism": 3}}
         bench.finish([sample_rows(0, 3)])
-        assert len(bench.journal.instances()) == instances
+        assert len(bench.call_log.instances()) == instances
 
 
 # ── single kinds ────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,7 +221,7 @@ def test_cache_refresh_debounce_ms_of_a_table_counts_before_that_of_the_configur
 @pytest.mark.parametrize("kind", [WebhookSink, HandlerTransform])
 def test_private_addresses_are_refused_when_deny_private_is_on(kind):
     with endpoint(echo) as server:
-        bench = Bench(kind, {"primary_key": "id", "url": server.url})
+        bench = PipelineHarness(kind, {"primary_key": "id", "url": server.url})
         bench.finish([sample_rows(0, 1)])
         bench.config = {"network": {"deny_private": True}}
         assert "network.deny_private is on" in str(bench.failure([sample_rows(0, 1), sample_rows(1, 1)]))
@@ -244,7 +244,7 @@ from streamling.plugins import SqlFunction, plugin
 @plugin("variable")
 class Variable(SqlFunction):
     argument_types = (pa.string(),)
-    returns = pa.string()
+    return_type = pa.string()
 
     def call(self, names):
         return pa.array([os.environ.get(name.as_py()) for name in names], pa.string())
@@ -266,7 +266,7 @@ def test_an_environment_variable_that_is_named_reaches_the_workers_of_spark(tmp_
 
 def test_headers_and_secret_of_a_webhook():
     with endpoint() as server:
-        bench = Bench(WebhookSink, {"url": server.url, "headers": {"X-Team": "blue"}, "secret_name": "hook"})
+        bench = PipelineHarness(WebhookSink, {"url": server.url, "headers": {"X-Team": "blue"}, "secret_name": "hook"})
         bench.config = {"http_secret_header": {"hook": "X-Key"}, "http_secret_value": {"hook": "hunter2"}}
         bench.finish([sample_rows(0, 1)])
     (request,) = server.requests

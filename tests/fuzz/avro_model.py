@@ -1,4 +1,4 @@
-"""Avro by its specification, written out once more: encodes rows, and says what a message of any bytes holds."""
+"""A second implementation of Avro by its specification: encodes rows, and decodes messages of any bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def zigzag(number: int) -> bytes:
-    """A whole number of up to 64 bits."""
+    """An integer of up to 64 bits."""
     rest, out = (number << 1) ^ (number >> 63), bytearray()
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)
@@ -22,7 +22,7 @@ def zigzag(number: int) -> bytes:
 
 
 def encoded(value: Any, schema: Any) -> bytes:
-    """A value as `decoded` gives it, but texts and bytes as bytes and logical types as their numbers."""
+    """A value as returned by `decoded`, but texts and bytes as bytes and logical types as their numbers."""
     if isinstance(schema, list):
         branch = 0 if value is None else 1
         return zigzag(branch) + encoded(value, schema[branch])
@@ -52,7 +52,7 @@ def encoded(value: Any, schema: Any) -> bytes:
 
 
 class Reader:
-    """Reads values one after the other; raises `BadMessage` where there is none, or one that no column can hold."""
+    """Reads values one after the other; raises `BadMessage` if there is none, or one that no column can hold."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

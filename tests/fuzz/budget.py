@@ -1,8 +1,4 @@
-"""How long a fuzz test runs, and how to repeat one of its rounds.
-
-Every fuzz test runs for ``STREAMLING_TEST_FUZZ_SECONDS`` (a few seconds in `make test`, as long as wanted in
-`make soak`). A round is reproduced by its seed alone, which is printed when the test fails.
-"""
+"""The duration of fuzz tests, and how to repeat one of their rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways in which a secret comes back from a peer, a library or a log."""
+"""The encodings in which a secret returns from a peer, a library or a log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WITH_USER: dict[str, Callable[[str], str]] = {
     f"in base64 with the user {user!r}": lambda text, user=user: base64.b64encode(f"{user}:{text}".encode()).decode()  # type: ignore[misc]
     for user in ("me", "bob", "alice")
 }
-#: what stands around it
+#: the text around it
 PLACES = (
     "{}",
     "the server said: 401 {} is not valid",

@@ -1,4 +1,4 @@
-"""What becomes of a JSON message, told by Python's own parser: the corpus's schema, one rule per type."""
+"""The expected result for a JSON message, computed with Python's own parser: the corpus's schema, one rule per type."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SPACE = "".join(map(chr, range(33)))
 
 
 class BadMessage(Exception):
-    """It is no row."""
+    """The message is not a row."""
 
 
 class Number(str):
-    """A number as it is written."""
+    """A number as written."""
 
 
 def row_of(message: bytes, schema: dict[str, str], key: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def row_of(message: bytes, schema: dict[str, str], key: str) -> dict[str, Any]:
 
 
 def parse(text: str) -> Any:
-    """JSON with its numbers as they are written."""
+    """JSON with its numbers as written."""
 
     def refuse(name: str) -> Any:
         raise ValueError(name)
@@ -59,7 +59,7 @@ def _parsed(message: bytes) -> Any:
         if is_too_deep(text):
             raise BadMessage
         found = parse(text)
-        json.dumps(found, ensure_ascii=False).encode()  # half a character has no UTF-8
+        json.dumps(found, ensure_ascii=False).encode()  # an unpaired surrogate has no UTF-8
     except (ValueError, RecursionError):
         raise BadMessage from None
     return found

@@ -1,4 +1,4 @@
-"""The rows that random SQL expressions are evaluated over: two columns of every type, full of edge values."""
+"""The rows for random SQL expressions: two columns of every type, full of edge values."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def table(chance: random.Random, count: int) -> pa.Table:
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
     if pa.types.is_map(type_):
         values = [None if value is None else list(value.items()) for value in values]
-    if pa.types.is_struct(type_):  # DataFusion looks at the fields of a NULL struct
+    if pa.types.is_struct(type_):  # DataFusion reads the fields of a NULL struct
         fields = [_array([value and value[part.name] for value in values], part.type) for part in type_]
         return pa.StructArray.from_arrays(fields, fields=list(type_), mask=pa.array([v is None for v in values]))
     if pa.types.is_list(type_) and pa.types.is_struct(type_.value_type):

@@ -22,12 +22,12 @@ class Rule:
     types: tuple[str, ...]
     outcome: tuple[str, ...]
     reason: str
-    #: types of which another operand has to be
+    #: types that another operand must have
     beside: tuple[str, ...] = ()
-    #: types of which the result has to be
+    #: types that the result must have
     result: tuple[str, ...] = ()
     error: tuple[str, ...] = ("",)
-    #: type of an operand → what takes its place in the expression that shows the rule to be the whole reason
+    #: type of an operand → its replacement in the expression that proves the rule to be the whole reason
     operands: Mapping[str, str] = field(default_factory=dict)
     #: the same for constructs
     instead: Mapping[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Rule:
         return any(self._is_about(part) for part in outcome.expr.walk())
 
     def without(self, expression: Expr) -> Expr | None:
-        """The expression with the reason of the difference taken out of it; None when the rule has no such form."""
+        """The expression without the reason of the difference; None if the rule has no such form."""
         return expression.replaced(self._taken_out) if self.operands or self.instead else None
 
     def _taken_out(self, part: Expr) -> Expr:
@@ -64,7 +64,7 @@ class Rule:
         return not self.beside or not kinds.isdisjoint(self.beside)
 
     def _operands_of(self, construct: str) -> int:
-        """How many operands the form that stands for ``construct`` has."""
+        """The number of operands of the form that replaces ``construct``."""
         numbers = [int(name) for _, name, _, _ in Formatter().parse(self.instead.get(construct, "")) if name]
         return max(numbers, default=-1) + 1
 

@@ -1,4 +1,4 @@
-"""The same expressions in DataFusion and here, each error kept with the expression it belongs to."""
+"""The same expressions in DataFusion and here; each error is kept with its expression."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _TOGETHER, _CHARACTERS = 100, 50_000
 
 @dataclass
 class Outcome:
-    """What both engines make of an expression."""
+    """The results of both engines for an expression."""
 
     expr: Expr
-    #: DataFusion's values; None when it refuses the expression
+    #: DataFusion's values; None if it rejects the expression
     wanted: list[Any] | None = None
-    #: whether these are FLOATs, whose last digit libraries compute differently
+    #: whether these are FLOATs, whose last digit depends on the library
     single: bool = False
-    #: rows for which DataFusion has only an error
+    #: rows for which DataFusion only has an error
     failing: list[int] = field(default_factory=list)
     got: list[Any] | None = None
     #: our values with NULL for the rows that fail
     tried: list[Any] | None = None
-    #: why there are no values of ours, before anything ran or while it ran
+    #: why there are no values here, before or during the run
     refused: str = ""
     plan: Any = None
     stopped: str = ""
@@ -91,7 +91,7 @@ def _values(context: Any, case: Case, count: int) -> pa.DataType | None:
     try:
         query = context.sql(f"SELECT {case.expression} AS v FROM t")
         query.optimized_logical_plan()
-    except BaseException as error:  # a panic of Rust is no Exception
+    except BaseException as error:  # a panic of Rust is not an Exception
         if isinstance(error, KeyboardInterrupt):
             raise
         return None
@@ -115,7 +115,7 @@ class Engines:
 
 
 class Here:
-    """Our own SQL over the same rows. They are part of the plan: Spark evaluates most expressions without a job."""
+    """Our SQL over the same rows. They are part of the plan: Spark evaluates most expressions without a job."""
 
     def __init__(self, spark: Any, table: pa.Table) -> None:
         from pyspark.sql import DataFrame
@@ -125,7 +125,7 @@ class Here:
         rows = frame._jdf.collectAsList()
         self.frame = DataFrame(spark._jsparkSession.createDataFrame(rows, frame._jdf.schema()), spark)
         self.columns = [Column(field.name, field.type) for field in to_physical(table).schema]
-        # each step on the way to a name of the JVM is a round trip: they are most of the time when done per expression
+        # each step to a name in the JVM is a round trip: per expression they would take most of the time
         jvm: Any = spark._jvm
         sql, utils = jvm.org.apache.spark.sql, jvm.org.apache.spark.sql.classic.ExpressionUtils
         self._parse, self._try_eval = sql.functions.expr, sql.catalyst.expressions.TryEval
@@ -165,7 +165,7 @@ class Here:
                 outcome.stopped = f"text that is not UTF-8: {error}"
 
     def runs_without_failing(self, outcome: Outcome) -> bool:
-        """Whether it is equal for the rows that DataFusion has values for when the others are filtered out."""
+        """Whether the results are equal when the rows that fail in DataFusion are filtered out."""
         again = Outcome(outcome.expr, outcome.wanted, outcome.single, outcome.failing)
         listed = ", ".join(map(str, outcome.failing))
         plan = compile_sql(
@@ -191,7 +191,7 @@ class Here:
         return DataFrame(self.frame._jdf.select(self._to_seq(columns)), self.spark)
 
     def _run_in_parts(self, outcomes: Sequence[Outcome]) -> None:
-        """Mostly it is the analysis that refuses one of them: those that it takes can still go together."""
+        """Usually the analysis rejects only one of them: the others can still run together."""
         if len(outcomes) == 1:
             self._run_alone(outcomes[0])
             return
@@ -228,7 +228,7 @@ def _spark_sql(outcome: Outcome) -> str:
 
 
 def _grouped(outcomes: Sequence[Outcome]) -> Iterator[list[Outcome]]:
-    """What one query evaluates."""
+    """Groups of expressions for one query."""
     group: list[Outcome] = []
     length = 0
     for outcome in outcomes:

@@ -92,7 +92,7 @@ class Template:
     construct: str
     kind: str
     text: str
-    #: what each place takes: the kinds to choose from
+    #: what each place accepts: the kinds to choose from
     operands: tuple[str, ...]
 
 
@@ -130,13 +130,14 @@ TEMPLATES = _templates()
 
 
 class Grammar:
-    """Makes expressions of a wanted kind: ``int``, ``dec``, ``f32``, ``f64``, ``text``, ``bool``, ``day``, ``ts``, …"""
+    """Generates expressions of a given kind: ``int``, ``dec``, ``f32``, ``f64``, ``text``, ``bool``, ``day``, ``ts``,
+    …"""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
 
     def expressions(self, count: int) -> list[Expr]:
-        """So many different ones."""
+        """This many different expressions."""
         found: dict[str, Expr] = {}
         while len(found) < count:
             expression = self.expression()
@@ -164,9 +165,9 @@ class Grammar:
         operands = (self._operand(wanted.replace("same", same), depth - 1) for wanted in template.operands)
         made = Expr(template.construct, template.kind, template.text, tuple(operands))
         if made.construct == "-x" and any(part.construct in "&|^" for part in made.walk()):
-            return made.args[0]  # DataFusion takes -(a | b) for ~(a | b)
+            return made.args[0]  # DataFusion reads -(a | b) as ~(a | b)
         if made.construct == "^" and made.args[0] == made.args[1]:
-            return made.args[0]  # which is 0 in DataFusion, also for NULL
+            return made.args[0]  # which is 0 in DataFusion, even for NULL
         return replace(made, kind=_kind(made))
 
     def _operand(self, wanted: str, depth: int) -> Expr:
@@ -203,7 +204,7 @@ class Grammar:
         if form in ("CASE", "nvl2"):
             values += (self.make("bool", depth - 1),)
             template = "nvl2({2}, {0}, {1})" if form == "nvl2" else "CASE WHEN {2} THEN {0} ELSE {1} END"
-            # DataFusion looks at the fields of a NULL struct
+            # DataFusion reads the fields of a NULL struct
             if form == "CASE" and kind not in ("st", "sn") and self.chance.random() < 0.2:
                 values, template = (values[0], values[2]), "CASE WHEN {1} THEN {0} END"
         elif form == "CASE x":
@@ -213,7 +214,7 @@ class Grammar:
 
 
 def _kind(made: Expr) -> str:
-    """Of integers the widest operand, else what the template says."""
+    """For integers the widest operand, otherwise the kind of the template."""
     return _wider(made.args) if made.kind == "int" else made.kind
 
 

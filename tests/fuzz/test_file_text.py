@@ -1,4 +1,4 @@
-"""Random and mutated CSV and JSON content: the rows are those of Python's own readers, or there is an error."""
+"""Random and mutated CSV and JSON content: the rows equal those of Python's own readers, or there is an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamling.connectors.file.storage import File, LocalStorage
 from streamling.errors import StreamlingError
 from tests.fuzz.budget import SECONDS, rounds
 
-#: what breaks parsers, in parts that random texts are made of
+#: fragments that break parsers, from which random texts are built
 CSV_PARTS = [
     '"',
     '""',
@@ -90,7 +90,7 @@ def some_text(rng: random.Random, parts: list[str]) -> str:
 
 
 def mutated(rng: random.Random, content: bytes) -> bytes:
-    """``content`` with a few bytes changed, added or taken away."""
+    """``content`` with a few bytes changed, added or removed."""
     data = bytearray(content)
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(data) + 1)
@@ -100,7 +100,7 @@ def mutated(rng: random.Random, content: bytes) -> bytes:
 
 
 def read(format: str, content: bytes, schema: pa.Schema) -> list[dict[str, Any]] | StreamlingError:
-    """What the source makes of a file."""
+    """The rows of the source for a file."""
     tables = TextFileReader(format, FileSchema(schema, pa.schema([])), threads=1)
     try:
         return [
@@ -127,7 +127,7 @@ def csv_content(rng: random.Random, rows: list[list[str | None]], line_end: str)
 
 
 def of_csv_module(content: bytes) -> list[dict[str, str]] | None:
-    """Rows of Python's reader; None when it finds something wrong."""
+    """Rows of Python's reader; None if it finds an error."""
     try:
         text = content.decode("utf-8-sig")
         rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
@@ -140,7 +140,7 @@ def of_csv_module(content: bytes) -> list[dict[str, str]] | None:
 
 
 def is_unclosed(content: bytes) -> bool:
-    """Whether a row more would end up inside the last field."""
+    """Whether another row would become part of the last field."""
     text = content.decode("utf-8-sig")
     return [*csv.reader(io.StringIO(text + "\nx,y,z\n", newline=""))][-1] != ["x", "y", "z"]
 
@@ -201,7 +201,7 @@ NUMBERS: list[tuple[pa.DataType, Callable[[random.Random], str]]] = [
 
 
 def test_values_converted_fast_are_those_converted_carefully() -> None:
-    """Arrow's conversion while it parses against the one that looks at every text, and against single values."""
+    """Arrow's conversion while parsing, compared with the one that checks every text, and with single values."""
     for rng in rounds(SECONDS / 8):
         for kind, make in NUMBERS:
             texts = [make(rng) for _ in range(rng.choice([1, 1, 3]))]
@@ -266,7 +266,7 @@ def test_random_json() -> None:
 
 
 def careful_json(content: bytes) -> list[dict[str, Any]] | None:
-    """What the slow parser makes of it; None when something is wrong."""
+    """The rows of the slow parser; None if there is an error."""
     raw = pa.schema([pa.field(field.name, _file_json._raw_type(field.type)) for field in JSON_SCHEMA])
     types = {field.name: field.type for field in JSON_SCHEMA}
     try:
@@ -276,7 +276,7 @@ def careful_json(content: bytes) -> list[dict[str, Any]] | None:
 
 
 def strictly(content: bytes) -> list[dict[str, Any]] | None:
-    """Rows of Python's reader; None when a line is not one object."""
+    """Rows of Python's reader; None if a line is not one object."""
     try:
         lines = [line for line in content.decode("utf-8-sig").split("\n") if line.strip()]
         rows = [json.loads(line) for line in lines]

@@ -29,7 +29,7 @@ EPOCH = datetime(1970, 1, 1)
 
 
 def some_moment(rng: random.Random) -> datetime:
-    # within what nanoseconds hold, in whole seconds so that every unit holds it
+    # within the range of nanoseconds, in whole seconds so that every unit can hold it
     return EPOCH + timedelta(seconds=rng.randint(-8 * 10**9, 9 * 10**9))
 
 
@@ -39,7 +39,7 @@ def some_text(rng: random.Random) -> str:
     )
 
 
-#: families of types that may stand in one column, file by file, and a value that all of a family hold
+#: families of types that may be mixed in one column, file by file, and a value that fits all of a family
 FAMILIES: list[tuple[list[pa.DataType], Callable[[random.Random], Any]]] = [
     ([pa.bool_()], lambda rng: rng.random() < 0.5),
     ([pa.int8(), pa.int16(), pa.int32(), pa.int64()], lambda rng: rng.randint(-128, 127)),
@@ -62,7 +62,7 @@ FAMILIES: list[tuple[list[pa.DataType], Callable[[random.Random], Any]]] = [
 def column_maker(
     rng: random.Random, depth: int = 0
 ) -> tuple[Callable[[random.Random], pa.DataType], Callable[[random.Random], Any]]:
-    """A type, anew for each file, and values for it."""
+    """A type, chosen for each file, and values for it."""
     shape = rng.choice(["plain"] * 4 + ["list", "struct", "map"]) if depth < 2 else "plain"
     if shape == "plain":
         kinds, value = rng.choice(FAMILIES)
@@ -82,7 +82,7 @@ def column_maker(
 
 
 def plain(value: Any) -> Any:
-    """A value without the class that stands for its unit or width."""
+    """A value without the class that represents its unit or width."""
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -186,7 +186,7 @@ def save_rows(rng: random.Random, rows: list[dict[str, Any]], names: list[str], 
         content = "\n".join(json.dumps(row, ensure_ascii=ascii_only) for row in texts).encode()
     else:
         text = io.StringIO(newline="")
-        some_null = any(value is None for row in rows for value in row.values())  # would be quoted, as a text
+        some_null = any(value is None for row in rows for value in row.values())  # would be quoted, like a text
         quoting = rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL if some_null else csv.QUOTE_ALL])
         writer = csv.writer(text, lineterminator=rng.choice(["\n", "\r\n"]), quoting=quoting)
         writer.writerows([names, *([as_text(row[name]) for name in names] for row in rows)])
@@ -211,7 +211,7 @@ def test_random_files(spark: Any, tmp_path: Path, format: str) -> None:
         names = rng.sample(sorted(COLUMNS), rng.randint(1, len(COLUMNS)))
         expected: list[dict[str, Any]] = []
         for number in range(rng.randint(1, 3)):
-            # without a value a column has no type; one column of nothing is a blank line of CSV
+            # without a value a column has no type; a single empty column is a blank line in CSV
             first = {name: COLUMNS[name][1](rng) for name in names}
             rows = [first, *some_rows(rng, names, 0 if format == "csv" and len(names) == 1 else 0.2)]
             save_rows(rng, rows, names, folder / f"{number}.{format}", format)

@@ -1,4 +1,4 @@
-"""Mutated answers of a real server on loopback: rows, a bad row or an error come out of them, in time and in bounds."""
+"""Mutated responses of a real server on loopback: they become rows, a bad row or an error, within time and limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.fuzz.budget import FIRST_SEED, SECONDS, rounds
 from tests.http.raw import RawServer, chunks, raw_server
 
 _CORPUS = Path(__file__).parents[1] / "corpus/http"
-#: of a mutated answer
+#: of a mutated response
 _LONGEST = 20_000
 _TIME = 0.5
 _SCHEMA = pa.schema(
@@ -105,13 +105,13 @@ def _bodies() -> list[bytes]:
 
 
 def _answers() -> list[bytes]:
-    """Whole answers of the corpus, cut where they have no end."""
+    """Complete responses of the corpus, truncated if they are endless."""
     cases = yaml.safe_load((_CORPUS / "answers.yaml").read_text(encoding="utf-8"))
     return [b"".join(_bounded(case["sends"]))[:_LONGEST] for case in cases if "drip" not in str(case["sends"])]
 
 
 def framed(rng: random.Random, body: bytes) -> bytes:
-    """A right answer with this body, as one of the ways to send it."""
+    """A valid response with this body, sent in one of the possible ways."""
     head, coding = b"HTTP/1.1 200 OK\r\n", rng.choice([b"", b"gzip", b"deflate"])
     if coding:
         head += b"Content-Encoding: %b\r\n" % coding
@@ -135,7 +135,7 @@ BODIES, ANSWERS = _bodies(), _answers()
 
 
 def answer_of(rng: random.Random) -> bytes:
-    """A right answer with a wrong body, or a wrong answer."""
+    """A valid response with an invalid body, or an invalid response."""
     if rng.random() < 0.6:
         return framed(rng, mutated(rng, rng.choice(BODIES), BODIES))
     return mutated(rng, rng.choice([framed(rng, rng.choice(BODIES)), rng.choice(ANSWERS)]), ANSWERS)
@@ -164,7 +164,7 @@ def mutated(rng: random.Random, text: bytes, others: Sequence[bytes]) -> bytes:
 
 
 def pieces(rng: random.Random, text: bytes) -> list[bytes]:
-    """As the network may deliver it."""
+    """The chunks in which the network may deliver it."""
     size = rng.choice([len(text) or 1, 1000, 100]) if len(text) > 200 else rng.choice([len(text) or 1, 7, 1])
     return [text[at : at + size] for at in range(0, len(text), size)]
 
@@ -177,7 +177,7 @@ def client() -> Iterator[HttpClient]:
 
 
 def as_rows(client: HttpClient, server: RawServer, version: int) -> pa.RecordBatch:
-    """What a handler does with an answer."""
+    """What a handler does with a response."""
     target = Target(server.url, headers={"X-Key": "hunter2"}, seconds=_TIME, max_bytes=10_000)
     answer = client.run(client.post(target, b"[]")).result(10 * _TIME)
     answers = ResponseRows(_SCHEMA, version=version, key=["id"], max_values=2_000)
@@ -195,7 +195,7 @@ def check(error: StreamlingError, text: bytes) -> None:
     str(error).encode()
 
 
-def test_right_answers_are_rows_however_they_are_sent(client):
+def test_valid_responses_become_rows_however_they_are_sent(client):
     rng = random.Random(FIRST_SEED)
     expected = {
         "id": 1,
@@ -212,7 +212,7 @@ def test_right_answers_are_rows_however_they_are_sent(client):
             assert as_rows(client, server, 0).to_pylist() == [{name: expected[name] for name in _SCHEMA.names}] * 2
 
 
-def test_mutated_answers(client):
+def test_mutated_responses(client):
     for rng in rounds(SECONDS / 2):
         text = answer_of(rng)
         with raw_server(pieces(rng, text), closes=rng.random() < 0.9) as server:

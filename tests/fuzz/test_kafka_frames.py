@@ -1,4 +1,4 @@
-"""Random Avro messages, keys and headers, whole and damaged: each is one right row or one dead letter."""
+"""Random Avro messages, keys and headers, intact and damaged: each is one correct row or one dead letter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PIECES = [b"\0", b"\xff", b"\x80", b"\x01", *map(zigzag, NUMBERS)]
 KEYS = [b"7", b"-9", b'{"id": 7}', b'{"schema": {}, "payload": {"id": 7}}', b'{"id":"12"}', b"1.0", b" 5", b"\xff"]
 
 
-def test_avro_messages_are_right_rows_or_dead_letters(spark, kafka, registry) -> None:
+def test_avro_messages_become_correct_rows_or_dead_letters(spark, kafka, registry) -> None:
     for chance in rounds():
         bench = KafkaBench(spark, kafka, registry)
         topic = bench.topic()
@@ -59,7 +59,7 @@ def message(chance: random.Random, id: bytes, key_id: bytes) -> Message:
     headers = tuple(header(chance) for _ in range(chance.choice([0, 0, 0, 1, 1, 2])))
     if chance.random() < 0.2:
         return Message(None, key=key(chance, key_id), headers=headers)
-    frame = b"\0" + id  # no unknown ids: each begins the query again
+    frame = b"\0" + id  # no unknown ids: each restarts the query
     if chance.random() < 0.03:
         frame = chance.choice([b"", b"\0", b"\1" + id, frame[:4], b"{}"])
         return Message(frame + b"\0" * chance.choice([0, 0, 9]) if frame[:1] == b"\1" else frame, headers=headers)

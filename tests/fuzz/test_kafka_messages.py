@@ -1,4 +1,5 @@
-"""Random changes to the messages of the corpus: each message is one right row or one dead letter, and nothing stops."""
+"""Random changes to the messages of the corpus: each message is one correct row or one dead letter, and nothing
+stops."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ PIECES = [bytes([byte]) for byte in b'{}[]":,0123456789.-+eE tfn\\u \n\x00\xff\x
 COUNT = 1500
 
 
-def test_messages_are_right_rows_or_dead_letters(spark, kafka, registry) -> None:
+def test_messages_become_correct_rows_or_dead_letters(spark, kafka, registry) -> None:
     for chance in rounds():
         bench = KafkaBench(spark, kafka, registry)
         topic = bench.topic()

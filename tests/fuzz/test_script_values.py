@@ -59,7 +59,7 @@ def _text(rng: random.Random) -> str:
 
 
 def _in_years(rng: random.Random, per_second: int) -> int:
-    """A moment of the years 1 to 9999 as a whole number, to the microsecond."""
+    """A moment of the years 1 to 9999 as an integer, to the microsecond."""
     return _integer(rng, *_US) * per_second // 1_000_000
 
 
@@ -166,7 +166,7 @@ def _value(rng: random.Random, type_: pa.DataType) -> Any:
 
 
 def same(found: pa.Array, expected: pa.Array) -> bool:
-    """NaN is itself, −0 is not 0, and the entries of a map have no order."""
+    """NaN equals itself, −0 differs from 0, and the entries of a map have no order."""
     return repr(_ordered(found, expected.type)) == repr(_ordered(expected, expected.type))
 
 
@@ -202,7 +202,7 @@ def run(engine: Engine, text: str, batch: pa.RecordBatch, outputs: pa.Schema) ->
 _IDENTITIES = ["row => row", "row => ({ ...row })", "row => [row]", "row => Object.assign(Object.create(null), row)"]
 
 
-def test_values_survive_a_round_trip(engines):
+def test_values_are_returned_unchanged(engines):
     for rng in rounds(SECONDS / 2):
         kinds = [random_type(rng) for _ in range(rng.randint(1, 6))]
         columns = {f"c{n}": column(rng, kind, ROWS) for n, kind in enumerate(kinds)}

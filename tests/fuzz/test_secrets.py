@@ -1,4 +1,4 @@
-"""Random secrets, in every encoding, in every place: none of them is ever shown."""
+"""Random secrets, in every encoding and position: none of them is ever shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALPHABETS = (
 
 
 def covered(secret: str, shown: str, among: list[str]) -> bool:
-    """Whether ``shown`` is gone in each of ``among``, with what stood around it still there."""
+    """Whether ``shown`` is masked in each of ``among``, with the text around it intact."""
     redactor = Redactor()
     redactor.add([secret])
     for place in among:
@@ -36,19 +36,19 @@ def covered(secret: str, shown: str, among: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_secret_is_covered_in_every_encoding(encoding: str) -> None:
+def test_a_secret_is_masked_in_every_encoding(encoding: str) -> None:
     assert [s for s in CORPUS if not covered(s, ENCODINGS[encoding](s), list(PLACES))] == []
 
 
 @pytest.mark.parametrize("encoding", WITH_USER)
-def test_a_password_is_covered_together_with_its_user(encoding: str) -> None:
+def test_a_password_is_masked_together_with_its_user(encoding: str) -> None:
     redactor = Redactor()
     redactor.add(CORPUS)
     for secret in (secret for secret in CORPUS if len(secret) >= 8):
         assert MASK in redactor.redact(WITH_USER[encoding](secret)), secret
 
 
-def test_random_secrets_are_covered_in_every_encoding() -> None:
+def test_random_secrets_are_masked_in_every_encoding() -> None:
     for chance in rounds(SECONDS * 0.3):
         for secret in _secrets(chance, 20):
             for name, encode in ENCODINGS.items():
@@ -56,7 +56,7 @@ def test_random_secrets_are_covered_in_every_encoding() -> None:
                 assert covered(secret, encode(secret), places), (secret, name, places)
 
 
-def test_many_secrets_at_once_do_not_get_into_each_others_way() -> None:
+def test_many_secrets_do_not_interfere() -> None:
     for chance in rounds(SECONDS * 0.2):
         secrets = list(_secrets(chance, 30))
         redactor = Redactor()
@@ -66,7 +66,7 @@ def test_many_secrets_at_once_do_not_get_into_each_others_way() -> None:
         assert [secret for secret in secrets if secret in shown] == []
 
 
-def test_ordinary_text_stays_as_it_is() -> None:
+def test_ordinary_text_is_unchanged() -> None:
     redactor = Redactor()
     redactor.add(["abc", "test", "1234", "postgres", "PASSWORD", "", "  ", "s3cret!"])
     for text in (
@@ -93,14 +93,14 @@ def test_ordinary_text_stays_as_it_is() -> None:
         ("Proxy-Authorization: Basic bWU6aHVudGVyMg==", "bWU6aHVudGVyMg"),
     ],
 )
-def test_credentials_that_nobody_registered_are_found_by_their_form(text: str, secret: str) -> None:
+def test_unregistered_credentials_are_recognised_by_their_form(text: str, secret: str) -> None:
     shown = Redactor().redact(text)
     assert secret not in shown.partition(":")[2] if secret == "abc" else secret not in shown
     assert MASK in shown
 
 
-def test_hostile_text_takes_no_time() -> None:
-    """Whoever makes up a text cannot make the search for secrets slow: twice the text takes about twice the time."""
+def test_hostile_text_is_processed_in_linear_time() -> None:
+    """A peer's text cannot make the search for secrets slow: twice the text takes about twice the time."""
     redactor = Redactor()
     redactor.add(CORPUS)
     for piece in ("\\", "://a:", "%25", "?token", "&amp;", "Bearer ", "password=", "secret", "a", "\\\\u00", "'"):

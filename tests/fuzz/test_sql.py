@@ -1,7 +1,4 @@
-"""Random SQL expressions mean what they mean in DataFusion, or differ as tests/corpus/sql/differences.yaml says.
-
-``STREAMLING_TEST_SQL_EXPRESSIONS`` says how many a round has (2 000 for a release).
-"""
+"""Random SQL expressions have DataFusion's meaning, or differ as tests/corpus/sql/differences.yaml says."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from tests.fuzz.sql_grammar import Expr, Grammar
 from tests.sql.differential import values
 
 COUNT = int(os.environ.get("STREAMLING_TEST_SQL_EXPRESSIONS", "180"))
-#: in `make test` one round takes its time already
+#: in `make test` one round already takes a while
 SOAKED = SECONDS if SECONDS > 10 else 0
 PAGE = Path(__file__).parents[2] / "docs" / "transforms" / "sql.md"
 DIFFERENT = ("differs", "stops", "refused")
@@ -32,11 +29,11 @@ DIFFERENT = ("differs", "stops", "refused")
 
 @pytest.fixture(scope="module")
 def interpreted(spark: Any) -> Any:
-    """Few rows and many expressions: compiling them would take longer than running them."""
+    """Few rows and many expressions: compiling them would take longer than interpreting them."""
     session = spark.newSession()
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    # what the parser learns of 12 000 expressions takes 1.4 GB
+    # the parser's caches for 12 000 expressions take 1.4 GB
     session.conf.set("spark.sql.parser.manageParserCaches", "true")
     session.conf.set("spark.sql.parser.parserDfaCacheFlushThreshold", "60000")
     return session
@@ -71,7 +68,7 @@ PAIRS = (
 
 
 def statements(chance: random.Random) -> Iterator[tuple[str, Expr]]:
-    """Filters and unions; of an error it is enough to say which expression it may come from."""
+    """Filters and unions; for an error it is enough to name the expression it may come from."""
     grammar = Grammar(chance)
     for _ in range(8):
         condition = grammar.make("bool", 2)
@@ -126,7 +123,7 @@ NEGATIVE_ZERO = Expr(
 UNSIGNED = Expr("-", "u8", "({0} - {1})", (Expr("column", "u8", "u8"), Expr("column", "u8", "u8_2")))
 OVERFLOW = Expr("*", "i64", "({0} * {1})", (Expr("column", "i64", "i64"), Expr("column", "i64", "i64_2")))
 
-#: the condition fails in some rows, and DataFusion does not compute it where both branches are false
+#: the condition fails in some rows, and DataFusion does not compute it if both branches are false
 SMALL = Expr("CAST AS i16", "i16", "CAST({0} AS SMALLINT)", (Expr("column", "i32", "i32"),))
 CONDITION = Expr(
     "CASE",
@@ -141,7 +138,7 @@ CONDITION = Expr(
 
 
 class Wrong(Engines):
-    """Has something else in all rows."""
+    """Differs in all rows."""
 
     def __init__(self, engines: Engines) -> None:
         self.rows, self.here = engines.rows, engines.here

@@ -1,4 +1,4 @@
-"""Hostile text at random places of valid SQL: refused as a problem of the SQL, or taken literally."""
+"""Hostile text at random places of valid SQL: rejected as a problem of the SQL, or taken literally."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _STATEMENTS = 60
 
 
 def spliced(chance: random.Random) -> str:
-    """A valid statement with one to three pieces put in, or in place of a word."""
+    """A valid statement with one to three fragments inserted, or in place of a word."""
     sql = chance.choice(VALID)
     for _ in range(chance.choice((1, 1, 2, 3))):
         piece = chance.choice(SNIPPETS)
         try:
             tokens = tokenize(sql)
-        except Exception:  # the piece before opened a quote
+        except Exception:  # the previous fragment opened a quote
             tokens = []
         if tokens and chance.random() < 0.7:
             token = chance.choice(tokens)
@@ -48,7 +48,7 @@ def spliced(chance: random.Random) -> str:
 
 
 def compiled(sql: str) -> Any:
-    """The plan, or None when the text is refused. Nothing else may be raised."""
+    """The plan, or None if the text is rejected. Nothing else may be raised."""
     try:
         outcome = compile_sql(sql, {"t": COLUMNS})
     except InvalidSql:

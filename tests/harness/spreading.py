@@ -101,7 +101,7 @@ class CubeFunction(SqlFunction):
     """The third power."""
 
     argument_types: ClassVar = (pa.int64(),)
-    returns = pa.int64()
+    return_type = pa.int64()
 
     def call(self, numbers):
         return pa.array([square(number.as_py()) * number.as_py() for number in numbers], pa.int64())

@@ -8,7 +8,7 @@ import pytest
 
 from streamling.jvm.archive import Archive, build_archive
 from streamling.jvm.command import JvmCommand
-from streamling.jvm.jars import connector_jars
+from streamling.jvm.jars import spark_package_jars
 from streamling.jvm.java import Java, find_java
 from tests.harness.script import run_python
 
@@ -39,13 +39,13 @@ def test_the_name_depends_on_java_class_path_and_flags_but_not_on_tuning(tmp_pat
     assert len({Archive.of(other, tmp_path).path for other in others} - {first.path}) == 3
 
 
-def test_a_replaced_jar_asks_for_another_archive(tmp_path: Path, command: JvmCommand) -> None:
+def test_a_replaced_jar_needs_another_archive(tmp_path: Path, command: JvmCommand) -> None:
     before = Archive.of(command, tmp_path)
     command.class_path[0].write_bytes(b"another")
     assert Archive.of(command, tmp_path).path != before.path
 
 
-def test_each_java_is_told_in_its_own_way(tmp_path: Path, command: JvmCommand) -> None:
+def test_each_java_version_gets_its_own_flags(tmp_path: Path, command: JvmCommand) -> None:
     new = finished(Archive.of(command, tmp_path))
     old = finished(Archive.of(replace(command, java=replace(command.java, version="17.0.15")), tmp_path))
     assert new.use()[0] == f"-XX:AOTCache={new.path}"
@@ -73,7 +73,7 @@ def test_an_unfinished_archive_is_not_used_and_removed_by_the_next_build(tmp_pat
 def test_a_failed_build_is_remembered_until_the_next_try(tmp_path: Path, command: JvmCommand) -> None:
     archive = Archive.of(command, tmp_path)
     assert archive.failure() is None
-    archive.give_up("no base archive")
+    archive.record_failure("no base archive")
     assert archive.failure() == "no base archive"
     archive.prepare()
     assert archive.failure() is None
@@ -81,9 +81,9 @@ def test_a_failed_build_is_remembered_until_the_next_try(tmp_path: Path, command
 
 def test_only_one_process_builds(tmp_path: Path, command: JvmCommand) -> None:
     archive = Archive.of(command, tmp_path)
-    with archive.building() as first, archive.building() as second:
+    with archive.build_lock() as first, archive.build_lock() as second:
         assert (first, second) == (True, False)
-    with archive.building() as again:
+    with archive.build_lock() as again:
         assert again
 
 
@@ -97,18 +97,18 @@ def test_the_least_recently_used_archives_are_deleted(tmp_path: Path, command: J
     assert [archive.exists() for archive in archives] == [True, False, True, True, True]
 
 
-def test_connectors_that_are_there_belong_to_every_archive(tmp_path: Path) -> None:
+def test_downloaded_packages_are_part_of_every_archive(tmp_path: Path) -> None:
     before = Archive.for_settings(cache_dir=tmp_path)
-    jars = connector_jars(tmp_path, frozenset({"avro"}))
+    jars = spark_package_jars(tmp_path, frozenset({"avro"}))
     jars[0].parent.mkdir()
     for jar in jars:
         jar.write_bytes(b"")
     after = Archive.for_settings(cache_dir=tmp_path)
-    assert before != after == Archive.for_settings(cache_dir=tmp_path, connectors=frozenset({"avro"}))
+    assert before != after == Archive.for_settings(cache_dir=tmp_path, spark_packages=frozenset({"avro"}))
 
 
 @pytest.mark.spark
-def test_an_unfit_archive_costs_time_only(tmp_path: Path) -> None:
+def test_an_invalid_archive_only_costs_time(tmp_path: Path) -> None:
     archive = Archive.for_settings(cache_dir=tmp_path)
     archive.prepare()
     archive.path.write_bytes(b"no archive at all" * 10_000)
@@ -135,14 +135,14 @@ def test_a_built_archive_is_one_that_java_accepts(tmp_path: Path, monkeypatch: p
 
     def progress(doing: str, done: float) -> None:
         if gone.exists():
-            gone.rmdir()  # a pipeline's folder may go while the archive for the next one is built
+            gone.rmdir()  # a pipeline's folder may be deleted while the archive for the next one is built
         seen.append((doing, done))
 
     built = build_archive(cache_dir=tmp_path, progress=progress)
     assert Archive.for_settings(cache_dir=tmp_path).path == built
     assert [doing for doing, _ in seen][:2] == ["starting Spark", "learning: csv"]
     assert [done for _, done in seen] == sorted(done for _, done in seen)
-    # With this flag Java refuses to start rather than go on without the archive.
+    # With this flag, Java refuses to start without the archive.
     strict = "-XX:AOTMode=on" if find_java(os.environ).major >= 25 else "-Xshare:on"
     outcome = run_python(
         f"""

@@ -1,4 +1,4 @@
-"""Standalone masters that cannot be used."""
+"""Unusable standalone masters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_one_master_of_several_is_enough(listening: int, closed: int) -> None:
     check_master(f"spark://127.0.0.1:{closed},127.0.0.1:{listening}")
 
 
-def test_masters_that_do_not_answer_are_named_with_the_reason(closed: int) -> None:
+def test_masters_that_do_not_respond_are_named_with_the_reason(closed: int) -> None:
     with pytest.raises(StreamlingError, match=f"spark://127.0.0.1:{closed} cannot be reached: .*refused") as caught:
         check_master(f"spark://127.0.0.1:{closed}")
     assert "spark.master" in str(caught.value.remedy)
@@ -43,7 +43,7 @@ def test_other_masters_are_left_to_spark(master: str) -> None:
     check_master(master)
 
 
-def test_a_master_that_does_not_take_the_application_is_named() -> None:
+def test_a_master_that_rejects_the_application_is_named() -> None:
     said = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
     assert "did not accept the application" in str(application_rejected_error("spark://host:7077", said))
     assert application_rejected_error("local[2]", said) is None

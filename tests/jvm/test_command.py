@@ -20,7 +20,7 @@ def test_the_heap_is_written_as_spark_writes_sizes(text: str, mib: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1g", "1.5g", "0", "10b"])
-def test_a_heap_that_is_no_size_is_the_users_mistake(text: str) -> None:
+def test_an_invalid_heap_size_is_a_user_error(text: str) -> None:
     with pytest.raises(StreamlingError, match=r"spark\.driver\.memory") as error:
         heap_mb({"spark.driver.memory": text})
     assert not error.value.internal
@@ -58,6 +58,6 @@ def test_extra_flags_come_after_ours_so_that_they_win() -> None:
     assert line.index("-Xmx512m") < line.index("-Xmx1g") < line.index("-Dsaid=two words") < line.index("-Dlast=1")
 
 
-def test_packages_are_refused_because_nothing_resolves_them() -> None:
+def test_spark_jars_packages_is_rejected_because_nothing_resolves_it() -> None:
     with pytest.raises(StreamlingError, match=r"spark\.jars\.packages"):
         jvm_command(JAVA_25, {"spark.jars.packages": "a:b:1"}, ())

@@ -1,4 +1,4 @@
-"""What Spark's processes see of the environment: what they need, and nothing that could be a secret."""
+"""The environment of Spark's processes: what they need, and nothing that could be a secret."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_user_names_further_variables() -> None:
     assert set(passed) == {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "ACME"}
 
 
-def test_what_runs_code_in_workers_is_not_passed_even_when_named() -> None:
+def test_variables_that_run_code_in_workers_are_never_passed() -> None:
     assert needed_variables({"PYTHONSTARTUP": "/x.py", "SPARK_CONF_DIR": "/x", "PYTHONINSPECT": "1"}, ("*",)) == {}
 
 
@@ -61,7 +61,7 @@ def test_a_secret_variable_is_visible_nowhere_in_spark(runtime, spark) -> None:
     assert "" not in seen["path"].split("|")
     assert seen["path"].split("|")[0] != os.getcwd()
     text = spark.newSession()
-    text.conf.set("spark.sql.variable.substitute", "true")  # a second line of defence: nothing is there to substitute
+    text.conf.set("spark.sql.variable.substitute", "true")  # a second line of defence: there is nothing to substitute
     assert CANARY_VALUE not in str(text.sql(f"SELECT '${{env:{CANARY}}}'").toArrow())
 
 

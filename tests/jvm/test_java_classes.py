@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.jvm.jars import connector_jars, fetched_connectors
+from streamling.jvm.jars import fetched_spark_packages, spark_package_jars
 from streamling.jvm.java import Java, find_java
 from streamling.jvm.java_classes import classes_jar, compile_classes
 
@@ -21,7 +21,7 @@ def java() -> Java:
 
 
 def test_classes_are_compiled_once_and_always_into_the_same_jar(tmp_path: Path, java: Java) -> None:
-    """A start-up archive fits one content and one time of each jar: compiling again must not make it useless."""
+    """A start-up archive depends on the content and time of each jar: compiling again must not invalidate it."""
     jars = [compile_classes(tmp_path / name, java) for name in ("one", "two")]
     assert jars[0].read_bytes() == jars[1].read_bytes()
     assert jars[0].stat().st_mtime_ns == jars[1].stat().st_mtime_ns
@@ -39,7 +39,7 @@ def test_a_changed_source_is_another_jar(tmp_path: Path) -> None:
     assert classes_jar(tmp_path, [source]) != before
 
 
-def test_what_the_compiler_says_is_part_of_the_error(tmp_path: Path, java: Java) -> None:
+def test_the_error_contains_the_output_of_the_compiler(tmp_path: Path, java: Java) -> None:
     source = tmp_path / "A.java"
     source.write_text("final class A { int x = nothing; }")
     with pytest.raises(StreamlingError, match="Java classes could not be compiled") as error:
@@ -53,12 +53,12 @@ def test_without_java_there_is_an_error(tmp_path: Path, java: Java) -> None:
         compile_classes(tmp_path, replace(java, home=tmp_path / "nowhere"))
 
 
-def test_the_kafka_connector_is_not_complete_without_them(tmp_path: Path) -> None:
-    jars = connector_jars(tmp_path, KAFKA)
+def test_the_kafka_package_is_incomplete_without_them(tmp_path: Path) -> None:
+    jars = spark_package_jars(tmp_path, KAFKA)
     assert classes_jar(tmp_path / "connectors") in jars
     (tmp_path / "connectors").mkdir()
     for jar in jars:
         jar.write_bytes(b"")
-    assert fetched_connectors(tmp_path) == KAFKA
+    assert fetched_spark_packages(tmp_path) == KAFKA
     classes_jar(tmp_path / "connectors").unlink()
-    assert fetched_connectors(tmp_path) == frozenset()
+    assert fetched_spark_packages(tmp_path) == frozenset()

@@ -58,7 +58,7 @@ def test_what_it_prints_is_kept_and_not_shown(tmp_path: Path, capfd: pytest.Capt
     jvm.close()
 
 
-def test_debug_copies_its_words_to_stderr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_debug_copies_its_output_to_stderr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     jvm = Jvm(["/bin/sh", "-c", "echo out"], os.environ, tmp_path, debug=True)
     jvm.finish(20)
     jvm.close()
@@ -73,7 +73,7 @@ def test_debug_copies_its_words_to_stderr(tmp_path: Path, capfd: pytest.CaptureF
         ("Error: Could not reserve enough space for object heap", "does not fit", "spark.driver.memory"),
     ],
 )
-def test_known_last_words_are_explained(tmp_path: Path, words: str, meaning: str, remedy: str) -> None:
+def test_known_errors_in_the_last_output_are_translated(tmp_path: Path, words: str, meaning: str, remedy: str) -> None:
     jvm = shell(f'echo "{words}"; exit 1', tmp_path)
     with pytest.raises(StreamlingError, match=meaning) as error:
         jvm.gateway()
@@ -83,7 +83,7 @@ def test_known_last_words_are_explained(tmp_path: Path, words: str, meaning: str
     jvm.close()
 
 
-def test_only_the_end_of_many_words_is_kept(tmp_path: Path) -> None:
+def test_only_the_end_of_long_output_is_kept(tmp_path: Path) -> None:
     jvm = shell("seq 1 100000", tmp_path)
     jvm.finish(20)
     jvm.close()

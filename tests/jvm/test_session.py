@@ -1,4 +1,4 @@
-"""A real Spark, each in a process of its own."""
+"""A real Spark, each in a separate process."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ print(addresses and addresses <= {"0100007F", "0000000000000000FFFF00000100007F"
     assert_clean(run_python(code(cache_dir, body), cwd=here), "True")
 
 
-def test_a_second_start_at_the_same_time_is_refused_and_does_no_harm(cache_dir: Path, here: Path) -> None:
+def test_a_concurrent_second_start_is_rejected_without_side_effects(cache_dir: Path, here: Path) -> None:
     body = """
 first = start()
 first.session()
@@ -148,11 +148,11 @@ first.stop()
 """
     assert_clean(
         run_python(code(cache_dir, body), cwd=here),
-        "Spark already runs in this process, and PySpark allows one at a time",
+        "Spark is already running in this process, and PySpark allows only one at a time",
     )
 
 
-def test_stopping_before_the_session_is_there_works(cache_dir: Path, here: Path, scratch: Path) -> None:
+def test_stopping_before_the_session_is_ready_works(cache_dir: Path, here: Path, scratch: Path) -> None:
     body = """
 runtime = start()
 runtime.stop()
@@ -165,7 +165,7 @@ except StreamlingError as error:
     assert list(scratch.iterdir()) == []
 
 
-def test_the_jvm_s_last_words_explain_a_failed_start(cache_dir: Path, here: Path) -> None:
+def test_the_last_output_of_the_jvm_explains_a_failed_start(cache_dir: Path, here: Path) -> None:
     body = """
 runtime = start(conf={"spark.driver.extraJavaOptions": "-XX:+NoSuchThing"})
 try:
@@ -180,7 +180,7 @@ runtime.stop()
     )
 
 
-def test_a_setting_spark_refuses_is_an_error_in_one_line(cache_dir: Path, here: Path) -> None:
+def test_a_setting_that_spark_rejects_is_an_error_in_one_line(cache_dir: Path, here: Path) -> None:
     body = """
 runtime = start(master="local[nonsense]")
 try:

@@ -11,14 +11,14 @@ from streamling.jvm.settings import spark_settings
 SCRATCH = Path("/scratch")
 
 
-def test_the_user_s_settings_win() -> None:
+def test_settings_of_the_user_take_precedence() -> None:
     settings = spark_settings("local[2]", {"spark.sql.session.timeZone": "Europe/Paris", "spark.x": "1"}, SCRATCH)
     assert settings["spark.sql.session.timeZone"] == "Europe/Paris"
     assert settings["spark.x"] == "1"
     assert settings["spark.sql.ansi.enabled"] == "true"
 
 
-def test_the_master_is_the_one_asked_for() -> None:
+def test_the_master_is_the_configured_one() -> None:
     assert spark_settings("local[2]", {"spark.master": "yarn"}, SCRATCH)["spark.master"] == "local[2]"
 
 
@@ -45,7 +45,7 @@ JARS = [Path("/cache/kafka.jar"), Path("/cache/avro.jar")]
 
 
 @pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host"])
-def test_executors_get_the_connectors_besides_the_jars_of_the_user(master: str) -> None:
+def test_executors_get_the_spark_packages_and_the_jars_of_the_user(master: str) -> None:
     settings = spark_settings(master, {"spark.jars": "/mine/a.jar"}, SCRATCH, JARS)
     assert settings["spark.jars"] == "/mine/a.jar,/cache/kafka.jar,/cache/avro.jar"
 
@@ -85,7 +85,7 @@ def test_variables_that_steer_spark_s_scripts_do_not_reach_the_jvm() -> None:
     assert env["PYSPARK_PYTHON"] == sys.executable
 
 
-def test_addresses_of_the_user_count_on_a_cluster_only() -> None:
+def test_addresses_of_the_user_apply_only_on_a_cluster() -> None:
     environ = {"SPARK_LOCAL_IP": "10.0.0.5"}
     assert jvm_environment("spark://host:7077", environ)["SPARK_LOCAL_IP"] == "10.0.0.5"
     assert jvm_environment("local[2]", environ)["SPARK_LOCAL_IP"] == "127.0.0.1"

@@ -14,7 +14,7 @@ _SCHEMA = pa.schema([("num_field", pa.int32()), ("alphanumeric_field", pa.string
 
 
 class RandomSourceOptions(SourceOptions):
-    max_rows: int = Field(default=100, ge=0, description="Rows in all.")
+    max_rows: int = Field(default=100, ge=0, description="Total number of rows.")
     record_batch_size: int = Field(default=10, ge=1, description="Rows per batch.")
 
 

@@ -130,7 +130,7 @@ def test_too_many_values_are_refused() -> None:
 
 def test_nesting_hidden_behind_aliases_is_refused() -> None:
     levels = "".join(f"a{n}: &a{n} [[[[[[[[[[*a{n - 1}]]]]]]]]]]\n" for n in range(1, 8))
-    assert "once aliases are followed" in only_problem(f"a0: &a0 [x]\n{levels}").message
+    assert "after resolving aliases" in only_problem(f"a0: &a0 [x]\n{levels}").message
 
 
 @pytest.mark.parametrize(

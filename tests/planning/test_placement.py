@@ -37,7 +37,7 @@ from streamling.runtime.run import PipelineRun
 from streamling.spark.python_errors import ExecutorError, from_executor_error
 from streamling.state.memory import MemoryState
 from streamling.telemetry.metrics import Distribution
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 from streamling.testing.harness import NAME, wait_for_end
 from tests.harness.endpoint import endpoint
 from tests.harness.pipelines import Bench as EngineBench
@@ -98,7 +98,7 @@ def noting(kind: type, **more: Any) -> Any:
 
 
 def built(operator: Any, **options: Any) -> PlannedNode:
-    analysis = Bench(operator, options).prepare([rows(1)]).analysis
+    analysis = PipelineHarness(operator, options).prepare([rows(1)]).analysis
     assert analysis is not None
     return analysis.nodes[NAME]
 

@@ -21,7 +21,7 @@ from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing import Bench, SinkContract, SourceContract, TransformContract
+from streamling.testing import PipelineHarness, SinkContract, SourceContract, TransformContract
 from streamling.testing.harness import NAME, PATIENCE, NoSpark, wait_for_end
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "basic_plugin.py"
@@ -40,9 +40,9 @@ PrintSink: Any = example(NodeKind.SINK, "print_sink")
 
 
 def random_rows(**options: Any) -> list[dict[str, Any]]:
-    bench = Bench(RandomSource, {"batch_sleep_ms": 0, "stop_when_exhausted": True, "seed": 7, **options})
+    bench = PipelineHarness(RandomSource, {"batch_sleep_ms": 0, "stop_when_exhausted": True, "seed": 7, **options})
     bench.finish()
-    return bench.book
+    return bench.written_rows
 
 
 class TestRandomSource(SourceContract):
@@ -107,7 +107,7 @@ def test_without_a_seed_every_first_run_gives_other_rows():
 
 
 def test_defaults_are_those_of_the_original():
-    bench = Bench(RandomSource, {})
+    bench = PipelineHarness(RandomSource, {})
     options: Any = bench.pipeline(bench.registry())[NAME].options
     assert (options.max_rows, options.record_batch_size, options.batch_sleep_ms) == (100, 10, 1000)
     assert options.stop_when_exhausted is False
@@ -116,7 +116,7 @@ def test_defaults_are_those_of_the_original():
 def test_a_filter_on_a_column_that_is_not_text_is_rejected_with_the_choice():
     rows = pa.record_batch({"id": [1], "name": ["a"], "_gs_op": ["i"]})
     with pytest.raises(InvalidPipeline) as caught:
-        Bench(FilterTransform, {"id": 1}).prepare([rows])
+        PipelineHarness(FilterTransform, {"id": 1}).prepare([rows])
     (problem,) = caught.value.problems
     assert f"'{NAME}': there is no text column 'id' to compare with" in problem.message
     assert problem.remedy == "use one of: name, _gs_op"
@@ -124,7 +124,7 @@ def test_a_filter_on_a_column_that_is_not_text_is_rejected_with_the_choice():
 
 def test_batch_mode_prints_a_table(capsys):
     rows = pa.record_batch({"id": [1, 20], "name": ["a", None], "_gs_op": ["i", "d"]})
-    Bench(PrintSink, {"mode": "batch"}).finish([rows])
+    PipelineHarness(PrintSink, {"mode": "batch"}).finish([rows])
     assert capsys.readouterr().out.splitlines() == [
         "+----+------+--------+",
         "| id | name | _gs_op |",
@@ -136,7 +136,7 @@ def test_batch_mode_prints_a_table(capsys):
 
 
 def test_an_unknown_mode_is_refused_with_the_known_ones():
-    bench = Bench(PrintSink, {"mode": "fancy"})
+    bench = PipelineHarness(PrintSink, {"mode": "fancy"})
     with pytest.raises(InvalidPipeline, match=r"'row'.*'batch'"):
         bench.prepare([pa.record_batch({"id": [1]})])
 
@@ -211,6 +211,6 @@ def test_a_wrong_schema_is_reported_with_the_node_and_both_schemas():
             return type(step)(step.rows.cast(self_schema), step.position)
 
     with pytest.raises(StreamlingError) as caught:
-        Bench(Lying, {"max_rows": 1, "stop_when_exhausted": True}).finish()
+        PipelineHarness(Lying, {"max_rows": 1, "stop_when_exhausted": True}).finish()
     assert "'under_test': returned columns (num_field int32, " in str(caught.value)
     assert "declared (num_field int64, " in str(caught.value)

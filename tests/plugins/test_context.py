@@ -10,7 +10,7 @@ from streamling.pipeline.options import SinkOptions
 from streamling.plugins import Sink
 from streamling.plugins.messages import Error
 from streamling.retry import backoff_delay
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 from streamling.testing.contract import sample_rows
 
 
@@ -27,7 +27,7 @@ class Forgetting(Sink[SinkOptions]):
 
 
 def test_a_plugin_clears_its_own_entries_and_no_others():
-    bench = Bench(Forgetting, {})
+    bench = PipelineHarness(Forgetting, {})
     others = {"given": 0, "under_test_2": 1, "under": 2, "dynamic_table:under_test": 3}
     own = {"under_test": 1, "under_test:old": 2, "under_test:a:b": 3}
     bench.state.put_many({**others, **own})
@@ -65,7 +65,7 @@ class Unsteady(Sink[SinkOptions]):
 def test_what_is_marked_retriable_is_tried_again(retriable, attempts, monkeypatch):
     error = StreamlingError("the service is restarting")
     made = type("Made", (Unsteady,), {"attempts": [], "error": error.mark_retriable() if retriable else error})
-    bench = Bench(made, {})
+    bench = PipelineHarness(made, {})
     if retriable:
         bench.finish([sample_rows(0, 5)])
     else:

@@ -55,9 +55,9 @@ def test_the_public_names():
 
 def test_the_names_for_testing():
     assert streamling.testing.__all__ == [
-        "Bench",
         "Call",
         "CallLog",
+        "PipelineHarness",
         "SinkContract",
         "SourceContract",
         "TransformContract",

@@ -23,7 +23,7 @@ from streamling.plugins.messages import (
     Pull,
     Terminate,
 )
-from streamling.testing import Bench, SinkContract, SourceContract, TransformContract
+from streamling.testing import PipelineHarness, SinkContract, SourceContract, TransformContract
 
 ROWS = pa.record_batch({"id": [1, 2, 3]})
 
@@ -79,9 +79,9 @@ class TestTransform(TransformContract):
 
 
 def test_a_batch_of_which_nothing_is_left():
-    bench = Bench(Twice, {})
+    bench = PipelineHarness(Twice, {})
     bench.finish([pa.record_batch({"id": [-1]}), pa.record_batch({"id": [5]})])
-    assert [row["id"] for row in bench.book] == [5, 5]
+    assert [row["id"] for row in bench.written_rows] == [5, 5]
 
 
 class Keeping(MessageSink[SinkOptions]):
@@ -110,7 +110,7 @@ def keeping() -> Any:
 
 def test_a_sink_receives_everything_in_order():
     kind = keeping()
-    Bench(kind, {}).finish([ROWS], interval=60)
+    PipelineHarness(kind, {}).finish([ROWS], interval=60)
     assert [type(message) for message in kind.told] == [
         Init,
         NextBatch,
@@ -137,7 +137,7 @@ def test_an_epoch_is_complete_when_the_sink_says_so_on_a_thread_of_its_own():
             self.release.wait(30)
             self.emit(CheckpointAck(epoch))
 
-    bench = Bench(Later, {})
+    bench = PipelineHarness(Later, {})
     stored = []
     bench.state.before_store = lambda entries: stored.append(Later.release.is_set())
     threading.Timer(0.5, Later.release.set).start()
@@ -154,7 +154,7 @@ def test_an_acknowledgement_without_a_marker_or_a_second_one_changes_nothing():
             answers = super().handle(message)
             return [CheckpointAck(1), CheckpointAck(2), *answers, *answers]
 
-    bench = Bench(Eager, {})
+    bench = PipelineHarness(Eager, {})
     bench.finish([ROWS])
     assert bench.position == {"given": 1}
 
@@ -168,7 +168,7 @@ def test_an_error_fails_the_pipeline_and_names_the_node(moment):
             return [Error("the disk is full")] if isinstance(message, moment) else super().handle(message)
 
     with pytest.raises(StreamlingError, match="'under_test': the disk is full"):
-        Bench(Failing, {}).finish([ROWS])
+        PipelineHarness(Failing, {}).finish([ROWS])
 
 
 def test_an_unexpected_response_is_named():
@@ -177,7 +177,7 @@ def test_an_unexpected_response_is_named():
             return [Terminate()] if isinstance(message, NextBatch) else []
 
     with pytest.raises(StreamlingError, match="Odd returned Terminate, which is not expected here"):
-        Bench(Odd, {}).finish([ROWS])
+        PipelineHarness(Odd, {}).finish([ROWS])
 
 
 class TestSink(SinkContract):

@@ -17,7 +17,7 @@ from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 from streamling.testing.harness import NoSpark, wait_for_end
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "partitioned_plugin.py"
@@ -140,7 +140,7 @@ COLOURS = pa.record_batch({"id": [1, 2, 3, 4], "colour": ["red", "blue", "red", 
 
 def placed(routing) -> list[tuple[int, list[str]]]:
     kind = type("Placed", (Placed,), {"routing": routing, "got": []})
-    Bench(kind, {}).finish([COLOURS, COLOURS])
+    PipelineHarness(kind, {}).finish([COLOURS, COLOURS])
     return kind.got
 
 
@@ -158,4 +158,4 @@ def test_batches_take_turns():
 def test_routing_by_a_column_that_is_not_in_the_input_is_rejected_before_the_start():
     kind = type("Placed", (Placed,), {"routing": ByColumns(("shape",)), "got": []})
     with pytest.raises(InvalidPipeline, match="routed by the column 'shape', which is not in its input"):
-        Bench(kind, {}).prepare([COLOURS])
+        PipelineHarness(kind, {}).prepare([COLOURS])

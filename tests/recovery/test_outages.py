@@ -115,6 +115,6 @@ def only_now_and_then(said: list[str]) -> bool:
     """Whether each node told fewer times of its trouble than it tried, where it tried more than twice."""
     attempts: dict[str, list[int]] = {}
     for line in said:
-        if found := re.search(r"^(.*?): .*attempt (\d+), trying again", line):
+        if found := re.search(r"^(.*?): .*attempt (\d+), (?:re)?trying", line):
             attempts.setdefault(found[1], []).append(int(found[2]))
     return all(len(told) < max(told) for told in attempts.values() if max(told) > 2)

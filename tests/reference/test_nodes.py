@@ -1,4 +1,4 @@
-"""The page on the pipeline file tells what the models say."""
+"""The page on the pipeline file matches the models."""
 
 from __future__ import annotations
 

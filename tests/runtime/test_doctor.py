@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from streamling.jvm.archive import Archive
-from streamling.jvm.jars import connector_jars
+from streamling.jvm.jars import spark_package_jars
 from streamling.runtime import doctor
 from streamling.runtime.doctor import Check, healthy, render, run_checks
 
@@ -35,13 +35,13 @@ def test_an_archive_that_is_there_is_shown_with_its_size(tmp_path: Path) -> None
 
 
 def test_an_archive_that_could_not_be_built_says_why(tmp_path: Path) -> None:
-    Archive.for_settings(cache_dir=tmp_path, environ={}).give_up("warning\nno base archive")
+    Archive.for_settings(cache_dir=tmp_path, environ={}).record_failure("warning\nno base archive")
     check = by_name(run_checks(cache_dir=tmp_path, environ={}))["Start-up archive"]
     assert check.found == "could not be built: no base archive"
 
 
 def test_a_damaged_connector_is_bad_and_says_what_to_delete(tmp_path: Path) -> None:
-    (jar,) = connector_jars(tmp_path, frozenset({"avro"}))
+    (jar,) = spark_package_jars(tmp_path, frozenset({"avro"}))
     jar.parent.mkdir()
     jar.write_bytes(b"half")
     checks = run_checks(cache_dir=tmp_path, environ={})

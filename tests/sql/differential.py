@@ -22,7 +22,7 @@ from tests.sql.edge_values import ALSO_GENERIC, COLUMNS, KINDS, WRITTEN
 
 
 def rows(seed: int, count: int) -> pa.Table:
-    """Every value of every column at least once, in random company."""
+    """Every value of every column at least once, in random combinations."""
     chance = random.Random(seed)
     columns: dict[str, pa.Array] = {"id": pa.array(range(count))}
     for name, (type_, pool) in COLUMNS.items():
@@ -31,7 +31,7 @@ def rows(seed: int, count: int) -> pa.Table:
         if pa.types.is_map(type_):
             values = [None if value is None else list(value.items()) for value in values]
         columns[name] = pa.array(values, type_)
-        if pa.types.is_struct(type_):  # DataFusion looks at the fields of a NULL struct
+        if pa.types.is_struct(type_):  # DataFusion reads the fields of a NULL struct
             fields = [pa.array([value and value[part.name] for value in values], part.type) for part in type_]
             missing = pa.array([value is None for value in values])
             columns[name] = pa.StructArray.from_arrays(fields, fields=list(type_), mask=missing)
@@ -49,7 +49,7 @@ def expressions(function: Function) -> Iterator[str]:
         choices = {kind: KINDS.get(kind) for kind in dict.fromkeys(kinds)}
         if any(options is None for options in choices.values()):
             continue
-        # further arguments are tried with two variants only: their combinations would be thousands
+        # further arguments are tried with only two variants: their combinations would be thousands
         for variant in itertools.islice(_variants(choices), None if count == least else 2):
             taken: dict[str, Iterator[str]] = {
                 kind: iter(itertools.cycle(columns)) for kind, columns in variant.items()
@@ -70,7 +70,7 @@ def _variants(choices: dict[str, Any]) -> Iterator[dict[str, list[str]]]:
 
 @dataclass
 class Case:
-    """One expression: what DataFusion gives, and for which rows it gives nothing but an error."""
+    """One expression: DataFusion's results, and the rows for which it only has an error."""
 
     name: str
     expression: str
@@ -97,7 +97,7 @@ def ask_datafusion(cases: Sequence[Case], table: pa.Table) -> None:
     for case in cases:
         try:
             context.sql(f"SELECT {case.expression} AS v FROM t")
-        except Exception:  # not a call that DataFusion takes
+        except Exception:  # not a valid call in DataFusion
             continue
         case.expected = [None] * table.num_rows
         _fill(context, case, 0, table.num_rows)
@@ -109,7 +109,7 @@ def _fill(context: Any, case: Case, start: int, end: int) -> None:
     query = f"SELECT {case.expression} AS v FROM t WHERE id >= {start} AND id < {end} ORDER BY id"
     try:
         found = context.sql(query).to_arrow_table()["v"]
-    except BaseException as error:  # a panic of Rust is no Exception
+    except BaseException as error:  # a panic of Rust is not an Exception
         if isinstance(error, KeyboardInterrupt):
             raise
         if end - start == 1:
@@ -152,7 +152,7 @@ def _run(spark: Any, cases: Sequence[Case], frame: Any, columns: list[Column]) -
 
 
 def _masked(case: Case) -> str:
-    """The expression for those rows only for which DataFusion has a result."""
+    """The expression only for the rows for which DataFusion has a result."""
     if not case.failing:
         return case.expression
     return f"CASE WHEN id NOT IN ({', '.join(map(str, case.failing))}) THEN {case.expression} END"
@@ -167,7 +167,7 @@ def values(array: Any) -> list[Any]:
         array = array.cast(pa.time64("ns")).cast(pa.time64("us"), safe=False)
     try:
         return array.to_pylist()  # type: ignore[no-any-return]
-    except (OverflowError, ValueError) as error:  # beyond the years that Python has
+    except (OverflowError, ValueError) as error:  # beyond Python's years
         if isinstance(error, UnicodeDecodeError) or not pa.types.is_temporal(type_):
             raise
         return array.cast(pa.int32() if pa.types.is_date32(type_) else pa.int64()).to_pylist()  # type: ignore[no-any-return]

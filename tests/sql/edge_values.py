@@ -109,7 +109,7 @@ KINDS: dict[str, list[list[str]]] = {
     "part": [[f"'{part}'"] for part in (*UNITS, "dow", "doy", "isodow", "epoch")],
 }
 
-#: expressions for functions whose arguments have to fit each other
+#: expressions for functions whose arguments must fit each other
 WRITTEN: dict[str, list[str]] = {
     "arrow_cast": ["arrow_cast(s1, 'Utf8')", "arrow_cast(s1, 'Float64')", "arrow_cast(x1, 'Utf8')"],
     "arrow_try_cast": ["arrow_try_cast(t1, 'Int64')", "arrow_try_cast(t1, 'Date32')"],
@@ -189,5 +189,5 @@ WRITTEN: dict[str, list[str]] = {
     "rpad": ["rpad(t1, abs(i1))", "rpad(t1, abs(i1), t2)"],
     "repeat": ["repeat(t1, i1)"],
 }
-#: their generic expressions are added to what is written above
+#: their generic expressions are added to those above
 ALSO_GENERIC = {"regexp_count", "regexp_instr"}

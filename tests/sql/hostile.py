@@ -1,4 +1,4 @@
-"""A call of Java that leaves a trace, and a row to write hostile SQL about."""
+"""A call of Java that leaves a trace, and a row for hostile SQL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def arm(session: Any) -> None:
 
 
 def is_canary_dead(session: Any) -> bool:
-    """Whether nobody called it since the last time."""
+    """Whether it has not been called since the last check."""
     system = session._jvm.java.lang.System
     found = system.getProperty(_PROPERTY)
     system.clearProperty(_PROPERTY)

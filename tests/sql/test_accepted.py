@@ -1,4 +1,4 @@
-"""Statements that work, with the rows they give on Spark, and that the static check foretells their columns."""
+"""Valid statements with their rows on Spark; the static check predicts their columns."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def columns_of(schemas: Mapping[str, pa.Schema]) -> dict[str, list[Column]]:
 
 
 @pytest.mark.parametrize(("sql", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_gives_these_rows(spark: Any, frames: dict[str, Any], sql: str, expected: list[dict[str, Any]]) -> None:
+def test_returns_these_rows(spark: Any, frames: dict[str, Any], sql: str, expected: list[dict[str, Any]]) -> None:
     compiled = compile_sql(sql, columns_of(NODES))
     assert not compiled.problems, compiled.problems
     table = prepare(spark, compiled.plan).run(frames).toArrow()
@@ -162,7 +162,7 @@ def test_a_plain_star_adds_nothing_to_the_plan() -> None:
     assert compile_sql("SELECT * FROM plain", columns_of(NODES)).plan == Read("plain")
 
 
-def test_columns_that_differ_only_in_case_are_told_apart(spark: Any) -> None:
+def test_columns_that_differ_only_in_case_are_distinguished(spark: Any) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.caseSensitive", "true")
     schema = pa.schema({"id": pa.int64(), "ID": pa.int64()})

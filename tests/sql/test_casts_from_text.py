@@ -1,4 +1,4 @@
-"""Casts of text read what DataFusion reads, and nothing else."""
+"""Casts of text accept what DataFusion accepts, and nothing else."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group["types"][0])
-def test_text_is_read_as_datafusion_reads_it(spark: Any, group: dict[str, list[str]]) -> None:
+def test_text_is_cast_as_in_datafusion(spark: Any, group: dict[str, list[str]]) -> None:
     texts, types = group["texts"], group["types"]
     table = pa.table({"id": range(len(texts)), "x": texts})
     context = oracle.SessionContext()
@@ -50,7 +50,7 @@ def test_text_is_read_as_datafusion_reads_it(spark: Any, group: dict[str, list[s
 
 
 def _assert_stops(spark: Any, frame: Any, type_: str, text: str) -> None:
-    """What TRY_CAST makes NULL of, CAST stops at."""
+    """CAST fails where TRY_CAST returns NULL."""
     compiled = compile_sql(f"SELECT CAST(x AS {type_}) AS v FROM t", {"t": COLUMNS})
     with pytest.raises(Exception, match=r"CAST_INVALID_INPUT|CANNOT_PARSE|CAST_OVERFLOW"):
         prepare(spark, compiled.plan).run({"t": frame.where(frame.x == text)}).collect()

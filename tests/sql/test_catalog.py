@@ -1,4 +1,4 @@
-"""The names we know without a JVM are the names there are."""
+"""The names known without a JVM are those of a running Spark."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def test_every_function_of_spark_is_in_exactly_one_group(spark: Any) -> None:
     assert {name: sum(name in group for group in groups) for name in names} == dict.fromkeys(names, 1)
 
 
-def test_every_scalar_function_of_datafusion_is_there_or_refused_with_something_to_use_instead() -> None:
+def test_every_scalar_function_of_datafusion_is_supported_or_rejected_with_an_alternative() -> None:
     context = oracle.SessionContext()
     context.sql("SET datafusion.catalog.information_schema = true").collect()
     query = "SELECT DISTINCT routine_name AS n FROM information_schema.routines WHERE function_type = 'SCALAR'"
     names = [row["n"] for row in context.sql(query).to_arrow_table().to_pylist()]
-    names = sorted(set(names) - {"position", "overlay"})  # these two have a syntax of their own
+    names = sorted(set(names) - {"position", "overlay"})  # these two have special syntax
     problems = [p for name in names for p in compile_sql(f"SELECT {name}(a) FROM t", {"t": None}).problems]
     without_remedy = [p for p in problems if "instead" not in (p.remedy or "")]
-    # what reaches the file system or the JVM is refused for good; one argument is not what all of them take
+    # functions that reach the file system or the JVM are rejected deliberately; not all accept one argument
     expected = ("not allowed", "does not take 1 argument(s)")
     assert [p.message for p in without_remedy if not any(words in p.message for words in expected)] == []

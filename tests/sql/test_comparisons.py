@@ -1,7 +1,4 @@
-"""Decimals whose common type would need more than 38 digits are compared exactly: DataFusion and Spark stop there.
-
-Python's decimals say what is right. DataFusion answers only beside constants; see test_types_that_decide.py.
-"""
+"""Decimals whose common type would need more than 38 digits are compared exactly: DataFusion and Spark fail there."""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ PAIRS = [
 
 
 def compared(compare: Callable[[Any, Any], bool]) -> Callable[[Value, Value], bool | None]:
-    """NULL when one side is."""
+    """NULL if one side is."""
     return lambda a, b: None if a is None or b is None else compare(a, b)
 
 
@@ -99,7 +96,7 @@ OPERATORS: dict[str, Callable[[Value, Value], Any]] = {
 }
 
 
-def spelled(operator: str, a: str, b: str) -> str:
+def comparison_sql(operator: str, a: str, b: str) -> str:
     return " ".join({"a": a, "b": b, "(b)": f"({b})", "b,": f"{b},"}.get(word, word) for word in operator.split())
 
 
@@ -124,8 +121,12 @@ def evaluated(spark: Any, frame: Any, expressions: Sequence[str]) -> list[list[A
 def test_every_comparison_is_exact(spark: Any, first: str, second: str) -> None:
     rows = list(product(VALUES[first], VALUES[second]))
     frame = frame_of(spark, first, second, rows)
-    wanted = {spelled(text, first, second): [meaning(a, b) for a, b in rows] for text, meaning in OPERATORS.items()}
-    wanted |= {spelled(text, second, first): [meaning(b, a) for a, b in rows] for text, meaning in OPERATORS.items()}
+    wanted = {
+        comparison_sql(text, first, second): [meaning(a, b) for a, b in rows] for text, meaning in OPERATORS.items()
+    }
+    wanted |= {
+        comparison_sql(text, second, first): [meaning(b, a) for a, b in rows] for text, meaning in OPERATORS.items()
+    }
     found = dict(zip(wanted, evaluated(spark, frame, list(wanted)), strict=True))
     wrong = [
         (text, row, value, right)

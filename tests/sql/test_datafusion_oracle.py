@@ -467,8 +467,8 @@ def test_equals_datafusion(expected: pa.Table, actual: pa.Table, number: int, ex
 
 
 @pytest.mark.parametrize(("number", "expression"), list(enumerate(CASES)), ids=CASES)
-def test_types_that_are_claimed_are_those_that_spark_gives(actual: pa.Table, number: int, expression: str) -> None:
-    """What the static check says about a column must be true, or it must say that it does not know."""
+def test_declared_types_are_those_of_spark(actual: pa.Table, number: int, expression: str) -> None:
+    """The type of a column in the static check must be correct, or unknown."""
     compiled = compile_sql(f"SELECT {expression} AS v FROM t", {"t": COLUMNS})
     assert compiled.columns is not None
     claimed = compiled.columns[0].type

@@ -1,4 +1,4 @@
-"""Long and deep SQL runs; what is too deep is refused with a remedy."""
+"""Long and deep SQL runs; too deep SQL is rejected with a remedy."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_long_and_deep_expressions_run(spark: Any, name: str) -> None:
     ],
     ids=["brackets", "calls", "cases"],
 )
-def test_what_is_nested_too_deeply_is_refused_with_its_place(sql: str) -> None:
-    with pytest.raises(InvalidSql, match="more than 100 levels of brackets") as refused:
+def test_too_deep_nesting_is_rejected_with_its_location(sql: str) -> None:
+    with pytest.raises(InvalidSql, match="more than 100 levels of parentheses") as refused:
         compiled(sql)
     assert refused.value.problems[0].line == 1
     assert "subquery" in (refused.value.problems[0].remedy or "")

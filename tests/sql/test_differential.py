@@ -1,4 +1,4 @@
-"""Every function that DataFusion has gives the same there, over edge values, or differs by decision."""
+"""Every function that DataFusion has returns the same here, over edge values, or differs deliberately."""
 
 from __future__ import annotations
 

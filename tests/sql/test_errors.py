@@ -1,4 +1,4 @@
-"""What Spark finds wrong is told in the user's words: their SQL and names, nothing of Spark's."""
+"""Spark's errors are translated for the user: their SQL and names, nothing of Spark's."""
 
 from __future__ import annotations
 
@@ -16,30 +16,34 @@ from streamling.types.spark import to_spark_schema
 
 SCHEMA = pa.schema({"id": pa.int64(), "zero": pa.int32(), "word": pa.string(), "tags": pa.list_(pa.int64())})
 
-# the SQL with ‸ around what the carets mark; the sentence; words of the remedy
+# the SQL with ‸ around what the carets mark; the message; words of the remedy
 CASES = [
     ("SELECT ‸id / zero‸ AS x FROM t", "division by zero", "nullif"),
     ("SELECT ‸id % zero‸ AS x FROM t", "division by zero in %", "nullif"),
     ("SELECT id / 2.5 AS x FROM t WHERE ‸id / zero‸ > 1", "division by zero", "nullif"),
     ("SELECT id,\n  ‸9223372036854775807 + id‸ AS x FROM t", "too large for its type", "wider"),
-    ("SELECT ‸CAST(word AS INT)‸ AS x FROM t", "'w' cannot be read as INT", "TRY_CAST"),
-    ("SELECT ‸word::int‸ AS x FROM t", "'w' cannot be read as INT", "TRY_CAST"),
+    ("SELECT ‸CAST(word AS INT)‸ AS x FROM t", "'w' cannot be converted to INT", "TRY_CAST"),
+    ("SELECT ‸word::int‸ AS x FROM t", "'w' cannot be converted to INT", "TRY_CAST"),
     ("SELECT CAST(id + 1000 AS TINYINT) AS x FROM t", "does not fit into TINYINT", "TRY_CAST"),
-    ("SELECT id FROM t WHERE ‸tags > 3‸", "ARRAY<BIGINT> and INT do not go together", "cast"),
+    ("SELECT id FROM t WHERE ‸tags > 3‸", "ARRAY<BIGINT> and INT cannot be combined", "cast"),
     ("SELECT ‸upper(word, 1)‸ AS x FROM t", "upper() takes 1 argument(s), not 2", None),
     ("SELECT ‸CAST(tags AS INT)‸ AS x FROM t", "no cast from ARRAY<BIGINT> to INT", None),
-    ("SELECT id FROM t UNION ALL SELECT tags FROM t", "parts of the UNION ALL have different types", "cast"),
+    ("SELECT id FROM t UNION ALL SELECT tags FROM t", "branches of the UNION ALL have different types", "cast"),
     ("SELECT ‸coalesce(id, tags)‸ AS x FROM t", "different types", "cast"),
     ("SELECT ‸element_at(tags, 5)‸ AS x FROM t", "there is no element 5 in a list of 1", "try_element_at"),
     ("SELECT ‸1e999‸ AS x FROM t", "the number 1e999 does not fit into double", None),
-    ("SELECT ‸xpath_string('<a/>', word)‸ AS x FROM t", "(DATATYPE_MISMATCH.NON_FOLDABLE_INPUT)", "is explained in"),
+    (
+        "SELECT ‸xpath_string('<a/>', word)‸ AS x FROM t",
+        "(DATATYPE_MISMATCH.NON_FOLDABLE_INPUT)",
+        "documentation of error conditions",
+    ),
     ("SELECT raise_error('stop here') AS x FROM t", "stop here", None),
 ]
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("marked", "message", "remedy"), CASES, ids=[case[0] for case in CASES])
-def test_is_told_in_the_users_terms(spark: Any, marked: str, message: str, remedy: str | None) -> None:
+def test_is_translated_for_the_user(spark: Any, marked: str, message: str, remedy: str | None) -> None:
     sql = marked.replace("‸", "")
     error = failure(spark, sql)
     text = str(error)
@@ -62,7 +66,7 @@ def failure(spark: Any, sql: str) -> StreamlingError:
     return translate_sql_error(failed.value, "node", sql)
 
 
-def test_an_error_that_is_not_of_spark_stays_internal_and_keeps_its_cause() -> None:
+def test_other_errors_stay_internal_and_keep_their_cause() -> None:
     cause = OSError("disk full")
     error = translate_sql_error(cause, "orders", "SELECT 1")
     assert error.internal

@@ -1,4 +1,4 @@
-"""Functions over random values give what Python's own integers, decimal, re and json give."""
+"""Functions over random values equal Python's own integers, decimal, re and json."""
 
 from __future__ import annotations
 

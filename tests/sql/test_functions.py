@@ -1,4 +1,4 @@
-"""What is declared about the functions is true: examples, types, kinds, names, and where they run."""
+"""The declarations of functions are correct: examples, types, kinds, names, and where they run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_names_are_declared_once() -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
-def test_every_function_says_what_it_does_and_shows_it(function: Any) -> None:
+def test_every_function_has_a_description_and_an_example(function: Any) -> None:
     assert function.summary.endswith(".")
     assert all(any(f"{name}(" in example or function.name == "date_part" for name in function.names)
                for example in function.examples.split("\n"))  # fmt: skip
@@ -42,7 +42,7 @@ def test_every_function_says_what_it_does_and_shows_it(function: Any) -> None:
 def shown(spark: Any) -> dict[str, Any]:
     frame = spark.createDataFrame(pa.table({"id": [1]}))
     results: dict[str, Any] = {}
-    # those with kernels apart: the optimizer computes the others at once, without compiling anything
+    # those with kernels separately: the optimizer computes the others immediately, without compiling anything
     for part in ([e for f, e in EXAMPLES if not f.kernels], [e for f, e in EXAMPLES if f.kernels]):
         sql = "SELECT " + ", ".join(f"({example}) AS v{number}" for number, example in enumerate(part)) + " FROM t"
         compiled = compile_sql(sql, {"t": ROW})
@@ -59,7 +59,7 @@ def test_example(shown: dict[str, Any], function: Any, example: str) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
-def test_what_uses_kernels_says_so(function: Any) -> None:
+def test_functions_declare_their_kernels(function: Any) -> None:
     assert ("Arrow" in speed(function)) == bool(function.kernels)
 
 
@@ -98,19 +98,19 @@ def problem_of(expression: str) -> SqlProblem:
         ("_gs_keccak(id)", "there is no function _gs_keccak()", "did you mean _gs_keccak256()?"),
         ("array_has([1])", "does not take 1 argument(s)", "write array_has(list, element)"),
         ("list_has([1])", "does not take 1 argument(s)", "write list_has(list, element)"),
-        ("transform(['a'], x -> _gs_xxhash(x))", "cannot stand inside a lambda", "unnest"),
-        ("transform(['a'], x -> json_value(x, '$'))", "cannot stand inside a lambda", "unnest"),
-        ("json_value('{}', 'a.b')", "'a.b' is no JSON path", "behind a $"),
-        ("json_query('{}', '$', 'STRING', 'SOMEHOW', 'NULL', 'NULL')", "'SOMEHOW' is no wrapper", "WITHOUT ARRAY"),
-        ("encode('a', 'rot13')", "no encoding 'rot13'", "base64"),
-        ("digest('a', 'crc')", "no hash 'crc'", "sha256"),
+        ("transform(['a'], x -> _gs_xxhash(x))", "is not allowed inside a lambda", "unnest"),
+        ("transform(['a'], x -> json_value(x, '$'))", "is not allowed inside a lambda", "unnest"),
+        ("json_value('{}', 'a.b')", "'a.b' is not a JSON path", "followed by"),
+        ("json_query('{}', '$', 'STRING', 'SOMEHOW', 'NULL', 'NULL')", "'SOMEHOW' is not a wrapper", "WITHOUT ARRAY"),
+        ("encode('a', 'rot13')", "encoding 'rot13' is unknown", "base64"),
+        ("digest('a', 'crc')", "hash 'crc' is unknown", "sha256"),
         ("to_char(now(), '%Q')", "format '%Q'", "%Y-%m-%d"),
-        ("regexp_like('a', 'a', 'q')", "no flag 'q'", "flags are"),
-        ("union_tag(id)", "there is no function union_tag()", "instead"),
+        ("regexp_like('a', 'a', 'q')", "'q' is not a flag", "flags are"),
+        ("union_tag(id)", "the function union_tag() is not supported", "instead"),
         ("json_arrayagg_null_on_null(id)", "combines rows", "postgres_aggregate"),
     ],
 )
-def test_refused_call_names_the_remedy(expression: str, message: str, remedy: str | None) -> None:
+def test_a_rejected_call_has_a_remedy(expression: str, message: str, remedy: str | None) -> None:
     problem = problem_of(expression)
     assert message in problem.message
     assert (remedy or "") in (problem.remedy or "")

@@ -1,4 +1,4 @@
-"""Functions on Arrow arrays: known vectors, and the same as Python's own integers and json over random values."""
+"""Functions on Arrow arrays: known vectors, and comparisons with Python's own integers and json over random values."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_base58(data: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "0", "O", "I", "l", "a b", "ż"])
-def test_what_is_not_base58_has_no_bytes(text: str | None) -> None:
+def test_invalid_base58_has_no_bytes(text: str | None) -> None:
     assert one(encodings.from_base58, text) == b""
 
 
-def test_base58_comes_back(chance: random.Random) -> None:
+def test_base58_round_trips(chance: random.Random) -> None:
     values = pa.array([bytes(chance.choices(range(256), k=chance.randrange(40))) for _ in range(300)])
     assert encodings.from_base58(encodings.to_base58(values)) == values
 
@@ -95,7 +95,7 @@ def test_conv_base_is_that_of_python(chance: random.Random) -> None:
     [("FG", "16", "10"), ("", "10", "2"), ("1", "1", "2"), ("1", "10", "37"), ("0x1", "16", "10"), ("1_0", "10", "2"),
      (" 1", "10", "2"), ("1", "x", "2"), ("-", "10", "2"), ("٣", "10", "2"), (None, "10", "2")],
 )  # fmt: skip
-def test_what_is_no_number_is_null(number: str | None, source: str, target: str) -> None:
+def test_invalid_numbers_are_null(number: str | None, source: str, target: str) -> None:
     assert one(encodings.conv_base, number, source, target) is None
 
 
@@ -166,7 +166,7 @@ def walk(value: Any, path: str = "$") -> Any:
             yield from walk(part, f"{path}[{step}]" if isinstance(step, int) else f"{path}['{step}']")
 
 
-def test_what_stands_at_a_path_is_what_python_finds(chance: random.Random) -> None:
+def test_values_at_a_path_are_those_that_python_finds(chance: random.Random) -> None:
     for _ in range(300):
         text = json.dumps(some_json(chance))
         whole = json.loads(text, parse_float=Decimal, parse_int=Decimal)
@@ -185,7 +185,7 @@ def test_what_stands_at_a_path_is_what_python_finds(chance: random.Random) -> No
 
 
 @pytest.mark.parametrize("text", ["", " ", "{", "[1,]", "NaN", "{'a':1}", "01", "nul", '"a', "1 2", "[" * 100_000])
-def test_what_is_no_json_is_null(text: str) -> None:
+def test_invalid_json_is_null(text: str) -> None:
     assert one(json_text.compact, text) is None
     assert one(json_text.is_json, text, "VALUE") is False
     assert one(json_path.value, text, "$") is None

@@ -1,4 +1,4 @@
-"""SQL that a stateless transform cannot be: what is said, where the caret stands, what to do instead. No Spark."""
+"""SQL that is invalid in a stateless transform: message, position of the caret, remedy. No Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def problems_of(sql: str) -> list[SqlProblem]:
 
 # the text, with ‸ before and after what the caret marks; words of the message; words of the remedy
 CASES = [
-    # not one readable query
+    # not a single valid query
     ("", "empty", "SELECT"),
     ("  -- nothing\n", "empty", "SELECT"),
     ("‸DROP‸ TABLE x", "starts with DROP", "SELECT"),
@@ -44,12 +44,12 @@ CASES = [
     ("SELECT (id ‸FROM‸ raw.orders", "expecting )", None),
     ("SELECT 'open FROM raw.orders", "never closed", "close it"),
     ("SELECT id /* open FROM raw.orders", "never closed", "close it"),
-    # units of time that nobody wrote
-    ("SELECT CAST(‸now()‸ AS BIGINT) FROM raw.orders", "which unit", "extract(epoch FROM x)"),
-    ("SELECT ‸arrow_cast(now(), 'Int64')‸ FROM raw.orders", "which unit", "extract(epoch FROM x)"),
-    ("SELECT CAST(current_time AS BIGINT) FROM raw.orders", "which unit", "extract(epoch FROM x)"),
-    ("SELECT CAST(‸id‸ AS TIMESTAMP) FROM raw.orders", "which unit", "to_timestamp_millis(x)"),
-    ("SELECT TRY_CAST(‸id‸ AS TIMESTAMP WITH TIME ZONE) FROM raw.orders", "which unit", "to_timestamp_millis(x)"),
+    # units of time that are not defined
+    ("SELECT CAST(‸now()‸ AS BIGINT) FROM raw.orders", "no defined unit", "extract(epoch FROM x)"),
+    ("SELECT ‸arrow_cast(now(), 'Int64')‸ FROM raw.orders", "no defined unit", "extract(epoch FROM x)"),
+    ("SELECT CAST(current_time AS BIGINT) FROM raw.orders", "no defined unit", "extract(epoch FROM x)"),
+    ("SELECT CAST(‸id‸ AS TIMESTAMP) FROM raw.orders", "no defined unit", "to_timestamp_millis(x)"),
+    ("SELECT TRY_CAST(‸id‸ AS TIMESTAMP WITH TIME ZONE) FROM raw.orders", "no defined unit", "to_timestamp_millis(x)"),
     # clauses
     ("SELECT a.id FROM raw.orders a ‸JOIN‸ other b ON a.id = b.id", "a join", "UNION ALL"),
     ("SELECT id FROM raw.orders‸,‸ other", "a join", "UNION ALL"),
@@ -78,16 +78,16 @@ CASES = [
     ("SELECT ‸id FROM raw.orders UNION ALL BY NAME SELECT id FROM other‸", "BY NAME", "same order"),
     # where rows come from
     ("‸SELECT‸ 1", "no FROM", "FROM <node>"),
-    ("SELECT * ‸FROM‸ (VALUES (1)) AS t", "VALUES cannot stand in FROM", "name a source"),
+    ("SELECT * ‸FROM‸ (VALUES (1)) AS t", "VALUES is not allowed in FROM", "name a source"),
     ("SELECT * ‸FROM‸ range(10)", "table function", "name a source"),
     ("SELECT * ‸FROM‸ unnest([1, 2])", "table function", "name a source"),
     ("SELECT id FROM ‸nowhere‸", "no node 'nowhere'", None),
     ("SELECT id FROM raw.orders AS o(‸a‸)", "after a table alias", "in the SELECT"),
-    ("WITH ‸x‸ AS (SELECT * FROM other) SELECT id FROM raw.orders", "nothing reads 'x'", "remove"),
+    ("WITH ‸x‸ AS (SELECT * FROM other) SELECT id FROM raw.orders", "the CTE 'x' is never used", "remove"),
     # subqueries as values
-    ("SELECT id FROM raw.orders WHERE id IN (‸SELECT‸ id FROM other)", "subquery", "FROM only"),
-    ("SELECT id FROM raw.orders WHERE EXISTS (‸SELECT‸ id FROM other)", "subquery", "FROM only"),
-    ("SELECT (‸SELECT‸ id FROM other) AS x FROM raw.orders", "subquery", "FROM only"),
+    ("SELECT id FROM raw.orders WHERE id IN (‸SELECT‸ id FROM other)", "subquery", "only in FROM"),
+    ("SELECT id FROM raw.orders WHERE EXISTS (‸SELECT‸ id FROM other)", "subquery", "only in FROM"),
+    ("SELECT (‸SELECT‸ id FROM other) AS x FROM raw.orders", "subquery", "only in FROM"),
     # functions
     ("SELECT ‸sum(id)‸ AS s FROM raw.orders", "sum() combines rows", "postgres_aggregate"),
     ("SELECT ‸count(*)‸ AS s FROM raw.orders", "count() combines rows", "postgres_aggregate"),
@@ -105,24 +105,24 @@ CASES = [
     ("SELECT id FROM raw.orders WHERE ‸dynamic_table_check('t')‸", "a table and a value, not 1", "'table', value"),
     (
         "SELECT id FROM raw.orders WHERE ‸dynamic_table_check(name, name)‸",
-        "name of a table in quotes",
+        "not a quoted name of a table",
         "'table', value",
     ),
     (
         "SELECT filter(split(name, ''), x -> ‸dynamic_table_check('t', x)‸) AS n FROM raw.orders",
-        "cannot stand inside a lambda",
+        "is not allowed inside a lambda",
         "the whole list",
     ),
     ("SELECT ‸java_method('a', 'b')‸ AS n FROM raw.orders", "not allowed", None),
-    ("SELECT place.city.‸java_method('a', 'b')‸ AS n FROM raw.orders", "no schema in front", "name alone"),
+    ("SELECT place.city.‸java_method('a', 'b')‸ AS n FROM raw.orders", "cannot be qualified", "only its name"),
     ("SELECT ‸* RENAME (id AS x)‸ FROM raw.orders", "RENAME", "AS"),
     ("SELECT ‸array_has(tags)‸ AS n FROM raw.orders", "does not take 1 argument(s)", None),
-    ("SELECT ‸posexplode(tags)‸ FROM raw.orders", "several rows of one", "unnest(list)"),
-    ("SELECT id FROM raw.orders WHERE ‸unnest(tags)‸ > 1", "several rows of one", "unnest(list)"),
+    ("SELECT ‸posexplode(tags)‸ FROM raw.orders", "returns several rows", "unnest(list)"),
+    ("SELECT id FROM raw.orders WHERE ‸unnest(tags)‸ > 1", "returns several rows", "unnest(list)"),
     ("SELECT ‸unnest(id)‸ AS n FROM raw.orders", "takes a list, not int64", None),
     ("SELECT ‸unnest(place)‸ AS n FROM raw.orders", "takes a list", "s.field"),
     ("SELECT ‸unnest(tags, tags)‸ AS n FROM raw.orders", "takes one list", "one unnest() per list"),
-    ("SELECT ‸arrow_field(id)‸ AS n FROM raw.orders", "no function arrow_field()", "typeof(x) instead"),
+    ("SELECT ‸arrow_field(id)‸ AS n FROM raw.orders", "arrow_field() is not supported", "typeof(x) instead"),
     # names
     ("SELECT ‸idd‸ FROM raw.orders", "no column 'idd'", "did you mean id?"),
     ("SELECT ‸zzz‸ FROM raw.orders", "no column 'zzz'", "columns: id, name, Mixed"),
@@ -131,23 +131,27 @@ CASES = [
     ("SELECT ‸o‸.id FROM raw.orders", "no column or table 'o'", "columns"),
     ("SELECT ‸o.*‸ FROM raw.orders", "no table 'o'", None),
     ("SELECT id FROM raw.orders WHERE\n  name = 'x' AND ‸amount‸ > 1", "no column 'amount'", "columns"),
-    ("SELECT * EXCEPT (‸nope‸) FROM raw.orders", "no column 'nope' to leave out", "columns"),
+    ("SELECT * EXCEPT (‸nope‸) FROM raw.orders", "no column 'nope' to exclude", "columns"),
     ("SELECT place.‸town‸ FROM raw.orders", "no field 'town'", "fields: city"),
     ("SELECT name.‸x‸ FROM raw.orders", "no field 'x'", "string"),
-    ("SELECT id, ‸id‸ FROM raw.orders", "two columns are called 'id'", "AS"),
-    ("SELECT id, ‸name‸ AS id FROM raw.orders", "two columns are called 'id'", "AS"),
+    ("SELECT id, ‸id‸ FROM raw.orders", "two columns have the name 'id'", "AS"),
+    ("SELECT id, ‸name‸ AS id FROM raw.orders", "two columns have the name 'id'", "AS"),
     # types and the row kind
-    ("SELECT CAST(‸id‸ AS bigin) AS x FROM raw.orders", "no type bigin", "BIGINT?"),
-    ("SELECT CAST(‸id‸ AS DECIMAL(1001, 2)) AS x FROM raw.orders", "no type DECIMAL(1001, 2)", "DECIMAL(38, 10)"),
+    ("SELECT CAST(‸id‸ AS bigin) AS x FROM raw.orders", "type bigin is unknown", "BIGINT?"),
+    (
+        "SELECT CAST(‸id‸ AS DECIMAL(1001, 2)) AS x FROM raw.orders",
+        "type DECIMAL(1001, 2) is unknown",
+        "DECIMAL(38, 10)",
+    ),
     ("SELECT id FROM raw.orders WHERE ‸id‸", "true or false, not int64", None),
-    ("SELECT *, ‸'d'‸ AS _gs_op FROM raw.orders", "two columns are called '_gs_op'", "EXCEPT (_gs_op)"),
+    ("SELECT *, ‸'d'‸ AS _gs_op FROM raw.orders", "two columns have the name '_gs_op'", "EXCEPT (_gs_op)"),
     ("SELECT id, ‸'x'‸ AS _gs_op FROM raw.orders", "cannot be 'x'", "'i', 'u' or 'd'"),
     ("SELECT name, ‸id‸ AS _gs_op FROM raw.orders", "must be text", "'i', 'u' or 'd'"),
 ]
 
 
 @pytest.mark.parametrize(("marked", "message", "remedy"), CASES, ids=[case[0] for case in CASES])
-def test_is_refused_with_place_and_remedy(marked: str, message: str, remedy: str | None) -> None:
+def test_is_rejected_with_location_and_remedy(marked: str, message: str, remedy: str | None) -> None:
     before, *rest = marked.split("‸")
     problems = problems_of(marked.replace("‸", ""))
     assert problems, "accepted"
@@ -166,12 +170,12 @@ def test_all_problems_are_reported_in_the_order_of_the_text() -> None:
     assert [(p.line, p.column) for p in problems] == [(1, 8), (1, 14), (3, 7), (3, 20)]
 
 
-def test_the_caret_stands_under_its_character_behind_tabs() -> None:
+def test_the_caret_is_below_its_character_after_tabs() -> None:
     problem = problems_of("SELECT id,\n\t\tnope FROM raw.orders")[0]
     assert problem.excerpt == "  \t\tnope FROM raw.orders\n  \t\t^^^^"
 
 
-def test_nothing_is_said_about_columns_of_a_node_that_is_not_known() -> None:
+def test_columns_of_an_unknown_node_are_not_checked() -> None:
     assert problems_of("SELECT whatever + 1 AS x FROM other WHERE thing > 2") == []
 
 

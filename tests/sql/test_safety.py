@@ -1,4 +1,4 @@
-"""No text of a user becomes SQL of Spark: as a literal or a name it may say anything."""
+"""No text of a user becomes Spark SQL: as a literal or a name it may say anything."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ CASES = yaml.safe_load((Path(__file__).parents[1] / "corpus/sql/hostile.yaml").r
 
 @pytest.fixture(scope="module")
 def armed(spark: Any) -> Any:
-    """A session in which Java can be called, so that only the compiler is in the way."""
+    """A session in which Java can be called, so that only the compiler prevents it."""
     session = spark.newSession()
     arm(session)
     session.range(1).selectExpr(CANARY).collect()
-    assert not is_canary_dead(session)  # it does sing
+    assert not is_canary_dead(session)  # the canary works
     return session
 
 
 @pytest.mark.spark
-def test_hostile_sql_is_refused_or_taken_literally(armed: Any) -> None:
+def test_hostile_sql_is_rejected_or_taken_literally(armed: Any) -> None:
     rows = hostile_row(armed)
     for case in CASES:
         sql = case["sql"]
@@ -52,7 +52,7 @@ def test_hostile_sql_is_refused_or_taken_literally(armed: Any) -> None:
             continue
         assert not problems, (sql, problems)
         if "checks" in case:
-            assert [question.table for question in table_lookups(compiled.plan)] == [case["checks"]]
+            assert [lookup.table for lookup in table_lookups(compiled.plan)] == [case["checks"]]
             continue
         [row] = prepare(armed, compiled.plan).run({"t": rows}).collect()
         if "columns" in case:
@@ -85,7 +85,7 @@ def _outside_of_quotes(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_every_node_of_the_parser_is_refused_or_has_its_text_in_quotes() -> None:
+def test_every_node_of_the_parser_is_rejected_or_has_its_text_quoted() -> None:
     emitted = 0
     for node in _nodes():
         problems: list[SqlProblem] = []
@@ -93,7 +93,7 @@ def test_every_node_of_the_parser_is_refused_or_has_its_text_in_quotes() -> None
         try:
             sql, _ = expressions.spark(node)
         except (AttributeError, AssertionError, KeyError, NotImplementedError, TypeError, ValueError):
-            continue  # a tree that the parser never makes
+            continue  # a tree that the parser never produces
         if not problems:
             emitted += 1
             assert re.search(r"reflect|SELECT|\\d|y\)", _outside_of_quotes(sql)) is None, (repr(node), sql)
@@ -120,7 +120,7 @@ def test_every_node_of_the_parser_is_refused_or_has_its_text_in_quotes() -> None
         "x'",
     ],
 )
-def test_what_is_emitted_is_read_once_more(text: str) -> None:
+def test_emitted_sql_is_checked_again(text: str) -> None:
     assert check_emitted(text) is not None
 
 
@@ -138,8 +138,8 @@ def test_names_from_data_are_quoted_everywhere() -> None:
 
 
 @pytest.mark.spark
-def test_sessions_have_no_way_out(spark: Any) -> None:
-    """Text that gets past the compiler all the same finds nothing to call."""
+def test_sessions_cannot_reach_outside(spark: Any) -> None:
+    """Text that gets past the compiler finds nothing to call."""
     for session in (spark, spark.newSession()):
         for text in (
             "reflect('java.lang.System', 'getProperty', 'user.dir')",

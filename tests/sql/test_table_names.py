@@ -1,4 +1,4 @@
-"""The name of a dynamic table may be written as a constant instead of a text in quotes."""
+"""The name of a dynamic table may be a constant instead of a quoted text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ CONSTANTS = [
 
 
 @pytest.mark.parametrize("sql", CONSTANTS)
-def test_a_constant_stands_for_the_name(sql):
+def test_a_constant_can_name_the_table(sql):
     assert [lookup.table for lookup in lookups(sql)] == ["seen"]
     compiled = compile_sql(sql, COLUMNS)
     assert not compiled.problems
-    assert [question.table for question in table_lookups(compiled.plan)] == ["seen"]
+    assert [lookup.table for lookup in table_lookups(compiled.plan)] == ["seen"]
 
 
 OTHERS = [
@@ -46,8 +46,8 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("sql", OTHERS)
-def test_what_may_differ_between_rows_is_no_name(sql):
+def test_values_that_differ_between_rows_cannot_name_a_table(sql):
     assert lookups(sql) == []
     messages = [problem.message for problem in compile_sql(sql, COLUMNS).problems]
     assert len(messages) == 1
-    assert "first argument of dynamic_table_check() is not the name of a table" in messages[0]
+    assert "first argument of dynamic_table_check() is not a quoted name of a table" in messages[0]

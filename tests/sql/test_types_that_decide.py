@@ -1,4 +1,4 @@
-"""Where the meaning of an operator depends on a type, Spark's analysis decides, and decimals keep all their digits."""
+"""If the meaning of an operator depends on a type, Spark's analysis decides, and decimals keep all their digits."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_types_of_operands_decide_as_in_datafusion(spark: Any, frame: Any) -> No
 
 
 def _kind(type_: pa.DataType) -> Any:
-    """Decimals by their scale: how many digits Spark allows before the point is its own choice in places."""
+    """Decimals by their scale: Spark chooses the digits before the point in places."""
     if pa.types.is_decimal(type_):
         return "decimal", type_.scale
     if pa.types.is_time(type_):
@@ -323,7 +323,7 @@ def test_digits_that_do_not_fit_are_an_error(spark: Any, frame: Any, expression:
         statement.apply(spark, {"t": frame}).toArrow()
 
 
-def test_a_product_with_too_many_digits_after_the_point_is_refused() -> None:
+def test_a_product_with_too_many_digits_after_the_point_is_rejected() -> None:
     columns = [Column("a", pa.decimal128(38, 20))]
     [problem] = compile_sql("SELECT a * a AS v FROM t", {"t": columns}).problems
     assert "40 digits after the point" in str(problem)
@@ -337,7 +337,7 @@ def test_a_cast_to_a_wide_decimal_carries_what_38_digits_cannot(spark: Any, fram
 
 
 class Counted:
-    """Counts how often Spark is asked for a type."""
+    """Counts how often Spark analyses a type."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -353,7 +353,7 @@ class Counted:
         ("SELECT bit_count(i) / 2 FROM t", ["BIT_COUNT(`i`)"]),
     ],
 )
-def test_spark_is_asked_only_about_types_that_are_not_known(sql: str, asked: Sequence[str]) -> None:
+def test_spark_analyses_only_unknown_types(sql: str, asked: Sequence[str]) -> None:
     columns: Mapping[str, Any] = {"t": [Column(field.name, field.type) for field in ROWS.schema]}
     counted = Counted()
     assert not compile_sql(sql, columns, analyse=counted).problems

@@ -1,4 +1,4 @@
-"""Functions that plugins add to SQL."""
+"""SQL functions of plugins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Shout(SqlFunction):
     """Louder, as often as said."""
 
     argument_types = (pa.string(), pa.int32())
-    returns = pa.string()
+    return_type = pa.string()
 
     def call(self, text, times):
         return pc.binary_join_element_wise(pc.utf8_upper(text), pc.binary_repeat(SUFFIX, times), "")
@@ -44,7 +44,7 @@ class Upper(SqlFunction):
     """Wins over the built-in one."""
 
     argument_types = (pa.string(),)
-    returns = pa.string()
+    return_type = pa.string()
 
     def call(self, text):
         return pc.binary_join_element_wise("<", text, ">", "")
@@ -53,7 +53,7 @@ class Upper(SqlFunction):
 @plugin("liar")
 class Liar(SqlFunction):
     argument_types = (pa.int64(),)
-    returns = pa.int64()
+    return_type = pa.int64()
 
     def call(self, numbers):
         return pc.add(numbers, 1.5)
@@ -62,7 +62,7 @@ class Liar(SqlFunction):
 @plugin("short")
 class Short(SqlFunction):
     argument_types = (pa.int64(),)
-    returns = pa.int64()
+    return_type = pa.int64()
 
     def call(self, numbers):
         return numbers[:1]
@@ -71,7 +71,7 @@ class Short(SqlFunction):
 @plugin("fails")
 class Fails(SqlFunction):
     argument_types = (pa.int64(),)
-    returns = pa.int64()
+    return_type = pa.int64()
 
     def call(self, numbers):
         raise ValueError("no such luck")
@@ -83,7 +83,7 @@ ROWS = pa.record_batch({"id": pa.array([1, 2, 3], pa.int64()), "name": ["ada", "
 def registry(tmp_path) -> Registry:
     (tmp_path / "functions.py").write_text(FILE)
     registry = load_plugins(Registry.builtin(), tmp_path / "functions.py")
-    given = type("Given", (BatchListSource,), {"batches": [ROWS], "asked": staticmethod(lambda number: None)})
+    given = type("Given", (BatchListSource,), {"batches": [ROWS], "on_read": staticmethod(lambda number: None)})
     registry.register(NodeKind.SOURCE, "given", given)
     return registry
 
@@ -113,7 +113,7 @@ def test_it_is_called_like_any_other(registry, spark):
 
 
 @pytest.mark.spark
-def test_it_wins_over_a_built_in_one_and_stands_in_any_expression(registry, spark):
+def test_it_overrides_a_built_in_one_and_works_in_any_expression(registry, spark):
     found = rows("SELECT id, length(UPPER(name)) AS n FROM rows WHERE upper(name) = '<bob>'", registry, spark)
     assert found == [{"id": 2, "n": 5}]
 
@@ -127,7 +127,7 @@ def test_it_wins_over_a_built_in_one_and_stands_in_any_expression(registry, spar
         ("fails(id)", "fails()"),
     ],
 )
-def test_what_goes_wrong_inside_is_told_with_its_name(registry, spark, call, told):
+def test_an_error_inside_is_reported_with_its_name(registry, spark, call, told):
     with pytest.raises(StreamlingError) as caught:
         rows(f"SELECT id, {call} AS x FROM rows", registry, spark)
     assert told in str(caught.value)
@@ -144,7 +144,7 @@ def told(sql: str, registry: Registry) -> str:
     return f"{problem.message} ({problem.remedy})"
 
 
-def test_the_number_of_arguments_is_checked_before_spark_is_there(registry):
+def test_the_number_of_arguments_is_checked_without_spark(registry):
     message = told("SELECT id, shout(name) AS x FROM rows", registry)
     assert "shout() does not take 1 argument(s)" in message
     assert "write shout(string, int32)" in message
@@ -154,15 +154,15 @@ def test_a_name_that_is_nearly_right_is_suggested(registry):
     assert "did you mean shout()?" in told("SELECT id, shoutt(name, 1) AS x FROM rows", registry)
 
 
-def test_the_type_of_the_result_is_known_before_spark_is_there(registry):
+def test_the_type_of_the_result_is_known_without_spark(registry):
     message = told("SELECT id FROM rows WHERE shout(name, 1)", registry)
     assert "WHERE needs a condition that is true or false, not string" in message
 
 
 @pytest.mark.parametrize("id", ["acme.shout", "Shout", "1st"])
-def test_a_name_that_sql_cannot_have_is_refused(id):
+def test_a_name_that_is_invalid_in_sql_is_rejected(id):
     class Fine(SqlFunction):
-        argument_types, returns = (pa.int64(),), pa.int64()
+        argument_types, return_type = (pa.int64(),), pa.int64()
 
         def call(self, numbers):
             return pc.negate(numbers)

@@ -1,4 +1,4 @@
-"""A real OTLP receiver on loopback, for each protocol, that remembers what arrived."""
+"""A real OTLP receiver on loopback, for each protocol, that records what arrives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Receiver:
     headers: list[dict[str, str]] = field(default_factory=list)
     #: the HTTP server underneath
     endpoint: Endpoint | None = None
-    #: what is answered
+    #: the response
     answer: ExportMetricsServiceResponse = field(default_factory=ExportMetricsServiceResponse)
 
     def take(self, message: ExportMetricsServiceRequest, headers: dict[str, str]) -> None:
@@ -61,7 +61,7 @@ class Receiver:
         return [(tags_of(point), value_of(point)) for point in data]
 
     def pushes_of(self, name: str) -> list[int]:
-        """The pushes that hold ``name``."""
+        """The pushes that contain ``name``."""
         return [
             number
             for number, message in enumerate(self.messages)
@@ -79,7 +79,7 @@ def value_of(point: Any) -> Any:
 
 @contextmanager
 def receiving(protocol: str, port: int = 0) -> Iterator[Receiver]:
-    """A receiver of ``protocol`` that is there until the end of the block."""
+    """A receiver of ``protocol`` until the end of the block."""
     receiver = Receiver()
     with (_grpc if protocol == "grpc" else _http)(receiver, port):
         yield receiver

@@ -1,4 +1,4 @@
-"""Log lines: text for people, JSON for machines, ours only."""
+"""Log lines: text for people, JSON for machines, only ours."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ from streamling.telemetry.logging import captured_warnings, configure_logging, l
 
 @pytest.fixture
 def logs(capsys):
-    """Gives what standard error got so far; the logger is put back as it was."""
+    """Returns the output on standard error so far; the logger is restored afterwards."""
     logger = logging.getLogger("streamling")
     before = logger.handlers, logger.level, logger.propagate
     yield lambda: capsys.readouterr().err
@@ -42,7 +42,7 @@ def test_json_is_one_object_per_line_even_for_a_trace(logs):
     [("info", ["info", "error"]), ("error", ["error"]), ("warn,streamling=debug", ["debug", "info", "error"]),
      ("rdkafka=debug", ["info", "error"]), ("off", [])],
 )  # fmt: skip
-def test_the_level_may_be_written_as_for_the_original(logs, setting, shown):
+def test_the_level_accepts_the_rust_log_syntax(logs, setting, shown):
     configure_logging("text", setting)
     logger = logging.getLogger("streamling.x")
     for level in ("debug", "info", "error"):

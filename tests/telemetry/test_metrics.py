@@ -59,11 +59,11 @@ def test_denied_names_are_not_recorded() -> None:
 def test_a_name_is_of_one_kind() -> None:
     store = MetricStore()
     store.of("orders").count("seen")
-    with pytest.raises(StreamlingError, match="'seen' is a counter and cannot be a gauge"):
+    with pytest.raises(StreamlingError, match="'seen' is a counter and cannot also be a gauge"):
         store.of("payments").gauge("seen", 1)
-    with pytest.raises(StreamlingError, match="'seen' is a counter and cannot be a histogram"):
+    with pytest.raises(StreamlingError, match="'seen' is a counter and cannot also be a histogram"):
         store.of("orders").latency("seen", 1)
-    with pytest.raises(StreamlingError, match="counts upwards only, not by -1"):
+    with pytest.raises(StreamlingError, match="is a counter and cannot be changed by -1"):
         store.of("orders").count("seen", -1)
 
 
@@ -78,7 +78,7 @@ def test_threads_lose_nothing() -> None:
     assert store.value("seen", "orders") == 40_000
 
 
-def test_what_is_forgotten_is_gone() -> None:
+def test_removed_series_are_gone() -> None:
     store = MetricStore()
     store.of("orders").gauge("lag", 5, {"partition": "1"})
     store.of("orders").gauge("lag", 6, {"partition": "2"})

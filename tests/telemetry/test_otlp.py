@@ -20,7 +20,7 @@ from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from streamling.output.redaction import add_secrets
 from streamling.telemetry.metrics import BUCKETS, MetricStore
-from streamling.telemetry.otlp import Push, pushing
+from streamling.telemetry.otlp import Push, create_push
 from streamling.telemetry.otlp_endpoint import Endpoint
 from streamling.telemetry.otlp_transport import transport
 from tests.connectors.http.test_corpus import CASES as HOSTILE
@@ -50,7 +50,7 @@ def pushed_to(
     receiver: Receiver, store: MetricStore, protocol: str = "http/protobuf", env: Mapping[str, str] | None = None
 ) -> Iterator[Push]:
     config = config_of(receiver, protocol)
-    with pushing(store, config, Endpoint.of(config.open_telemetry_metrics.ingestion_endpoint, env or {})) as push:
+    with create_push(store, config, Endpoint.of(config.open_telemetry_metrics.ingestion_endpoint, env or {})) as push:
         yield push
 
 
@@ -150,7 +150,7 @@ def test_a_difference_that_did_not_arrive_is_part_of_the_next_one(receiver: Rece
     store = MetricStore()
     with pushed_to(receiver, store) as push:
         store.of("orders").count("output_rows", 3)
-        with pytest.raises(StreamlingError, match="the answer was 503"):
+        with pytest.raises(StreamlingError, match="the response was 503"):
             push(10)
         receiver.endpoint.answer = working
         store.of("orders").count("output_rows", 4)
@@ -173,7 +173,7 @@ def test_differences_can_be_denied(receiver: Receiver) -> None:
     config = config_of(receiver, metric_deny_list="output_rows_delta")
     store = MetricStore()
     store.of("orders").count("output_rows", 3)
-    with pushing(store, config, Endpoint.of(receiver.url, {})) as push:
+    with create_push(store, config, Endpoint.of(receiver.url, {})) as push:
         push(10)
     assert receiver.names() == {"streamling_output_rows"}
 
@@ -182,19 +182,19 @@ def test_differences_can_be_denied(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_points_that_the_receiver_refuses_are_told(protocol: str) -> None:
+def test_rejected_points_are_reported(protocol: str) -> None:
     store = MetricStore()
     store.of("orders").count("seen")
     with receiving(protocol) as receiver, pushed_to(receiver, store, protocol) as push:
         receiver.answer.partial_success.rejected_data_points = 1
         receiver.answer.partial_success.error_message = "no room"
-        with pytest.raises(StreamlingError, match="1 data points were refused: no room"):
+        with pytest.raises(StreamlingError, match="1 data points were rejected: no room"):
             push(10)
 
 
 @pytest.mark.parametrize("text", [b"", b"OK", b"\xff\xfe"])
 @pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
-def test_an_answer_in_other_words_is_fine(text: bytes, protocol: str) -> None:
+def test_a_response_with_other_content_is_fine(text: bytes, protocol: str) -> None:
     with receiving(protocol) as receiver, pushed_to(receiver, MetricStore(), protocol) as push:
         assert receiver.endpoint is not None
         receiver.endpoint.answer = lambda request: Reply(text=text)
@@ -202,7 +202,7 @@ def test_an_answer_in_other_words_is_fine(text: bytes, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_receiver_that_is_away_is_told_in_a_few_words(protocol: str) -> None:
+def test_an_unavailable_receiver_is_reported_briefly(protocol: str) -> None:
     with receiving(protocol) as receiver:
         pass
     with pushed_to(receiver, MetricStore(), protocol) as push, pytest.raises(StreamlingError) as raised:
@@ -210,7 +210,7 @@ def test_a_receiver_that_is_away_is_told_in_a_few_words(protocol: str) -> None:
     assert "connection refused" in str(raised.value).lower()
 
 
-def test_a_receiver_that_does_not_answer_is_not_awaited(receiver: Receiver) -> None:
+def test_a_receiver_that_does_not_respond_is_not_awaited(receiver: Receiver) -> None:
     assert receiver.endpoint is not None
     receiver.endpoint.answer = lambda request: Reply(seconds=1)
     with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match=r"no response within 0\.1 s"):
@@ -229,7 +229,7 @@ def test_a_receiver_that_does_not_answer_is_not_awaited(receiver: Receiver) -> N
         ("text/plain", b"", ""),
     ],
 )
-def test_a_refusal_is_told_in_the_words_of_the_receiver_but_no_secret_is(
+def test_a_rejection_is_reported_with_the_message_of_the_receiver_but_without_secrets(
     kind: str, text: bytes, told: str, receiver: Receiver
 ) -> None:
     assert receiver.endpoint is not None
@@ -241,13 +241,13 @@ def test_a_refusal_is_told_in_the_words_of_the_receiver_but_no_secret_is(
         pytest.raises(StreamlingError) as raised,
     ):
         push(10)
-    assert str(raised.value) == f"the answer was 400 Bad Request{told}"
+    assert str(raised.value) == f"the response was 400 Bad Request{told}"
 
 
-def test_headers_are_not_given_to_whom_a_receiver_redirects(receiver: Receiver) -> None:
+def test_headers_are_not_sent_to_the_target_of_a_redirect(receiver: Receiver) -> None:
     assert receiver.endpoint is not None
     receiver.endpoint.answer = lambda request: Reply(302, headers={"Location": "/elsewhere"})
-    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match="the answer was 302"):
+    with pushed_to(receiver, MetricStore()) as push, pytest.raises(StreamlingError, match="the response was 302"):
         push(10)
     assert len(receiver.endpoint.requests) == 1
 
@@ -255,7 +255,7 @@ def test_headers_are_not_given_to_whom_a_receiver_redirects(receiver: Receiver) 
 @pytest.mark.parametrize(
     "case", [case for case in HOSTILE if "end" in case.get("name", "")], ids=lambda case: case["name"]
 )
-def test_a_receiver_that_never_comes_to_an_end_costs_a_push_its_time_and_no_more(case: dict[str, Any]) -> None:
+def test_an_endless_response_costs_only_the_time_of_one_push(case: dict[str, Any]) -> None:
     with (
         raw_server(case["sends"]) as server,
         transport(Endpoint.of(server.url, {}), "http/protobuf") as send,
@@ -265,12 +265,12 @@ def test_a_receiver_that_never_comes_to_an_end_costs_a_push_its_time_and_no_more
 
 
 @pytest.mark.parametrize(("protocol", "module"), [("http/json", "opentelemetry.proto"), ("grpc", "grpc")])
-def test_a_missing_package_comes_with_the_command_that_installs_it(
+def test_a_missing_package_is_reported_with_the_command_to_install_it(
     protocol: str, module: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.startswith(("streamling.telemetry.otlp_t", module))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, module, None)  # what Python does for a module that is not there
+    monkeypatch.setitem(sys.modules, module, None)  # what Python does for a missing module
     with pytest.raises(StreamlingError) as raised, pushed_to(receiver, MetricStore(), protocol):
         pass
     assert "metrics are not pushed: the Python module" in str(raised.value)

@@ -71,24 +71,24 @@ def test_extra_tags_are_on_every_series_that_lacks_them() -> None:
     assert 'streamling_width{service_instance_id="app"} 1' in text
 
 
-def test_known_metrics_say_what_they_mean() -> None:
+def test_known_metrics_have_a_description() -> None:
     store = MetricStore()
     store.of("x").count("input_rows")
     assert exposition(store.snapshot()).startswith(
-        "# HELP streamling_input_rows_total Rows that came to the node.\n# TYPE streamling_input_rows_total counter\n"
+        "# HELP streamling_input_rows_total Rows received by the node.\n# TYPE streamling_input_rows_total counter\n"
     )
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(float("nan"), "NaN"), (float("inf"), "+Inf"), (float("-inf"), "-Inf"), (1e15, "10" + "0" * 14)]
 )
-def test_numbers_that_are_not_simple(value: float, text: str) -> None:
+def test_special_numbers(value: float, text: str) -> None:
     store = MetricStore()
     store.of("x").gauge("depth", value)
     assert exposition(store.snapshot()).splitlines()[-1] == f"streamling_depth {text}"
 
 
-def test_an_ending_is_not_doubled() -> None:
+def test_a_suffix_is_not_doubled() -> None:
     assert family("seen_total", "counter") == "streamling_seen_total"
 
 

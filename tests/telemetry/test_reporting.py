@@ -1,4 +1,4 @@
-"""Reports while a block runs: how often, what is said when they fail, and that nobody is held up."""
+"""Reports while a block runs: how often, what is logged on failure, and that nothing is delayed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of(report: Callable[[float], None], interval: float = 60) -> Reporter:
     return Reporter("push metrics", interval, lambda: nullcontext(report))
 
 
-def test_reports_come_while_the_block_runs_and_once_at_its_end() -> None:
+def test_reports_are_sent_while_the_block_runs_and_once_at_its_end() -> None:
     reports, enough = [], threading.Event()
 
     def report(seconds: float) -> None:
@@ -67,7 +67,9 @@ def test_a_failure_is_one_warning(error: Exception, logged: pytest.LogCaptureFix
     assert message.endswith("nobody there (the pipeline is not affected)")
 
 
-def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged: pytest.LogCaptureFixture) -> None:
+def test_failures_are_logged_when_they_start_periodically_and_when_they_are_over(
+    logged: pytest.LogCaptureFixture,
+) -> None:
     trouble = FailureLog("push")
     for now in (0, 300, 600, 700):
         trouble.failed("away", now)
@@ -76,24 +78,24 @@ def test_trouble_is_told_when_it_begins_after_a_while_and_when_it_is_over(logged
     trouble.failed("away again", 800)
     assert logged.messages == [
         "cannot push: away (the pipeline is not affected)",
-        "still cannot push, in 3 attempts: away",
+        "still cannot push after 3 attempts: away",
         "can push again; failed attempts: 4",
         "cannot push: away again (the pipeline is not affected)",
     ]
 
 
-def test_a_report_that_hangs_is_left_behind(logged: pytest.LogCaptureFixture) -> None:
+def test_a_report_that_hangs_is_abandoned(logged: pytest.LogCaptureFixture) -> None:
     released = threading.Event()
     with of(lambda seconds: released.wait(60) and None):
         pass
-    assert logged.messages == ["cannot push metrics: the last ones took too long (the pipeline is not affected)"]
+    assert logged.messages == ["cannot push metrics: the last export took too long (the pipeline is not affected)"]
     released.set()
     for thread in threading.enumerate():
         if thread.name == "metrics":
             thread.join()
 
 
-def test_what_is_not_installed_is_one_warning_with_the_remedy(logged: pytest.LogCaptureFixture) -> None:
+def test_a_missing_package_is_one_warning_with_a_remedy(logged: pytest.LogCaptureFixture) -> None:
     @contextmanager
     def missing() -> Iterator[Callable[[float], None]]:
         raise StreamlingError.user("metrics are not pushed", remedy="pip install it")

@@ -1,4 +1,4 @@
-"""The contract suite finds what it is there to find: operators with one fault each."""
+"""The contract suite detects operators with one fault each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = [{"id": id} for id in range(36)]
 
 
 class Numbers(Source[SourceOptions]):
-    """36 rows in batches of three; without a fault of its own."""
+    """36 rows in batches of three; without a fault."""
 
     Options = SourceOptions
     bounded = True
@@ -40,7 +40,7 @@ class Forgetful(Numbers):
 
 
 class Counting(Numbers):
-    """Keeps its place in itself instead of in the position."""
+    """Keeps its position in the instance instead of in the position."""
 
     at = 0
 
@@ -72,7 +72,7 @@ class Nameless(Numbers):
 
 
 class Hasty(Numbers):
-    """Writes when it is only described."""
+    """Writes although it is only described."""
 
     def schema(self):
         self.context.state.put("seen", True)
@@ -97,12 +97,12 @@ class Wandering(Numbers):
 @pytest.mark.parametrize(
     ("operator", "test"),
     [
-        (Forgetful, "test_a_restart_goes_on_where_the_last_run_stopped"),
-        (Forgetful, "test_a_finished_source_gives_nothing_more_after_a_restart"),
+        (Forgetful, "test_a_restart_continues_where_the_last_run_stopped"),
+        (Forgetful, "test_a_finished_source_emits_nothing_after_a_restart"),
         (Forgetful, "test_the_same_position_leads_to_the_same_rows"),
         (Counting, "test_the_same_position_leads_to_the_same_rows"),
-        (Counting, "test_a_restart_goes_on_where_the_last_run_stopped"),
-        (Skipping, "test_a_restart_goes_on_where_the_last_run_stopped"),
+        (Counting, "test_a_restart_continues_where_the_last_run_stopped"),
+        (Skipping, "test_a_restart_continues_where_the_last_run_stopped"),
         (Skipping, "test_the_same_position_leads_to_the_same_rows"),
         (Unwritable, "test_positions_are_json_under_the_name_of_the_node"),
         (Nameless, "test_positions_are_json_under_the_name_of_the_node"),
@@ -112,7 +112,7 @@ class Wandering(Numbers):
         (Wandering, "test_everything_is_called_on_one_thread"),
     ],
 )
-def test_a_faulty_source_is_found(operator, test):
+def test_a_faulty_source_is_detected(operator, test):
     assert_fails(SourceContract, operator, test, expected=lambda self: ROWS)
 
 
@@ -139,7 +139,7 @@ def test_a_source_without_end_passes(test):
     ("expected", "shown"),
     [
         ([*ROWS[:-1], {"id": 77}], ["missing: 1", "{'id': 77, '_gs_op': 'i'}", "not expected: 1", "{'id': 35, "]),
-        ([*ROWS, {"id": 77}], ["36 rows came out, 37 were expected", "missing: 1", "{'id': 77, "]),
+        ([*ROWS, {"id": 77}], ["36 rows arrived, 37 were expected", "missing: 1", "{'id': 77, "]),
         ([ROWS[1], ROWS[0], *ROWS[2:]], ["in another order; row 0 is {'id': 0, "]),
     ],
 )
@@ -164,7 +164,7 @@ class Copying(Transform[TransformOptions]):
 
 
 class FirstOfBatch(Copying):
-    """Depends on how rows happen to be cut."""
+    """Depends on batch boundaries."""
 
     def process(self, batch):
         return batch.slice(0, 1)
@@ -178,13 +178,17 @@ class Undeclared(Copying):
 @pytest.mark.parametrize(
     ("operator", "test"),
     [
-        (FirstOfBatch, "test_the_result_does_not_depend_on_how_rows_are_cut_into_batches"),
+        (FirstOfBatch, "test_the_result_does_not_depend_on_batch_boundaries"),
         (Undeclared, "test_results_have_the_declared_columns"),
     ],
 )
-def test_a_faulty_transform_is_found(operator, test):
+def test_a_faulty_transform_is_detected(operator, test):
     def expected(self):
-        return [row for batch in self.given() for row in batch.to_pylist()[: 1 if operator is FirstOfBatch else None]]
+        return [
+            row
+            for batch in self.input_batches()
+            for row in batch.to_pylist()[: 1 if operator is FirstOfBatch else None]
+        ]
 
     assert_fails(TransformContract, operator, test, expected=expected)
 
@@ -205,7 +209,7 @@ def test_a_transform_without_fault_passes(test):
 
 
 class Writing(Sink[SinkOptions]):
-    """Buffers, and makes durable on flush; without a fault of its own."""
+    """Buffers rows, and makes them durable on flush; without a fault."""
 
     Options = SinkOptions
     disk: list[dict[str, Any]]
@@ -227,7 +231,7 @@ class NeverFlushing(Writing):
 
 
 class FlushingAtTheEnd(Writing):
-    """Looks right in the end, but has acknowledged too early."""
+    """Correct in the end, but acknowledges too early."""
 
     def flush(self):
         pass
@@ -243,7 +247,7 @@ class Doubling(Writing):
 
 
 class Swallowing(Writing):
-    """Takes an error for a success."""
+    """Treats an error as a success."""
 
     def write(self, batch):
         if batch.column("id")[0].as_py() != 10:
@@ -262,13 +266,13 @@ class Creating(Writing):
         (NeverFlushing, "test_every_row_is_durable_at_the_end"),
         (FlushingAtTheEnd, "test_a_position_is_stored_only_when_everything_before_it_is_durable"),
         (Doubling, "test_every_row_is_durable_at_the_end"),
-        (Doubling, "test_a_restart_goes_on_after_the_rows_that_were_acknowledged"),
+        (Doubling, "test_a_restart_continues_after_the_acknowledged_rows"),
         (Swallowing, "test_every_row_is_durable_at_the_end"),
         (Swallowing, "test_several_instances_lose_nothing"),
         (Creating, "test_a_dry_run_changes_nothing"),
     ],
 )
-def test_a_faulty_sink_is_found(operator, test):
+def test_a_faulty_sink_is_detected(operator, test):
     assert_fails(SinkContract, with_disk(operator), test, durable=lambda self: list(self.operator.disk))
 
 

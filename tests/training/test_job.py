@@ -1,4 +1,4 @@
-"""What an archive is trained on."""
+"""The training of an archive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness.pipelines import eventually, finish
 pytestmark = pytest.mark.spark
 
 
-def test_the_kafka_source_reads_the_stand_in(spark):
+def test_the_kafka_source_reads_the_fake_broker(spark):
     values = [training._encoded(number) for number in range(3)]
     with fake_kafka(training._TOPIC, training._CHANGE, values) as there:
         settings = KafkaSource(brokers=there.brokers, schema_registry_url=there.registry_url)

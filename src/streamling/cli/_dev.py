@@ -1,4 +1,4 @@
-"""What the commands of `dev` share: their folder, the services in it."""
+"""Shared by the commands of `dev`: the folder option and the services in that folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("kafka", "registry", "postgres")
 
 
 def common_options(function: F) -> F:
-    """Which folder, which configuration: for every command of the group."""
+    """Options of every command of the group: folder and configuration."""
     for option in (
         debug_option,
         config_option,
@@ -32,7 +32,7 @@ def common_options(function: F) -> F:
             type=click.Path(file_okay=False, path_type=Path),
             default=Path(".streamling"),
             show_default=True,
-            help="Folder of the services' data and logs.",
+            help="Folder for the data and logs of the services.",
         ),
     ):
         function = option(function)
@@ -56,12 +56,14 @@ def local_services(folder: Path, config_name: str | None, debug: bool, ports: tu
 def _port(text: str) -> tuple[str, int]:
     name, _, number = text.partition("=")
     if name not in NAMES or not number.isdecimal() or not 0 < int(number) < 65536:
-        raise click.BadParameter(f"'{text}' is not NAME=PORT with a name of {', '.join(NAMES)}", param_hint="--port")
+        raise click.BadParameter(
+            f"'{text}' is not NAME=PORT, where NAME is one of {', '.join(NAMES)}", param_hint="--port"
+        )
     return name, int(number)
 
 
 def short_path(path: Path) -> str:
-    """As seen from the working directory, when it is below it."""
+    """Relative to the working directory if it is below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 

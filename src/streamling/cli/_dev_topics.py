@@ -1,4 +1,4 @@
-"""`dev produce` and `dev consume`: messages by hand."""
+"""`dev produce` and `dev consume`: write and read single messages."""
 
 from __future__ import annotations
 
@@ -22,22 +22,31 @@ if TYPE_CHECKING:
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("file", type=click.File(encoding="utf-8"))
-@click.option("--topic", required=True, help="Where to write; made when it does not exist.")
+@click.option("--topic", required=True, help="Topic to write to; created if it does not exist.")
 @click.option(
     "--schema",
     "schema_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Avro schema (.avsc): the values become Avro, the schema is registered. Without it they are JSON.",
+    help=(
+        "Avro schema file (.avsc): values are encoded as Avro and the schema is registered. Without it, "
+        "values are JSON."
+    ),
 )
-@click.option("--key", default="", metavar="FIELD[,FIELD]", help="Fields that make the message's key, joined by ':'.")
+@click.option("--key", default="", metavar="FIELD[,FIELD]", help=("Fields of the message key, joined by ':'."))
 @click.option(
     "--op-field",
     default="_gs_op",
     show_default=True,
     metavar="FIELD",
-    help="Field with the operation (i, u, d): sent as the header dbz.op, not in the value.",
+    help="Field that holds the operation (i, u, d); sent as the header dbz.op instead of in the value.",
 )
-@click.option("--partitions", type=click.IntRange(1), default=1, show_default=True, help="Of a topic made here.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help=("Number of partitions if the topic is created."),
+)
 @common_options
 def produce(
     file: IO[str],
@@ -50,9 +59,10 @@ def produce(
     config_name: str | None,
     debug: bool,
 ) -> int:
-    """Write the JSON lines of FILE (- is stdin) to a Kafka topic, one message each.
+    """Write the JSON lines of FILE (- for stdin) to a Kafka topic, one message per line.
 
-    With --schema, dates and times may be ISO text, decimals numbers or text, bytes text of Latin-1 characters.
+    With --schema, dates and times may be ISO text, decimals may be numbers or text, and bytes are text of Latin-1
+    characters.
 
     \b
     Examples:
@@ -76,10 +86,10 @@ def produce(
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--topic", required=True, help="What to read.")
-@click.option("--from-beginning", is_flag=True, help="All messages there are, not only new ones.")
-@click.option("--max", "limit", type=click.IntRange(1), help="End after so many messages.")
-@click.option("--until-end", is_flag=True, help="End when there are no more messages; else Ctrl-C does.")
+@click.option("--topic", required=True, help="Topic to read.")
+@click.option("--from-beginning", is_flag=True, help="Read existing messages too, not only new ones.")
+@click.option("--max", "limit", type=click.IntRange(1), help="Stop after this many messages.")
+@click.option("--until-end", is_flag=True, help=("Stop at the end of the topic instead of waiting for Ctrl-C."))
 @common_options
 def consume(
     topic: str,
@@ -92,7 +102,7 @@ def consume(
 ) -> int:
     """Print the messages of a Kafka topic as JSON lines: partition, offset, timestamp, key, op, headers, value.
 
-    Avro values are decoded with the registry. No consumer group is joined, nothing is committed.
+    Avro values are decoded with the schema registry. Does not join a consumer group and commits no offsets.
 
     \b
     Examples:
@@ -128,7 +138,7 @@ def _avro_encoder(schema_file: Path, topic: str, services: LocalServices) -> Cal
 
     try:
         schema = json.loads(schema_file.read_text(encoding="utf-8"))
-        AvroEncoder(schema, 0)  # what the registry would refuse less clearly
+        AvroEncoder(schema, 0)  # clearer than the error from the registry
     except (ValueError, SchemaParseException) as error:
-        raise StreamlingError.user(f"{schema_file} is not an Avro schema: {error}") from None
+        raise StreamlingError.user(f"{schema_file} is not a valid Avro schema: {error}") from None
     return AvroEncoder(schema, _registry(services).register(f"{topic}-value", schema))

@@ -1,4 +1,4 @@
-"""Forgetting where a pipeline is: entries of the state, offsets of consumer groups, a state file that is damaged."""
+"""`state reset`: deletes entries of the state and offsets of consumer groups, and moves a damaged state file aside."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 def reset_positions(selection: StateSelection, file: str | None, *, yes: bool, debug: bool) -> int:
-    """Forget the entries and, with a pipeline ``file``, what its nodes keep outside of the state."""
+    """Delete the entries and, with a pipeline ``file``, what its nodes store outside the state."""
     with _outside_positions(selection.app, file, selection.node, debug=debug) as outside:
-        entries = [f"{selection.counted} {selection.whose}"] if selection.entries else []
+        entries = [f"{selection.counted} {selection.description}"] if selection.entries else []
         if not entries and not outside:
-            click.echo(f"nothing is remembered {selection.whose}", err=True)
+            click.echo(f"there is no state {selection.description}", err=True)
             return ExitCode.OK
-        if not _agreed(f"Forget {_joined([*entries, *(position.what for position in outside)])}?", yes=yes):
+        if not _confirm(f"Delete {_joined([*entries, *(position.what for position in outside)])}?", yes=yes):
             return ExitCode.FAILED
         with selection.app.locked_state():
-            # first what may fail: then nothing has been forgotten
+            # first what may fail, so that a failure leaves everything unchanged
             forgotten = [position.what for position in outside if _forget(position)]
             if selection.backend is not None:
                 selection.backend.put_many({entry.key: None for entry in selection.entries})
     what = _joined([*entries, *forgotten])
-    click.echo(f"forgot {what}" if what else f"nothing is remembered {selection.whose}", err=True)
+    click.echo(f"deleted {what}" if what else f"there is no state {selection.description}", err=True)
     return ExitCode.OK
 
 
 def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
-    """Put a state file that cannot be used out of the way, so that the next run begins with an empty one."""
+    """Move an unusable state file aside, so that the next run starts with an empty one."""
     from streamling.runtime.config import StateConfig
     from streamling.state.ownership import lock_state
     from streamling.state.sqlite import SqliteState
@@ -53,14 +53,16 @@ def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
     click.echo(f"{error}", err=True)
     suffix = time.strftime("damaged-%Y%m%d-%H%M%S")
     aside = path.with_name(f"{path.name}.{suffix}")
-    if not _agreed(f"Move it to {aside}? It may hold the state of other pipelines too.", yes=yes):
+    if not _confirm(f"Move it to {aside}? It may hold the state of other pipelines too.", yes=yes):
         return ExitCode.FAILED
     with lock_state(path, config.application_id):
         for file in SqliteState.files(path):
             _move(file, file.with_name(f"{file.name}.{suffix}"))
     click.echo(
-        f"moved {path} to {aside}; the next run begins with an empty state. Offsets in consumer groups are still "
-        "there: run the same command again to forget those, too",
+        (
+            f"moved {path} to {aside}; the next run starts with an empty state. Offsets in consumer groups "
+            "are still there: run the same command again to delete them too"
+        ),
         err=True,
     )
     return ExitCode.OK
@@ -71,7 +73,8 @@ def _move(file: Path, target: Path) -> None:
         file.rename(target)
     except OSError as error:
         raise StreamlingError.user(
-            f"{file} cannot be moved to {target}: {error.strerror}", remedy="allow this user to write the folder"
+            f"{file} cannot be moved to {target}: {error.strerror}",
+            remedy=("give this user write permission for the folder"),
         ) from None
 
 
@@ -79,7 +82,7 @@ def _move(file: Path, target: Path) -> None:
 def _outside_positions(
     app: App, file: str | None, node: str | None, *, debug: bool
 ) -> Iterator[list[ExternalPosition]]:
-    """What the nodes of ``file`` keep outside of the state; Spark is there for those who need it."""
+    """What the nodes of ``file`` store outside the state; starts Spark only for nodes that need it."""
     from streamling.state.memory import MemoryState
 
     if file is None or not Path(file).exists():
@@ -89,12 +92,12 @@ def _outside_positions(
         pipeline = app.pipeline(file)
     except InvalidPipeline as error:
         click.echo(
-            f"offsets in consumer groups are not looked for, as {file} is not valid: {error.problems[0]}", err=True
+            f"skipping the offsets of consumer groups because {file} is not valid: {error.problems[0]}", err=True
         )
         yield []
         return
     run = app.run(pipeline, MemoryState())
-    spark = LazySpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.spark_packages, debug)
     try:
         yield run.external_positions(spark.session, node)
     finally:
@@ -106,18 +109,20 @@ def _forget(position: ExternalPosition) -> bool:
         return position.reset()
     except StreamlingError as error:
         remedy = f"{error.remedy}; " if error.remedy else ""
-        error.remedy = f"{remedy}or forget the state alone with --state-only: the next run goes on where the group is"
-        raise error.context(f"{position.what} cannot be forgotten, and nothing else was") from None
+        error.remedy = (
+            f"{remedy}or delete only the state with --state-only: the next run then continues from the group's offsets"
+        )
+        raise error.context(f"{position.what} cannot be deleted; nothing was deleted") from None
 
 
-def _agreed(question: str, *, yes: bool) -> bool:
+def _confirm(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise click.UsageError("there is nobody to ask whether to forget the state; add --yes")
+        raise click.UsageError("cannot ask for confirmation on stdin; add --yes")
     if click.confirm(question, err=True):
         return True
-    click.echo("nothing was forgotten", err=True)
+    click.echo("nothing was deleted", err=True)
     return False
 
 

@@ -1,4 +1,4 @@
-"""What the output can show, and lines and tables that fit on it."""
+"""Text, colours and tables cut to the width of the output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 
 from streamling.output.printable import printable, printable_json
 
-#: least width of a cut column: less than this cannot be read
+#: minimum width of a truncated column; narrower ones are unreadable
 _LEAST = 10
 
 
@@ -22,25 +22,25 @@ _LEAST = 10
 class Canvas:
     """A terminal with its width, or a plain file."""
 
-    #: characters per line; None: no limit
+    #: characters per line; None: unlimited
     width: int | None = None
     unicode: bool = False
     colour: bool = False
 
     def fit(self, text: str, used: int = 0) -> str:
-        """``text``, cut where the line ends when ``used`` characters stand before it."""
+        """``text``, truncated at the end of the line when ``used`` characters precede it."""
         text = printable(text)
         if self.width is None or len(text) <= (room := max(_LEAST, self.width - used)):
             return text
         return text[: room - 1] + ("…" if self.unicode else ">")
 
     def style(self, text: str, **style: Any) -> str:
-        """``text`` in colour or bold, where that can be seen."""
+        """``text`` in colour or bold, if the output supports it."""
         text = printable(text)
         return click.style(text, **style) if self.colour else text
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Aligned columns; the last one takes what is left of the line."""
+        """Aligned columns; the last one takes the rest of the line."""
         rows = [tuple(map(printable, row)) for row in rows]
         widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
         yield self.style(self._row(headings, widths), bold=True)
@@ -52,7 +52,7 @@ class Canvas:
 
 
 def canvas_of_stdout() -> Canvas:
-    """Colours and pictures for a terminal, plain full lines for everything else."""
+    """Colours and drawings for a terminal, plain untruncated lines otherwise."""
     if not sys.stdout.isatty():
         return Canvas()
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
@@ -60,5 +60,5 @@ def canvas_of_stdout() -> Canvas:
 
 
 def echo_json(value: Any) -> None:
-    """Print ``value`` as JSON for people and machines."""
+    """Print ``value`` as readable JSON."""
     click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))

@@ -19,7 +19,8 @@ _INSTALL = {
 @click.command()
 @click.argument("shell", type=click.Choice(list(_INSTALL)))
 def completion(shell: str) -> int:
-    """Print the script that lets SHELL complete commands, options, and *.yaml files where a pipeline is expected.
+    """Print the completion script for SHELL. It completes commands, options, and *.yaml files where a pipeline is
+    expected.
 
     \b
     Install it once, then open a new shell:
@@ -39,7 +40,7 @@ def completion(shell: str) -> int:
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(cli, {}, "streamling", COMPLETION_VARIABLE)
-    # not script.source(): it starts a bash to look at its version
+    # not script.source(): it starts bash to check its version
     click.echo(script.source_template % script.source_vars())
     if sys.stdout.isatty():
         click.echo(f"To install it: {_INSTALL[shell]}", err=True)

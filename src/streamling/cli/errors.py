@@ -1,4 +1,4 @@
-"""Errors as a person reads them: one block with what failed, why, and what to do. A trace only with --debug."""
+"""Formats errors for people: one block with what failed, why, and what to do. Traces only with --debug."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class ExitCode(IntEnum):
 
 
 def exit_code(error: BaseException) -> int:
-    """78 for what the user wrote, 1 for what happened while running."""
+    """78 for errors in the user's files, 1 for failures while running."""
     return ExitCode.CONFIG if isinstance(error, InvalidPipeline) else ExitCode.FAILED
 
 
 def render(error: BaseException, *, debug: bool) -> str:
-    """The block that is printed for ``error``."""
+    """The text to print for ``error``."""
     if isinstance(error, InvalidPipeline):
         lines = _problems(error)
     elif isinstance(error, StreamlingError):
@@ -44,7 +44,7 @@ def render(error: BaseException, *, debug: bool) -> str:
 
 
 def _show_all_causes(error: BaseException | None) -> None:
-    """Let a trace also show what was not worth a line in the block."""
+    """Make a trace show causes that the block leaves out."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -71,7 +71,7 @@ def _causes(error: StreamlingError) -> list[str]:
 
 
 def _indented(text: str) -> str:
-    """Lines after the first one are indented: none that comes from outside looks like one of ours."""
+    """Indent all lines but the first, so that text from outside cannot imitate one of our lines."""
     return re.sub(r"\n(?!  )", "\n  ", printable_lines(text))
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that cannot be used, as ordinary errors."""
+"""Turns errors of files and folders into user errors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _REASONS = {
     errno.EROFS: "the file system is read-only",
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
-    errno.ENOTDIR: "a part of the path is a file",
-    errno.EEXIST: "there is a file of that name",
+    errno.ENOTDIR: "part of the path is a file",
+    errno.EEXIST: "a file with that name exists",
     errno.EISDIR: "it is a folder",
     errno.ENAMETOOLONG: "the name is too long",
 }
@@ -24,8 +24,8 @@ _REASONS = {
 
 @contextmanager
 def file_errors(folder: Path, remedy: str) -> Iterator[None]:
-    """An `OSError` inside becomes an error of the user's that names the path, the reason and the ``remedy``. Paths that
-    the system does not name stand for ``folder``."""
+    """Turn an `OSError` inside the block into a user error with the path, the reason and the ``remedy``. ``folder`` is
+    used when the system reports no path."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`streamling`: the group of commands, and the one place where errors become text and exit codes."""
+"""`streamling`: the command group, and the one place that turns errors into text and exit codes."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ import click
 
 from streamling import __version__
 from streamling.cli.errors import ExitCode, exit_code, render
-from streamling.cli.options import COMPLETION_VARIABLE, no_such_command, yaml_completions
+from streamling.cli.options import COMPLETION_VARIABLE, unknown_command_error, yaml_completions
 from streamling.errors import StreamlingError
 from streamling.output.streams import safe_streams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: command → module that defines it under the same name, and the line `--help` shows without importing it
+#: command → module that defines it under the same name, and its line in `--help`, shown without importing it
 _COMMANDS = {
     "run": ("streamling.cli.run", "Run a pipeline file (the default command)."),
     "validate": ("streamling.cli.validate", "Check a pipeline file without running it."),
     "plan": ("streamling.cli.plan", "Show what would run: flows, segments, placement, Spark plan."),
-    "new": ("streamling.cli.new", "Write a first pipeline with data into a new folder."),
+    "new": ("streamling.cli.new", "Create a folder with a first pipeline and data."),
     "schema": ("streamling.cli.schema", "Print the JSON Schema of the pipeline file."),
-    "state": ("streamling.cli.state", "Look at, save or forget what a pipeline remembers."),
+    "state": ("streamling.cli.state", "Show, back up, restore or reset the state of a pipeline."),
     "dev": ("streamling.cli.dev", "Start and stop local Kafka, schema registry and Postgres."),
-    "doctor": ("streamling.cli.doctor", "Tell what this machine has, lacks, and how to fix it."),
+    "doctor": ("streamling.cli.doctor", "Check this machine and say how to fix what is missing."),
     "plugins": ("streamling.cli.plugins", "List the node types: built-ins and plugins."),
-    "completion": ("streamling.cli.completion", "Print the script that completes commands in your shell."),
+    "completion": ("streamling.cli.completion", "Print the completion script for your shell."),
 }
-#: names the pipeline file of `streamling` without arguments
+#: names the pipeline file for `streamling` without arguments
 FILE_VARIABLE = "STREAMLING__PIPELINE_DEFINITION_LOCATION"
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
-_EPILOG = """`streamling PIPELINE.yaml` is short for `streamling run PIPELINE.yaml`; `streamling COMMAND --help` tells
-everything about a command.
+_EPILOG = """`streamling PIPELINE.yaml` is short for `streamling run PIPELINE.yaml`; for the options of a
+command see `streamling COMMAND --help`.
 
 \b
 First steps:
@@ -59,7 +59,7 @@ Exit codes:
 
 
 class Commands(click.Group):
-    """Imports a command's module only when it is called: `validate` must not pay for the others."""
+    """Imports a command's module only when it is called, so that `validate` does not load the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -72,7 +72,7 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``streamling FILE`` and ``streamling --validate FILE`` mean ``streamling run …``. So does ``streamling``
-        alone where the environment names the file, as containers do; else it prints the help."""
+        alone if the environment names the file, as in containers; otherwise it prints the help."""
         first = args[0] if args else ""
         if ctx.resilient_parsing and not args:
             return super().parse_args(ctx, args)  # completion of the first word: any command or file
@@ -80,18 +80,18 @@ class Commands(click.Group):
             args = ["--help"]
         elif first not in _COMMANDS and first not in _OWN_OPTIONS:
             if not ctx.resilient_parsing:
-                _refuse_misspelt(first, ctx)
+                _reject_misspelt_command(first, ctx)
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
-        with _quiet_when_closed():  # help pages are written while arguments are read
+        with _ignore_closed_pipe():  # help pages are written while arguments are parsed
             return super().make_context(*args, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _quiet_when_closed():
+        with _ignore_closed_pipe():
             result = super().invoke(ctx)
-            if sys.stdout is not None:  # the process may have been started without it
+            if sys.stdout is not None:  # the process may have been started without stdout
                 sys.stdout.flush()
             return result
 
@@ -109,20 +109,20 @@ class Commands(click.Group):
         return [*commands, *options, *yaml_completions(incomplete)] if incomplete else [*commands, *options]
 
 
-def _refuse_misspelt(word: str, ctx: click.Context) -> None:
-    """A word that can only be a command, but is none. Anything that may be a file is left to `run`."""
+def _reject_misspelt_command(word: str, ctx: click.Context) -> None:
+    """Reject a word that can only be a misspelt command. Anything that may be a file is left to `run`."""
     if not word or word.startswith("-") or "/" in word or "." in word or Path(word).exists():
         return
-    raise no_such_command(word, list(_COMMANDS), ctx, "there is no file of that name either.")
+    raise unknown_command_error(word, list(_COMMANDS), ctx, "there is no file with that name either.")
 
 
 @contextmanager
-def _quiet_when_closed() -> Iterator[None]:
-    """Whoever read our output has seen enough (`| head`): that is no error."""
+def _ignore_closed_pipe() -> Iterator[None]:
+    """A closed output pipe (`| head`) is not an error."""
     try:
         yield
     except BrokenPipeError:
-        # Python flushes stdout once more at its end, which would complain about the closed pipe
+        # Python flushes stdout again on exit, which would raise for the closed pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(ExitCode.OK) from None
 
@@ -135,25 +135,25 @@ def _quiet_when_closed() -> Iterator[None]:
 )
 @click.version_option(__version__, prog_name="streamling")
 def cli() -> None:
-    """Streamling: data from sources through SQL to sinks, at least once, from one YAML file."""
+    """Streamling runs pipelines from sources through SQL to sinks, at least once, from one YAML file."""
 
 
-#: Objects between two looks for garbage. Imports make hundreds of thousands that stay: looking every 700 of them, as
-#: Python does, takes a fifteenth of a start.
+#: Allocations between two garbage collections. Imports create hundreds of thousands of objects that live on: Python's
+#: default of 700 costs a fifteenth of the start-up time.
 _OBJECTS = 100_000
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code is returned, errors are printed once."""
+    """Run the command line and return the exit code; errors are printed once."""
     args = sys.argv[1:] if args is None else args
     gc.set_threshold(_OBJECTS)
-    # Python looks through everything once more when it ends, which finds nothing and takes 0.1 s
+    # Python's last collection on exit finds nothing and takes 0.1 s
     atexit.register(gc.freeze)
     return run_command(cli, args, "streamling")
 
 
 def run_command(command: click.Command, args: Sequence[str], name: str) -> int:
-    """Run ``command`` as the program ``name``; the exit code is returned, errors are printed once."""
+    """Run ``command`` as the program ``name`` and return the exit code; errors are printed once."""
     with safe_streams():
         return _run(command, list(args), name)
 
@@ -166,11 +166,11 @@ def _run(command: click.Command, args: list[str], name: str) -> int:
         return int(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    except SystemExit as error:  # of a plugin or a library; ours return their exit codes
-        if COMPLETION_VARIABLE in os.environ:  # click ends the process once it has answered the shell
+    except SystemExit as error:  # from a plugin or a library; our commands return their exit codes
+        if COMPLETION_VARIABLE in os.environ:  # click exits after answering the shell
             return int(error.code or 0)
         _print_error(
-            StreamlingError("the process was to be ended by code that is not ours", cause=error),
+            StreamlingError("code outside Streamling tried to exit the process", cause=error),
             debug="--debug" in args,
         )
         return ExitCode.FAILED

@@ -1,4 +1,4 @@
-"""`new DIR`: a first pipeline to start from."""
+"""`new DIR`: creates a first pipeline."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streamling.cli.errors import ExitCode
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 def new(folder: Path) -> int:
-    """Write a first pipeline with data and a README into DIR, a new or empty folder.
+    """Create a first pipeline with data and a README in DIR, a new or empty folder.
 
-    The pipeline reads two small CSV files, selects rows with SQL, prints them and ends. It needs no other service.
+    The pipeline reads two small CSV files, selects rows with SQL, prints them and ends. It needs no services.
 
     \b
     Example:

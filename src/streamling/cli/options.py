@@ -1,4 +1,4 @@
-"""Options, arguments and help texts that several commands share."""
+"""Options, arguments and help texts shared by several commands."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: set by the shell script of `streamling completion` to ask for words
+#: set by the script of `streamling completion` when the shell asks for completions
 COMPLETION_VARIABLE = "_STREAMLING_COMPLETE"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: last paragraph of a help page; the first character keeps click from joining the lines
+#: last paragraph of a help page; `\b` keeps click from joining the lines
 EXIT_CODES = """\b
 Exit codes:
   0   done
-  1   something failed on the way
+  1   failed
   2   wrong usage
   78  the pipeline file or the configuration is wrong"""
 
 
-class Suggesting(click.Group):
-    """A group that answers a misspelt command with the one that was probably meant."""
+class SuggestingGroup(click.Group):
+    """A group that suggests the closest command for a misspelt one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-            raise no_such_command(args[0], self.list_commands(ctx), ctx)
+            raise unknown_command_error(args[0], self.list_commands(ctx), ctx)
         return super().resolve_command(ctx, args)
 
 
-def no_such_command(word: str, known: list[str], ctx: click.Context, otherwise: str = "") -> click.UsageError:
-    """The error for ``word``, with the known commands that look like it."""
+def unknown_command_error(word: str, known: list[str], ctx: click.Context, otherwise: str = "") -> click.UsageError:
+    """The error for ``word``, with similar commands."""
     close = get_close_matches(word.casefold(), known, n=1, cutoff=0.6)
-    hint = f"did you mean '{close[0]}'?" if close else otherwise or f"there are: {', '.join(known)}."
+    hint = f"did you mean '{close[0]}'?" if close else otherwise or f"commands: {', '.join(known)}."
     return click.UsageError(f"there is no command '{word}'; {hint}", ctx)
 
 
@@ -67,7 +67,10 @@ def env_file_option(function: F) -> F:
         type=click.Path(dir_okay=False, path_type=Path),
         expose_value=False,
         callback=_use_env_file,
-        help="Read variables from here, as `streamling dev up` writes them; those of the environment win.",
+        help=(
+            "Read environment variables from this file, such as the one from `streamling dev up`; "
+            "existing variables win."
+        ),
     )(function)
 
 
@@ -82,7 +85,7 @@ def _use_env_file(ctx: click.Context, param: click.Parameter, path: Path | None)
 
 
 def debug_option(function: F) -> F:
-    return click.option("--debug", is_flag=True, help="Show traces of errors and what Spark logs.")(function)
+    return click.option("--debug", is_flag=True, help="Show stack traces and Spark's log.")(function)
 
 
 def json_option(help: str) -> Callable[[F], F]:
@@ -97,13 +100,14 @@ def _yaml_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 
 def yaml_completions(incomplete: str) -> list[CompletionItem]:
-    """YAML files and folders that begin with ``incomplete``; the shell's own file names when there is no such file."""
+    """YAML files and folders that begin with ``incomplete``; if there are none, the shell completes file names
+    itself."""
     from click.shell_completion import CompletionItem
 
     found = sorted(_matches(incomplete))
     if any(not name.endswith("/") for name in found):
         return [CompletionItem(name) for name in found]
-    # only folders: the shell itself knows best how to walk through them
+    # only folders: the shell completes paths below them itself
     return [CompletionItem(incomplete, type="file")] if found else []
 
 

@@ -40,15 +40,15 @@ _TOLD_ELSEWHERE = frozenset(
 @click.option(
     "--spark", "with_spark", is_flag=True, help="Add Spark's physical plan of every SQL segment (starts a JVM)."
 )
-@json_option("The whole description as JSON on stdout.")
+@json_option("Print the whole description as JSON.")
 @debug_option
 def plan(pipeline_file: str | None, config_name: str | None, with_spark: bool, as_json: bool, debug: bool) -> int:
     """Show what PIPELINE_FILE would run; nothing runs and nothing is written.
 
-    Every source begins a flow, drawn as a tree from the source down to the sinks. A node's lines tell where it runs,
-    its key, its columns and its fields; secrets are masked. Neighbouring SQL nodes share one Spark plan; a lane is a
-    thread of this process with a bounded queue. A node with several upstreams is drawn below the first one, a ↪ marks
-    the others. Sources are asked for their columns, as under --validate.
+    Every source starts a flow, drawn as a tree from the source down to the sinks. Below each node are where it runs,
+    its key, its columns and its fields; secrets are masked. Adjacent SQL nodes share one Spark plan; a lane is a thread
+    of this process with a bounded queue. A node with several upstreams is drawn below the first one; ↪ marks the
+    others. The columns of sources are looked up, as with --validate.
 
     \b
     Examples:
@@ -91,14 +91,14 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
 def _with_spark(
     plan: PlanDescription, resolved: ResolvedPipeline, run: PipelineRun, app: App, *, debug: bool
 ) -> PlanDescription:
-    """``plan`` with Spark's plans, and with the columns that only Spark can tell."""
+    """``plan`` with Spark's plans, and with the columns that only Spark knows."""
     from streamling.cli.connections import LazySpark
     from streamling.planning.description import describe_plan
     from streamling.planning.spark_plans import spark_plans
     from streamling.runtime.state import state_location
 
     config = app.config
-    spark = LazySpark(app, run.connectors, debug)
+    spark = LazySpark(app, run.spark_packages, debug)
     try:
         analysis = run.analyse(spark.session())
         plans = spark_plans(analysis, plan.segments, config.spark.master)
@@ -115,7 +115,7 @@ def _with_spark(
 
 
 def drawing(plan: PlanDescription, canvas: Canvas = Canvas()) -> Iterator[str]:  # noqa: B008 - frozen
-    """The lines of the picture."""
+    """The lines of the drawing."""
     yield from _header(plan, canvas)
     tree = _Tree(plan, canvas)
     below = {name for name, node in plan.nodes.items() if node.upstreams or node.bad_rows_of}
@@ -132,7 +132,7 @@ def drawing(plan: PlanDescription, canvas: Canvas = Canvas()) -> Iterator[str]: 
 
 def _header(plan: PlanDescription, canvas: Canvas) -> Iterator[str]:
     flows = "1 flow" if len(plan.flows) == 1 else f"{len(plan.flows)} flows"
-    end = "ends by itself" if plan.bounded else "runs until it is stopped"
+    end = "ends by itself" if plan.bounded else "runs until stopped"
     yield f"{canvas.style(plan.file, bold=True)}: {flows}, {end}"
     where = "all on this machine" if plan.placement == "local" else "on the executors of a cluster"
     yield canvas.fit(f"Spark {plan.master}, {where}", 0)
@@ -140,7 +140,7 @@ def _header(plan: PlanDescription, canvas: Canvas) -> Iterator[str]:
 
 
 class _Tree:
-    """Draws flows from the top down; a node that several flows reach is drawn in full once."""
+    """Draws flows top-down; a node that several flows reach is drawn in full once."""
 
     def __init__(self, plan: PlanDescription, canvas: Canvas) -> None:
         self._plan = plan
@@ -154,7 +154,7 @@ class _Tree:
         self._dot, self._fork, self._last, self._bar, self._again = symbols
 
     def node(self, name: str, before: str, indent: str) -> Iterator[str]:
-        """``before`` stands in front of the node's own line, ``indent`` in front of what follows."""
+        """``before`` precedes the node's own line, ``indent`` the lines after it."""
         node = self._plan.nodes[name]
         bold = self._canvas.style(name, bold=True)
         if name in self._drawn:
@@ -179,7 +179,7 @@ _COLOURS = {"source": "green", "transform": "blue", "sink": "magenta"}
 
 def _headline(node: NodeDescription) -> str:
     what = node.type if node.kind == "transform" else f"{node.type} {node.kind}"
-    bad_rows = [f"bad rows of {', '.join(node.bad_rows_of)}"] if node.bad_rows_of else []
+    bad_rows = [f"rejected rows of {', '.join(node.bad_rows_of)}"] if node.bad_rows_of else []
     return ", ".join([what, *_where(node), *bad_rows])
 
 
@@ -193,7 +193,7 @@ def _where(node: NodeDescription) -> Iterator[str]:
         case "spark":
             yield f"Spark plan {node.segment}" + (f", {several}partitions" if several else "")
         case "side":
-            yield "side output" if node.upstreams else "filled from outside"
+            yield "side output" if node.upstreams else "filled externally"
         case "lane" if node.segment is not None:
             yield f"Arrow segment {node.segment}, {several or 'one '}lane{'s' if several else ''}"
         case "lane":
@@ -229,5 +229,5 @@ def _short(value: Any) -> str:
 
 def _columns(node: NodeDescription) -> str:
     if node.columns is None:
-        return "columns: known to Spark only (--spark)"
+        return "columns: only Spark knows them (--spark)"
     return f"columns: {', '.join(f'{column.name} {column.type}' for column in node.columns)}"

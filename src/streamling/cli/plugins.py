@@ -1,4 +1,4 @@
-"""`plugins list`: which node types there are; `plugins new`: a plugin to start from."""
+"""`plugins list`: the available node types; `plugins new`: creates a plugin project."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
-from streamling.cli.options import EXIT_CODES, Suggesting, config_option, debug_option, json_option
+from streamling.cli.options import EXIT_CODES, SuggestingGroup, config_option, debug_option, json_option
 from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from streamling.plugins.registry import OperatorType, Registry
 
 
-@click.group(cls=Suggesting, epilog=EXIT_CODES)
+@click.group(cls=SuggestingGroup, epilog=EXIT_CODES)
 def plugins() -> None:
-    """List the node types a pipeline file can use, or write a new one.
+    """List the node types that a pipeline file can use, or create a new one.
 
-    Built-ins come with Streamling. A plugin is a Python class, from an installed package (entry point
+    Built-in types come with Streamling. A plugin is a Python class, from an installed package (entry point
     `streamling.plugins`) or from a file on `plugin.path` of the configuration.
 
     \b
@@ -37,11 +37,13 @@ def plugins() -> None:
 
 @plugins.command("new", epilog=EXIT_CODES)
 @click.argument("name")
-@click.option("--dir", "folder", type=click.Path(file_okay=False, path_type=Path), help="Where to; default: NAME.")
+@click.option(
+    "--dir", "folder", type=click.Path(file_okay=False, path_type=Path), help=("Folder to create; default: NAME.")
+)
 def new(name: str, folder: Path | None) -> int:
-    """Write a plugin project: a source, a transform and a sink, their tests, a pipeline, and what a package needs.
+    """Create a plugin project: a source, a transform and a sink with tests, a pipeline, and the package metadata.
 
-    NAME is the name of the Python module and the first part of the ids.
+    NAME is the name of the Python module and the first part of the plugin ids.
 
     \b
     Example:
@@ -54,7 +56,7 @@ def new(name: str, folder: Path | None) -> int:
     module = name.replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", module) or module in (*sys.stdlib_module_names, "streamling"):
         raise click.UsageError(
-            f"'{name}' cannot be the name of a module; use lower-case letters, digits and _, such as acme_orders"
+            f"'{name}' is not a valid module name; use lower-case letters, digits and _, such as acme_orders"
         )
     words = {"DIST": module.replace("_", "-"), "NAME": module}
     steps = ["streamling run pipeline.yaml", "streamling plugins list", "pip install -e '.[test]' && pytest"]
@@ -64,13 +66,15 @@ def new(name: str, folder: Path | None) -> int:
 
 @plugins.command("list", epilog=EXIT_CODES)
 @click.option(
-    "--kind", type=click.Choice(["source", "transform", "sink", "function", "preprocessor"]), help="Only this kind."
+    "--kind",
+    type=click.Choice(["source", "transform", "sink", "function", "preprocessor"]),
+    help=("Show only this kind."),
 )
 @config_option
-@json_option("A list of objects with kind, id, description, origin and runs.")
+@json_option("Print a list of objects with kind, id, description, origin and runs.")
 @debug_option
 def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool) -> int:
-    """List all sources, transforms and sinks, and what plugins add besides: id, origin, what it does.
+    """List all sources, transforms and sinks, and the other extensions of plugins: id, origin, description.
 
     \b
     Examples:
@@ -92,10 +96,10 @@ def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool)
         (entry.kind, entry.id, entry.origin, entry.description if entry.runs else f"(not yet) {entry.description}")
         for entry in entries
     ]
-    for line in canvas_of_stdout().table(("KIND", "ID", "FROM", "WHAT IT DOES"), rows):
+    for line in canvas_of_stdout().table(("KIND", "ID", "FROM", "DESCRIPTION"), rows):
         click.echo(line, color=True)
     if not all(entry.runs for entry in entries):
-        click.echo("(not yet): this version checks such nodes, but cannot run them", err=True)
+        click.echo("(not yet): this version validates such nodes but cannot run them", err=True)
     return ExitCode.OK
 
 
@@ -105,7 +109,7 @@ class _Entry:
     id: str
     description: str
     origin: str
-    #: False when this version only knows the fields
+    #: False if this version only knows the options
     runs: bool
 
 
@@ -130,7 +134,7 @@ def _entry(kind: NodeKind, node_type: OperatorType, packages: dict[str, str]) ->
 
 
 def _description(*classes: type | None) -> str:
-    """What the author wrote first about the fields, or else about the class; not what our base classes say."""
+    """The first line of the docstring of the options or of the class; not that of our base classes."""
     ours = ("streamling.pipeline.options", "streamling.plugins.", "pydantic", "abc", "typing", "builtins")
     for described in classes:
         for kind in described.__mro__ if described is not None else ():

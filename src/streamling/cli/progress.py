@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-#: takes what is being done, and which share of it is
+#: called with the current step and the completed fraction of all work
 ReportStep = Callable[[str, float], None]
 
 _WIDTH = 30
@@ -15,15 +15,15 @@ _WIDTH = 30
 
 @contextmanager
 def progress_of_steps() -> Iterator[ReportStep]:
-    """For work that tells what it is doing and which share of that is done: a bar, or a line per step."""
+    """Shows progress of work that reports its steps and the completed fraction: a bar, or a line per step."""
     bar = sys.stderr.isatty()
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def report_step(doing: str, done: float) -> None:
         if bar:
             _draw(done, doing)
-        elif doing not in told:
-            told.add(doing)
+        elif doing not in printed:
+            printed.add(doing)
             print(doing, file=sys.stderr)
 
     try:
@@ -35,7 +35,7 @@ def progress_of_steps() -> Iterator[ReportStep]:
 
 def _draw(share: float, text: str) -> None:
     filled = int(min(1.0, share) * _WIDTH)
-    room = max(10, shutil.get_terminal_size().columns - _WIDTH - 4)  # a line that wraps cannot be drawn over
+    room = max(10, shutil.get_terminal_size().columns - _WIDTH - 4)  # a line that wraps cannot be redrawn
     print(f"\r\x1b[K[{'█' * filled}{'·' * (_WIDTH - filled)}] {text[:room]}", end="", file=sys.stderr)
     sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""`run`: from a file to a running pipeline."""
+"""`run`: starts a pipeline from a file."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: a pipeline that runs for so long is not waiting for its first rows any more
+#: after this time a pipeline no longer waits for its first rows
 _ARCHIVE_AFTER_SECONDS = 30
-#: from a signal to the end, before the configuration has been read
+#: time from a signal to the end of the process before the configuration has been read
 _BUDGET_SECONDS = 25.0
 
 
-def _in_a_folder(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+def _require_folder(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"the folder '{path.parent}' does not exist", ctx, param)
     return path
@@ -52,12 +52,14 @@ def _in_a_folder(ctx: click.Context, param: click.Parameter, path: Path | None) 
     "--metrics-file",
     metavar="PATH",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=_in_a_folder,
-    help="Write what the run measures here, every 5 seconds and at the end, as text for Prometheus.",
+    callback=_require_folder,
+    help="Write metrics to this file in the Prometheus text format, every 5 seconds and at the end.",
 )
-@click.option("--dry-run", is_flag=True, help="Build every plan, run nothing.")
-@click.option("--validate", "as_json", is_flag=True, help="Dry run with the verdict as JSON on stdout; exit 0 or 1.")
-@click.option("--timings", "show_timings", is_flag=True, help="Tell on stderr where the time of the start went.")
+@click.option("--dry-run", is_flag=True, help="Build all plans without running them.")
+@click.option(
+    "--validate", "as_json", is_flag=True, help=("Dry run that prints the result as JSON; exits with 0 or 1.")
+)
+@click.option("--timings", "show_timings", is_flag=True, help=("Print how long each step of the start took."))
 @debug_option
 def run(
     pipeline_file: str | None,
@@ -68,15 +70,14 @@ def run(
     show_timings: bool,
     debug: bool,
 ) -> int:
-    """Run PIPELINE_FILE until its sources end, a signal comes, or a node fails.
+    """Run PIPELINE_FILE until its sources end, a signal arrives, or a node fails.
 
-    Without PIPELINE_FILE the one named by `pipeline_definition_location` runs (./pipeline.yaml). Settings come from
-    built-in defaults, then config.yaml, then STREAMLING__… variables. Progress is remembered in the state backend
-    (./state.db): a restart goes on where the last checkpoint was.
+    Without PIPELINE_FILE, run the file named by `pipeline_definition_location` (./pipeline.yaml). Settings come from
+    built-in defaults, then config.yaml, then STREAMLING__… variables. Progress is stored in the state backend
+    (./state.db): a restart continues from the last checkpoint.
 
-    SIGTERM, SIGHUP and SIGINT (Ctrl-C) finish what is under way, store the position and end with 0; another one ends
-    the process immediately. Ctrl-C during the start ends with 130.
-    Rows of print sinks go to stdout, logs to stderr.
+    SIGTERM, SIGHUP and SIGINT (Ctrl-C) finish the work in progress, store the position and exit with 0; a second signal
+    exits immediately. Ctrl-C during the start exits with 130. Rows of print sinks go to stdout, logs to stderr.
 
     \b
     Examples:
@@ -105,9 +106,9 @@ def run(
     timings = Timings()
     timings.mark("command line read")
     if as_json:
-        from streamling.cli.validate import verdict_as_json
+        from streamling.cli.validate import print_json_result
 
-        return verdict_as_json(pipeline_file, config_name, debug)
+        return print_json_result(pipeline_file, config_name, debug)
     with (
         _reported(timings, show_timings),
         stdout_for_data() as release_stdout,
@@ -119,7 +120,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Process:
-    """What a run has of the process it is alone in."""
+    """The parts of the process that a run uses exclusively."""
 
     shutdown: Shutdown
     release_stdout: Callable[[], None]
@@ -146,7 +147,7 @@ def _run(
     shutdown.budget = config.shutdown_budget_secs
     with ExitStack() as resources:
         start = partial(_start_spark, config, resources, shutdown, timings, debug=debug)
-        # everything below happens while the JVM comes up
+        # everything below happens while the JVM starts
         file = pipeline_file or config.pipeline_definition_location
         early = start(frozenset()) if _can_start_early(config, file) else None
         with timings.phase("read the pipeline"):
@@ -160,10 +161,10 @@ def _run(
             process.release_stdout()  # a plugin may print
         state = resources.enter_context(app.state(pipeline, dry_run=dry_run))
         run = app.run(pipeline, state, count_in_spark=is_reported(config, metrics_file))
-        if early is not None and not run.connectors <= early.connectors:
-            early.stop()  # a plugin wants one without the file saying so
+        if early is not None and not run.spark_packages <= early.spark_packages:
+            early.stop()  # a plugin needs a Spark connector that the file does not mention
             early = None
-        runtime = early or start(run.connectors)
+        runtime = early or start(run.spark_packages)
         with timings.phase("ask the sources, check the SQL"):
             run.check_without_spark()
         with timings.phase("wait for Spark"):
@@ -184,7 +185,7 @@ def _run(
 
 
 def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -> WorkerCheck | None:
-    """On a cluster, look at the workers while the pipeline is analysed."""
+    """On a cluster, check the workers while the pipeline is analysed."""
     from streamling.jvm.workers import WorkerCheck
     from streamling.spark.master import is_local
 
@@ -192,11 +193,11 @@ def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -
 
 
 def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: str) -> None:
-    """Let data flow until the end."""
+    """Run until the end."""
     from streamling.cli.watch import show_progress
 
     run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-    with show_progress(run), _blamed_on(runtime), _archive_prepared(runtime):
+    with show_progress(run), _prefer_jvm_failure(runtime), _prepare_next_start(runtime):
         run.start()
         log.info(started)
         run.wait()
@@ -206,9 +207,9 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: st
 
 
 @contextmanager
-def _archive_prepared(runtime: SparkRuntime) -> Iterator[None]:
-    """The first run prepares the next one: the archive is built by a process of its own with low priority, when this
-    one has ended or has been running for a while."""
+def _prepare_next_start(runtime: SparkRuntime) -> Iterator[None]:
+    """Prepare the next run: a separate process with low priority builds the archive, when this run has ended or has
+    been running for a while."""
 
     def build() -> None:
         if runtime.archive_missing():
@@ -225,16 +226,16 @@ def _archive_prepared(runtime: SparkRuntime) -> Iterator[None]:
 
 
 def _can_start_early(config: AppConfig, path: str | os.PathLike[str]) -> bool:
-    """Whether the JVM can be started before the file has been understood, which is worth 0.2 s: all connectors are
-    there, or the file speaks of nothing that needs one."""
-    from streamling.jvm.jars import fetched_connectors, known_connectors
+    """Whether the JVM can start before the file is parsed, which saves 0.2 s: all Spark connectors are downloaded, or
+    the file mentions nothing that needs one."""
+    from streamling.jvm.jars import fetched_spark_packages, known_spark_packages
 
     try:
         text = Path(path).read_bytes()
     except OSError:
         return False
-    known = known_connectors()
-    return fetched_connectors(config.cache_dir) == set(known) or not any(name.encode() in text for name in known)
+    known = known_spark_packages()
+    return fetched_spark_packages(config.cache_dir) == set(known) or not any(name.encode() in text for name in known)
 
 
 def _start_spark(
@@ -242,7 +243,7 @@ def _start_spark(
     resources: ExitStack,
     shutdown: Shutdown,
     timings: Timings,
-    connectors: frozenset[str],
+    spark_packages: frozenset[str],
     *,
     debug: bool,
 ) -> SparkRuntime:
@@ -253,7 +254,7 @@ def _start_spark(
         conf=config.spark.conf,
         variables=config.spark.environment,
         cache_dir=config.cache_dir,
-        connectors=connectors,
+        spark_packages=spark_packages,
         debug=debug,
         timings=timings,
     )
@@ -263,8 +264,8 @@ def _start_spark(
 
 
 @contextmanager
-def _blamed_on(runtime: SparkRuntime) -> Iterator[None]:
-    """When the JVM has died, its last words say more than the calls that failed because of it."""
+def _prefer_jvm_failure(runtime: SparkRuntime) -> Iterator[None]:
+    """If the JVM has died, its last output explains more than the calls that failed because of it."""
     try:
         yield
     except StreamlingError as error:

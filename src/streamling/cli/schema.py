@@ -14,16 +14,22 @@ from streamling.output.streams import stdout_for_data
 
 @click.command(epilog=EXIT_CODES)
 @click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it to FILE."
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=("Write the schema to FILE."),
 )
-@click.option("--plugins", "with_plugins", is_flag=True, help="Cover the fields of plugins too, which imports them.")
+@click.option(
+    "--plugins", "with_plugins", is_flag=True, help=("Include the options of plugins, which imports their code.")
+)
 @config_option
 @debug_option
 def schema(output: Path | None, with_plugins: bool, config_name: str | None, debug: bool) -> int:
     """Print the JSON Schema of the pipeline file, for completion, help and checks in your editor.
 
     It covers the built-in node types; nodes of other types may have any field. --plugins adds the types of installed
-    packages and of `plugin.path`, whose code runs for it.
+    packages and of `plugin.path`, whose code is imported for this.
 
     \b
     Write it next to your pipeline:
@@ -31,7 +37,7 @@ def schema(output: Path | None, with_plugins: bool, config_name: str | None, deb
 
     \b
     Editors with the YAML language server (VS Code with the YAML extension, Neovim, Helix, JetBrains)
-    take it from the first line of the pipeline file:
+    read it from the first line of the pipeline file:
       # yaml-language-server: $schema=pipeline.schema.json
 
     \b
@@ -55,6 +61,6 @@ def schema(output: Path | None, with_plugins: bool, config_name: str | None, deb
         output.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise StreamlingError.user(f"{output} cannot be written: {error.strerror or error}") from None
-    click.echo(f"wrote {output}; begin your pipeline file with", err=True)
+    click.echo(f"wrote {output}; put this line at the top of your pipeline file:", err=True)
     click.echo(f"  # yaml-language-server: $schema={output}", err=True)
     return ExitCode.OK

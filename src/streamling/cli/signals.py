@@ -1,9 +1,9 @@
-"""SIGTERM, SIGHUP and SIGINT: a pipeline that runs is drained, one that starts is given up, and nothing takes longer
-than ``shutdown_budget_secs``.
+"""SIGTERM, SIGHUP and SIGINT: a running pipeline is drained, a starting one is cancelled, and both end within
+``shutdown_budget_secs``.
 
-Python calls its signal handlers on the main thread between two steps of it. A main thread that waits inside a database
-driver would never get there. Therefore a signal wakes a thread of its own, which watches the clock and ends the process
-when the time is up.
+Python runs signal handlers on the main thread between two bytecodes. A main thread that waits inside a database driver
+would never get there. Therefore a signal wakes a separate thread, which watches the clock and ends the process when the
+budget is used up.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
     from streamling.runtime.run import PipelineRun
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-#: GNU timeout sends a signal to its child and then to the whole group. A person who presses Ctrl-C twice means it.
+#: GNU timeout signals its child and then the whole group. A person who presses Ctrl-C twice means it.
 _SAME_REQUEST_SECONDS = 1.0
-#: What the end of the process itself takes: the budget is the time until the process has gone.
+#: Reserved for the exit of the process itself: the budget covers the time until the process is gone.
 _RESERVE_SECONDS = 0.5
 #: for the last message: whoever reads standard error may have stopped reading
 _MESSAGE_SECONDS = 0.2
 
 
 class Shutdown:
-    """What a signal does at the moment."""
+    """What a signal currently does."""
 
     def __init__(self, budget: float) -> None:
-        #: longest time from the signal to the end of the process
+        #: maximum time from the signal to the end of the process
         self.budget = budget
-        #: called before the process ends by force; must not wait
+        #: called before a forced exit; must not block
         self.clean_up: Callable[[], None] = lambda: None
         self._run: PipelineRun | None = None
-        #: when the process was first asked to end, and by which signal
+        #: time of the first signal, and which one it was
         self._requested: tuple[float, int] | None = None
         self._lock = threading.Lock()
 
     def drain(self, run: PipelineRun) -> None:
-        """From now on a signal drains ``run``."""
+        """From now on, a signal drains ``run``."""
         with self._lock:
             self._run = run
 
     def on_signal(self, number: int) -> None:
-        """Called at once, on a thread of its own."""
+        """Called immediately, on a separate thread."""
         name, now = signal.Signals(number).name, time.monotonic()
         with self._lock:
             if self._is_repeated(number, now):
@@ -68,11 +68,11 @@ class Shutdown:
         run.stop(name)
 
     def may_be_repeated(self, number: int) -> bool:
-        """Whether it is the signal that asked the process to end, which a program may send twice."""
+        """Whether this is the signal that started the shutdown, which a program may send twice."""
         return self._requested is not None and number == self._requested[1] != signal.SIGINT
 
     def _is_repeated(self, number: int, now: float) -> bool:
-        """Whether it is the signal of a moment ago, sent twice by a program."""
+        """Whether this is the same signal as a moment ago, sent twice by a program."""
         if self._requested is None or number == signal.SIGINT:
             return False
         first, before = self._requested
@@ -82,7 +82,7 @@ class Shutdown:
         time.sleep(max(0.1, self.budget - _RESERVE_SECONDS))
         try:
             busy = ", ".join(run.unfinished()) or "closing connections"
-        except RuntimeError:  # something changed while it was looked at
+        except RuntimeError:  # changed while being read
             busy = "still busy"
         self._leave(
             f"{name}: not finished within shutdown_budget_secs ({self.budget:g} s): {busy}; "
@@ -91,8 +91,8 @@ class Shutdown:
 
     def _leave(self, message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
         try:
-            # not through the log, whose lock somebody may hold, and not on this thread, which has to go on
-            writing = threading.Thread(target=_say, args=(message, code), daemon=True)
+            # not through the log, whose lock may be held, and not on this thread, which must continue
+            writing = threading.Thread(target=_print_and_exit, args=(message, code), daemon=True)
             writing.start()
             self.clean_up()
             writing.join(_MESSAGE_SECONDS)
@@ -100,7 +100,7 @@ class Shutdown:
             os._exit(code)
 
 
-def _say(message: str, code: ExitCode) -> None:
+def _print_and_exit(message: str, code: ExitCode) -> None:
     is_failure = code == ExitCode.FAILED
     if (line := formatted_as_json(logging.ERROR if is_failure else logging.INFO, message)) is None:
         line = f"error: {message}" if is_failure else message
@@ -109,13 +109,13 @@ def _say(message: str, code: ExitCode) -> None:
 
 @contextmanager
 def shutdown_by_signals(budget: float) -> Iterator[Shutdown]:
-    """Signals are handled while the block runs. Only for the main thread of a process."""
+    """Handle signals while the block runs. Only for the main thread of a process."""
     shutdown = Shutdown(budget)
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     watcher = threading.Thread(target=_read, args=(reading, shutdown), name="signals", daemon=True)
     watcher.start()
-    # `nohup` starts a process with SIGHUP ignored: it goes on when its terminal is closed
+    # `nohup` starts a process with SIGHUP ignored: it keeps running when its terminal closes
     ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
     before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS if number not in ignored}
     wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -124,7 +124,7 @@ def shutdown_by_signals(budget: float) -> Iterator[Shutdown]:
     finally:
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
-            # the second of two SIGTERMs must not kill a process that the first one has drained within a moment
+            # the second of two SIGTERMs must not kill a process that is already drained
             signal.signal(number, signal.SIG_IGN if shutdown.may_be_repeated(number) else handler)
         os.close(writing)  # ends the watcher
         watcher.join()

@@ -1,4 +1,4 @@
-"""`state show|export|import|reset`: what a pipeline remembers between runs."""
+"""`state show|export|import|reset`: the state that a pipeline keeps between runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import (
     EXIT_CODES,
-    Suggesting,
+    SuggestingGroup,
     config_option,
     debug_option,
     env_file_option,
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.group(cls=Suggesting, epilog=EXIT_CODES)
+@click.group(cls=SuggestingGroup, epilog=EXIT_CODES)
 def state() -> None:
-    """Look at, save, restore or forget what a pipeline remembers between runs.
+    """Show, back up, restore or reset the state of a pipeline.
 
-    The state holds how far every source has come. It lies in the backend that the configuration names (state.db in the
-    working directory by default), under the name of the pipeline: `application_id`, else the file's own. Name file and
-    configuration as for `run`; without a file it is the state of ./pipeline.yaml.
+    The state holds the position of every source. It is stored in the backend that the configuration names (by default
+    state.db in the working directory), under the name of the pipeline: `application_id`, or else the name of the file.
+    Name file and configuration as for `run`; the default file is ./pipeline.yaml.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def state() -> None:
 
 
 def _node_option(function: F) -> F:
-    return click.option("--node", metavar="NAME", help="Only what this node remembers.")(function)
+    return click.option("--node", metavar="NAME", help="Only the state of this node.")(function)
 
 
 @state.command(epilog=EXIT_CODES)
@@ -59,19 +59,19 @@ def _node_option(function: F) -> F:
 @config_option
 @env_file_option
 @_node_option
-@json_option("A list of objects with node, key and value instead of the table.")
+@json_option("Print a list of objects with node, key and value instead of the table.")
 @debug_option
 def show(pipeline_file: str | None, config_name: str | None, node: str | None, as_json: bool, debug: bool) -> int:
     """Show the state, one line per entry: node, key, value.
 
-    With PIPELINE_FILE, entries of nodes that the file does not (or no longer) have are marked.
+    With PIPELINE_FILE, entries of nodes that are not in the file are marked.
 
     \b
     Examples:
       streamling state show
       streamling state show pipeline.yaml --node orders
     """
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as selection:
+    with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, node) as selection:
         if as_json:
             rows = [{"node": e.node, "key": e.key, "value": e.value} for e in selection.entries]
             echo_json(rows)
@@ -87,16 +87,16 @@ def show(pipeline_file: str | None, config_name: str | None, node: str | None, a
 @_node_option
 @debug_option
 def export(pipeline_file: str | None, config_name: str | None, node: str | None, debug: bool) -> int:
-    """Write the state as JSON to stdout: `application_id`, and `entries` with the values in full.
+    """Print the state as JSON: `application_id`, and `entries` with the full values.
 
     \b
     Example:
       streamling state export > backup.json
     """
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, node) as selection:
+    with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, node) as selection:
         entries = {entry.key: entry.value for entry in selection.entries}
         saved = {"application_id": selection.app.config.application_id, "entries": entries}
-        write_data(json.dumps(saved, indent=2, ensure_ascii=False))  # a backup holds what is there, and nothing else
+        write_data(json.dumps(saved, indent=2, ensure_ascii=False))  # a backup is not redacted
     return ExitCode.OK
 
 
@@ -105,18 +105,18 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
 @config_option
 @env_file_option
 @_node_option
-@click.option("--state-only", is_flag=True, help="Leave the offsets of consumer groups as they are.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--state-only", is_flag=True, help="Keep the offsets of consumer groups.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @debug_option
 def reset(
     pipeline_file: str | None, config_name: str | None, node: str | None, state_only: bool, yes: bool, debug: bool
 ) -> int:
-    """Forget the state, of one node or all: the next run reads from the start, and rows come again.
+    """Delete the state of one node or all nodes: the next run reads from the start and replays all rows.
 
-    The offsets that sources have committed to their consumer groups are forgotten too: without a stored position
-    they would say where to go on. This needs the brokers and starts a JVM; --state-only does without.
+    The offsets that sources have committed to their consumer groups are deleted too: without a stored position, the
+    source would continue from them. This needs the brokers and starts a JVM; use --state-only to skip it.
 
-    Stop the pipeline first. Asks before it deletes. A state file that is damaged, or is not a SQLite database, is moved
+    Stop the pipeline first. Asks for confirmation. A state file that is damaged, or is not a SQLite database, is moved
     aside.
 
     \b
@@ -127,7 +127,7 @@ def reset(
     from streamling.cli._state_reset import move_aside, reset_positions
     from streamling.state.sqlite import DamagedStateError
 
-    app, file = _located(pipeline_file, config_name)
+    app, file = _load_app_and_file(pipeline_file, config_name)
     try:
         with _opened(app, file, pipeline_file, node) as selection:
             return reset_positions(selection, None if state_only else file.path, yes=yes, debug=debug)
@@ -143,15 +143,15 @@ def reset(
 @config_option
 @env_file_option
 @_node_option
-@click.option("--yes", is_flag=True, help="Do not ask before entries that are there are replaced.")
+@click.option("--yes", is_flag=True, help="Do not ask before replacing existing entries.")
 @debug_option
 def import_(
     backup: TextIO, pipeline_file: str | None, config_name: str | None, node: str | None, yes: bool, debug: bool
 ) -> int:
-    """Store the entries of BACKUP, a file that `state export` wrote, or - for stdin.
+    """Store the entries of BACKUP, a file written by `state export`, or - for stdin.
 
-    Entries under the same keys are replaced, others stay. Stop the pipeline first. The entries may come from another
-    pipeline, and from another backend.
+    Entries with the same keys are replaced, others are kept. Stop the pipeline first. The entries may come from another
+    pipeline or another backend.
 
     \b
     Examples:
@@ -161,18 +161,18 @@ def import_(
     from streamling.runtime.state import open_state
 
     entries = _backup_entries(backup, node)
-    with _opened(*_located(pipeline_file, config_name), pipeline_file, None) as selection:
+    with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, None) as selection:
         replaced = [entry for entry in selection.entries if entry.key in entries]
         app = selection.app
     if replaced and not yes:
         if not sys.stdin.isatty() or backup.name == "<stdin>":
-            raise click.UsageError("there is nobody to ask whether to replace entries; add --yes")
-        if not click.confirm(f"Replace {_counted(len(replaced))} {selection.whose}?", err=True):
+            raise click.UsageError("cannot ask for confirmation on stdin; add --yes")
+        if not click.confirm(f"Replace {_counted(len(replaced))} {selection.description}?", err=True):
             click.echo("nothing was stored", err=True)
             return ExitCode.FAILED
     with app.locked_state(), open_state(app.config) as backend:
         backend.put_many(entries)
-    click.echo(f"stored {_counted(len(entries))} {selection.whose}", err=True)
+    click.echo(f"stored {_counted(len(entries))} {selection.description}", err=True)
     return ExitCode.OK
 
 
@@ -186,14 +186,14 @@ def _backup_entries(backup: TextIO, node: str | None) -> dict[str, Any]:
         entries = {str(key): value for key, value in entries.items() if node is None or owner(str(key)) == node}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StreamlingError.user(
-            f"{backup.name} is not a backup of a state", remedy="use a file that 'streamling state export' wrote"
+            f"{backup.name} is not a state backup", remedy=("use a file written by 'streamling state export'")
         ) from None
     if not entries:
         raise StreamlingError.user(f"{backup.name} has no entries" + (f" of node '{node}'" if node else ""))
     return entries
 
 
-# ── what is there ────────────────────────────────────────────────────────────────────────────────────────────
+# ── reading the state ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -201,14 +201,14 @@ class Entry:
     node: str
     key: str
     value: Any
-    #: False when the pipeline file has no such node
+    #: False if the pipeline file has no such node
     known: bool
 
 
 @dataclass(frozen=True)
 class StateSelection:
     app: App
-    #: None when there is none yet; looking must not create one
+    #: None if there is none yet; reading must not create one
     backend: StateBackend | None
     node: str | None
     entries: tuple[Entry, ...]
@@ -218,12 +218,12 @@ class StateSelection:
         return _counted(len(self.entries))
 
     @property
-    def whose(self) -> str:
+    def description(self) -> str:
         application = self.app.config.application_id
         return f"of {application}" if self.node is None else f"of node '{self.node}' of {application}"
 
 
-def _located(pipeline_file: str | None, config_name: str | None) -> tuple[App, _File]:
+def _load_app_and_file(pipeline_file: str | None, config_name: str | None) -> tuple[App, _File]:
     """The configuration, and what the pipeline file says about its state."""
     from streamling.pipeline.model import Pipeline
     from streamling.runtime.app import App
@@ -240,26 +240,26 @@ def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) 
     names = None if pipeline_file is None else file.names
     found = _find(app, file.names)
     if found is None:
-        _check_whose(app, file, pipeline_file)
+        _require_pipeline_file(app, file, pipeline_file)
         yield StateSelection(app, None, node, ())
         return
     with found as backend:
         entries = tuple(_entries(backend.items(), names))
         if not entries:
-            _check_whose(app, file, pipeline_file)
+            _require_pipeline_file(app, file, pipeline_file)
         if node is not None:
             entries = _of_node(node, entries, names)
         yield StateSelection(app, backend, node, entries)
 
 
-def _check_whose(app: App, file: _File, pipeline_file: str | None) -> None:
-    """ "Nothing is remembered" of a pipeline that nobody named and that does not exist would mislead."""
+def _require_pipeline_file(app: App, file: _File, pipeline_file: str | None) -> None:
+    """Reject a default pipeline file that does not exist: "there is no state" would be misleading."""
     if pipeline_file is None and app.is_named_after_file and not Path(file.path).exists():
         raise click.UsageError(f"there is no pipeline file {file.path}; name the file whose state you mean")
 
 
 def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
-    """The state of the pipeline, also when it was written before the pipeline had an identity of its own."""
+    """The state of the pipeline, also if it was written before the pipeline had an `application_id`."""
     from streamling.runtime.state import find_legacy_state, find_state
     from streamling.state.keys import owner
 
@@ -279,12 +279,12 @@ class _File:
 
     path: str
     name: str = ""
-    #: its nodes; None when a preprocessor decides which there are, or when there is no file
+    #: its nodes; None if a preprocessor decides them, or if there is no file
     names: frozenset[str] | None = None
 
 
 def _read_file(pipeline_file: str | None, app: App) -> _File:
-    """The file, without importing the plugins that check or rewrite it. One that was not asked for may be missing."""
+    """Read the file without importing the plugins that check or rewrite it. A default file may be missing."""
     from streamling.document.loader import load_yaml
     from streamling.errors import InvalidPipeline, Problem
     from streamling.pipeline.model import NodeKind
@@ -323,8 +323,8 @@ def _of_node(node: str, entries: tuple[Entry, ...], names: frozenset[str] | None
     known = {entry.node for entry in entries} | (names or frozenset())
     if not found and node not in known and known:
         close = get_close_matches(node, known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(sorted(known))}"
-        raise click.BadParameter(f"there is no state of a node '{node}'; {hint}", param_hint="--node")
+        hint = f"did you mean '{close[0]}'?" if close else f"nodes: {', '.join(sorted(known))}"
+        raise click.BadParameter(f"node '{node}' has no state; {hint}", param_hint="--node")
     return found
 
 
@@ -335,12 +335,12 @@ def _show(selection: StateSelection) -> None:
     config = selection.app.config
     place = state_location(config)
     if config.part(StateConfig).state_backend.backend_type == "InMemory":
-        click.echo("state_backend is InMemory: the state ends with the process, there is nothing to see", err=True)
+        click.echo("state_backend is InMemory: the state is lost when the process ends", err=True)
         return
     if not selection.entries:
-        click.echo(f"nothing is remembered {selection.whose} ({place})", err=True)
+        click.echo(f"there is no state {selection.description} ({place})", err=True)
         return
-    click.echo(f"{selection.counted} {selection.whose} ({place})", err=True)
+    click.echo(f"{selection.counted} {selection.description} ({place})", err=True)
     canvas = canvas_of_stdout()
     rows = [
         (entry.node if entry.known else f"{entry.node} (not in the file)", entry.key, _short(entry.value))

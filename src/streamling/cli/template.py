@@ -1,4 +1,4 @@
-"""Folders to start from, as `new` and `plugins new` write them."""
+"""Project folders, as created by `new` and `plugins new`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import click
 
 from streamling.cli.file_errors import file_errors
 
-#: files that would act on our own repository under their real names
+#: files that would affect our own repository under their real names
 _RENAMED = {"gitignore": ".gitignore"}
 
 
 def write_template(name: str, folder: Path, words: Mapping[str, str], next_steps: list[str]) -> None:
-    """Fill ``folder``, a new or empty one, and say what was written and what to do next.
+    """Fill ``folder``, which must be new or empty, and print what was written and what to do next.
 
-    ``words`` are replaced in the names and texts of all files.
+    ``words`` are replaced in the names and contents of all files.
     """
-    with file_errors(folder, "name a folder that you may write to"):
+    with file_errors(folder, "choose a writable folder"):
         if folder.is_dir() and any(folder.iterdir()):
-            raise click.UsageError(f"{folder} is not empty; name a new folder")
+            raise click.UsageError(f"{folder} is not empty; choose a new folder")
         written = _copy(files("streamling") / "templates" / name, folder, words)
     click.echo("\n".join(f"wrote {path}" for path in written))
     enter = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]

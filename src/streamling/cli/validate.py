@@ -1,4 +1,4 @@
-"""`validate`, and `run --validate`: from a file to a verdict."""
+"""`validate`, and `run --validate`."""
 
 from __future__ import annotations
 
@@ -24,25 +24,27 @@ if TYPE_CHECKING:
 @pipeline_argument
 @config_option
 @env_file_option
-@click.option("--static", is_flag=True, help="Only what needs no JVM: the file, names, columns, SQL rules.")
+@click.option("--static", is_flag=True, help=("Check only what needs no JVM: the file, names, columns, SQL rules."))
 @click.option(
     "--connect",
     is_flag=True,
-    help="First try every connection of the file: state, brokers and topics, registry, databases, endpoints, files.",
+    help=(
+        "First check every connection of the file: state, brokers and topics, registry, databases, endpoints, files."
+    ),
 )
-@click.option("--json", "as_json", is_flag=True, help="The verdict as JSON on stdout, as `--validate` gives it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, like `--validate`.")
 @debug_option
 def validate(
     pipeline_file: str | None, config_name: str | None, static: bool, connect: bool, as_json: bool, debug: bool
 ) -> int:
-    """Check PIPELINE_FILE without running it. Exit code 0 when it is valid, 78 when it is not.
+    """Check PIPELINE_FILE without running it. Exits with 0 if it is valid, 78 if not.
 
-    Static mistakes are told at once; when there are none, Spark's own analysis has the last word. Sources are asked
-    for their columns; nothing is written anywhere.
+    Static errors are reported first; if there are none, Spark analyses the SQL. The columns of sources are looked up;
+    nothing is written.
 
-    With --connect every connection is tried once and listed with its node, its latency and its result: brokers are
-    asked for their topics (this starts a JVM, also with --static), databases for a login, HTTP endpoints for a TCP or
-    TLS connection, paths for a readable file. If one fails, the rest is not checked.
+    With --connect, every connection is checked once and listed with its node, latency and result: brokers for their
+    topics (this starts a JVM, even with --static), databases with a login, HTTP endpoints with a TCP or TLS connection,
+    paths for a readable file. If one fails, the rest is not checked.
 
     \b
     Examples:
@@ -54,12 +56,12 @@ def validate(
     \b
     Exit codes:
       0   valid
-      1   the check itself failed, or a connection; with --json also: not valid
+      1   the check itself or a connection failed; with --json also: not valid
       2   wrong usage
       78  not valid
     """
     if as_json:
-        return verdict_as_json(pipeline_file, config_name, debug, static=static, connect=connect)
+        return print_json_result(pipeline_file, config_name, debug, static=static, connect=connect)
     from streamling.cli.connections import show_connections
     from streamling.telemetry.logging import configure_logging
 
@@ -81,11 +83,11 @@ def validate(
     return ExitCode.OK
 
 
-def verdict_as_json(
+def print_json_result(
     pipeline_file: str | None, config_name: str | None, debug: bool, *, static: bool = False, connect: bool = False
 ) -> int:
-    """The original's verdict: pretty JSON with `success`, `is_valid`, `errors`, `warnings`; exit 0 or 1. With
-    ``connect`` also `connections`."""
+    """The result in the format of the Rust implementation: indented JSON with `success`, `is_valid`, `errors`,
+    `warnings`; exit code 0 or 1. With ``connect`` also `connections`."""
     from streamling.cli.connections import as_objects
     from streamling.telemetry.logging import captured_warnings, configure_logging
 
@@ -115,7 +117,7 @@ def verdict_as_json(
 
 
 class _Check:
-    """Everything that can be said about a pipeline file without running it."""
+    """All checks of a pipeline file that do not run it."""
 
     def __init__(self, app: App, run: PipelineRun, spark: LazySpark, *, static: bool) -> None:
         self.file = run.pipeline.file
@@ -126,7 +128,7 @@ class _Check:
 
     @classmethod
     def of(cls, pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> _Check:
-        """Read the file; mistakes in it are raised."""
+        """Read the file; raises its errors."""
         from streamling.cli.connections import LazySpark
         from streamling.runtime.app import App
         from streamling.state.memory import MemoryState
@@ -135,15 +137,15 @@ class _Check:
         pipeline = app.pipeline(pipeline_file)
         app = app.named_after(pipeline)
         run = app.run(pipeline, MemoryState())
-        return cls(app, run, LazySpark(app, run.connectors, debug), static=static)
+        return cls(app, run, LazySpark(app, run.spark_packages, debug), static=static)
 
     def connections(self) -> list[ConnectionResult]:
-        from streamling.cli.connections import tried_connections
+        from streamling.cli.connections import check_connections
 
-        return tried_connections(self._app, self._run, self._spark)
+        return check_connections(self._app, self._run, self._spark)
 
     def run(self) -> None:
-        """Check everything; mistakes are raised."""
+        """Run all checks; raises the errors."""
         self._run.check_without_spark()
         if not self._static and self._run.needs_spark:
             self._run.analyse(self._spark.session())

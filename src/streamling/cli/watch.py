@@ -1,4 +1,4 @@
-"""What a person sees of a run while it runs: a status line on a terminal, otherwise a summary in the log."""
+"""Progress of a run for people: a status line on a terminal, otherwise a summary in the log."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 
 _DRAW_SECONDS = 0.5
 _SUMMARY_SECONDS = 60.0
-#: rates are those of the last seconds: of a single one they would jump with every batch
+#: rates are averaged over the last seconds; over a single one they would jump with every batch
 _RATE_SECONDS = 10.0
 _BAR_WIDTH = 10
 
 
 @contextmanager
 def show_progress(run: PipelineRun, summary_seconds: float = _SUMMARY_SECONDS) -> Iterator[None]:
-    """Shows how ``run`` is doing while the block runs."""
+    """Show the progress of ``run`` while the block runs."""
     if can_show_status(sys.stderr) and not logs_are_json():
         with (
             status_line(terminal_of(sys.stderr)) as line,
@@ -52,7 +52,7 @@ class _Drawing:
     def __call__(self) -> None:
         status = self._run.status()
         self._rates.add(time.monotonic(), status)
-        parts = [*bar(status, self._unicode), *facts(status, self._rates)]
+        parts = [*bar(status, self._unicode), *status_parts(status, self._rates)]
         self._line.show((" · " if self._unicode else " | ").join(parts))
 
 
@@ -66,13 +66,12 @@ class _Summing:
     def __call__(self) -> None:
         status, now = self._run.status(), time.monotonic()
         self._rates.add(now, status)
-        parts = [*_numbers(status), *facts(status, self._rates)]
+        parts = [*_numbers(status), *status_parts(status, self._rates)]
         log.info("running for %s: %s", duration(now - self._started), ", ".join(parts))
 
 
 class Rates:
-    """Rows per second, between the newest status and the oldest that is not older than ``seconds``; at least the one
-    before."""
+    """Rows per second between the newest status and the oldest one within ``seconds``; at least the previous one."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -94,8 +93,8 @@ class Rates:
         return (rows(after) - rows(before)) / (ended - began) if ended > began else 0.0
 
 
-def facts(status: RunStatus, rates: Rates) -> Iterator[str]:
-    """What is to be said, part by part."""
+def status_parts(status: RunStatus, rates: Rates) -> Iterator[str]:
+    """The parts of the status text."""
     if status.rows_in is not None:
         yield f"in {rates.rows_in():,.0f} rows/s"
     yield f"out {rates.rows_out():,.0f} rows/s"
@@ -109,7 +108,7 @@ def facts(status: RunStatus, rates: Rates) -> Iterator[str]:
 
 
 def bar(status: RunStatus, unicode: bool = True) -> Iterator[str]:
-    """How far bounded sources have come, as a picture."""
+    """A progress bar for bounded sources."""
     progress = status.progress
     if progress is not None and progress.total:
         filled = int(min(1.0, progress.done / progress.total) * _BAR_WIDTH)
@@ -125,7 +124,7 @@ def _numbers(status: RunStatus) -> Iterator[str]:
 
 
 def duration(seconds: float) -> str:
-    """``seconds`` in its largest unit but one: 45 s, 12 min, 3 h 20 min, 5 d 2 h."""
+    """``seconds`` in its two largest units: 45 s, 12 min, 3 h 20 min, 5 d 2 h."""
     minutes = int(seconds // 60)
     if minutes < 1:
         return f"{seconds:.0f} s"

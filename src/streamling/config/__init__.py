@@ -10,7 +10,7 @@ __all__ = ["AppConfig", "load_config"]
 
 
 def __getattr__(name: str) -> Any:
-    # on demand: `AppConfig` is put together from the settings of all connectors, whose modules import this package
+    # imported lazily: `AppConfig` combines the settings of all connectors, whose modules import this package
     if name == "AppConfig":
         from streamling.config.model import AppConfig
 

@@ -1,4 +1,4 @@
-"""Settings out of `config.yaml`."""
+"""Settings from `config.yaml`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamling.errors import InvalidPipeline, Problem
 
 
 def from_file(path: Path, model: type[Section], reading: Reading) -> None:
-    """Add what the file at ``path`` says."""
+    """Add the settings of the file at ``path``."""
     try:
         document = load_yaml(path.read_bytes(), path.name)
     except OSError as error:
@@ -29,7 +29,7 @@ def from_file(path: Path, model: type[Section], reading: Reading) -> None:
     if document.data is None:
         return
     if not isinstance(document.data, dict):
-        raise InvalidPipeline([Problem("the file must hold settings, one 'name: value' per line", path.name, 1, 1)])
+        raise InvalidPipeline([Problem("the file must contain settings, one 'name: value' per line", path.name, 1, 1)])
     _FileReader(document, reading).section(model, document.data, ())
 
 
@@ -49,7 +49,7 @@ class _FileReader:
                 self._map(value, (*path, "secrets", name), at)
             else:
                 known = [".".join((*path, each)) for each in fields]
-                self.reading.unknown_key(".".join(at), known, self.document.entry_location(at).key)
+                self.reading.warn_about_unknown_key(".".join(at), known, self.document.entry_location(at).key)
 
     def _field(self, info: FieldInfo, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
         section, item = schema.section_of(info.annotation), schema.map_value(info)
@@ -60,11 +60,11 @@ class _FileReader:
             self._give(value, path, at)
         elif not isinstance(value, dict):
             problem = SettingValue(value, "", self.document.entry_location(at).value).problem
-            self.reading.problems.append(problem(path, "must hold 'name: value' lines, indented below it"))
+            self.reading.problems.append(problem(path, "must contain 'name: value' lines, indented below it"))
         elif section is not None:
             self.section(section, value, path)
         elif item is Any:
-            self.reading.given |= {
+            self.reading.values |= {
                 (*path, k): SettingValue(v, "", self.document.entry_location((*at, k)).value) for k, v in value.items()
             }
         else:
@@ -87,8 +87,8 @@ class _FileReader:
 
     def _give(self, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
         entry_location = self.document.entry_location(at)
-        # as written: 007 is a good password, and the field decides what a text means
+        # as written: 007 is a valid password, and the field decides how to interpret text
         written = (
             entry_location.text if entry_location.text is not None and isinstance(value, bool | int | float) else value
         )
-        self.reading.given[path] = SettingValue(written, "", entry_location.value)
+        self.reading.values[path] = SettingValue(written, "", entry_location.value)

@@ -1,16 +1,16 @@
-"""What a pipeline is called in the state, in consumer groups and in metrics when `application_id` does not say it."""
+"""The default `application_id`: the name of a pipeline in the state, in consumer groups and in metrics."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-#: what every pipeline was called before it had a name of its own
+#: the name of every pipeline before default identities existed
 LEGACY_APPLICATION_ID = "local_app_v1"
 
 
 def default_identity(file: str, name: str, folder: Path) -> str:
-    """The ``name`` that the file gives itself, else its path below ``folder``, the working directory, without its
-    ending. So two files in one folder have two identities, and the folder may be moved.
+    """The ``name`` in the file, otherwise its path below ``folder``, the working directory, without its extension. So
+    two files in one folder have two identities, and the folder can be moved.
 
     >>> default_identity("daily/orders.yaml", "", Path("/srv/shop"))
     'daily.orders'

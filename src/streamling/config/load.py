@@ -1,4 +1,4 @@
-"""Reading the configuration: built-in defaults < file < environment."""
+"""Reads the configuration: built-in defaults < file < environment."""
 
 from __future__ import annotations
 
@@ -44,48 +44,49 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     if path is not None:
         from_file(path, AppConfig, reading)
     from_environment(env, AppConfig, reading)
-    # before anything is said about the values
+    # before any message can contain a value
     add_secrets(secrets_in_environment(env))
-    add_secrets(_given_secrets(reading))
-    reading.given.setdefault(("cache_dir",), SettingValue(str(default_cache_dir(env)), ""))
+    add_secrets(_explicit_secrets(reading))
+    reading.values.setdefault(("cache_dir",), SettingValue(str(default_cache_dir(env)), ""))
     try:
         config = AppConfig.model_validate(reading.nested(_sections(AppConfig)), context={"cwd": cwd.absolute()})
     except ValidationError as error:
-        reading.problems += _problems(error, reading.given)
+        reading.problems += _problems(error, reading.values)
     if reading.problems:
         raise InvalidPipeline(reading.problems)
     add_secrets(secrets_in(config))
-    _warn_of_ineffective(reading, config)
+    _warn_about_ineffective_settings(reading, config)
     return config
 
 
 def _sections(model: type[Section]) -> dict[str, Any]:
-    """An empty section for each that ``model`` has by default: only then do its defaults go through validation, which
-    places relative paths in the working directory."""
+    """An empty section for each default section of ``model``: only then are its defaults validated, which resolves
+    relative paths against the working directory."""
     found = {name: section_of(info.annotation) for name, info in fields(model).items() if info.default is not None}
     return {name: _sections(section) for name, section in found.items() if section is not None}
 
 
-def _given_secrets(reading: Reading) -> Iterator[str]:
+def _explicit_secrets(reading: Reading) -> Iterator[str]:
     declared_settings = list(settings(AppConfig))
     secret = [setting.path for setting in declared_settings if is_typed_secret(setting.info)]
-    # maps whose keys are names that users give to their secrets
+    # maps whose keys are the users' names for secrets
     named = {setting.path[0] for setting in declared_settings if setting.extra("keys_are_secret_names")}
-    for path, given in reading.given.items():
-        if isinstance(given.value, str) and any(_matches(declared, path) for declared in secret):
-            yield from secrets_of_text(given.value, is_secret=True)
+    for path, setting_value in reading.values.items():
+        if isinstance(setting_value.value, str) and any(_matches(declared, path) for declared in secret):
+            yield from secrets_of_text(setting_value.value, is_secret=True)
         else:
-            yield from secrets_in(given.value, path[0] if path[0] in named else path[-1])
+            yield from secrets_in(setting_value.value, path[0] if path[0] in named else path[-1])
 
 
-def _warn_of_ineffective(reading: Reading, config: AppConfig) -> None:
-    """Warn of settings that are only there because files of the original have them, unless they say the default."""
+def _warn_about_ineffective_settings(reading: Reading, config: AppConfig) -> None:
+    """Warn about settings that exist only for compatibility with the Rust implementation, unless they have the default
+    value."""
     for setting in settings(AppConfig):
         if setting.no_effect is None:
             continue
-        for path, given in reading.given.items():
+        for path, setting_value in reading.values.items():
             if _matches(setting.path, path) and (ANY_NAME in setting.path or not _is_default(setting, path, config)):
-                reading.ineffective(path, given, setting.no_effect)
+                reading.warn_about_ineffective(path, setting_value, setting.no_effect)
 
 
 def _is_default(setting: Setting, path: tuple[str, ...], config: AppConfig) -> bool:
@@ -104,22 +105,22 @@ def _find(name: str, cwd: Path) -> Path | None:
     return found
 
 
-# ── bad values ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── invalid values ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _problems(error: ValidationError, given: Mapping[tuple[str, ...], SettingValue]) -> list[Problem]:
-    return [_problem(details, given) for details in error.errors(include_url=False)]
+def _problems(error: ValidationError, values: Mapping[tuple[str, ...], SettingValue]) -> list[Problem]:
+    return [_problem(details, values) for details in error.errors(include_url=False)]
 
 
-def _problem(details: Any, given: Mapping[tuple[str, ...], SettingValue]) -> Problem:
+def _problem(details: Any, values: Mapping[tuple[str, ...], SettingValue]) -> Problem:
     path = tuple(str(part) for part in details["loc"])
     cause = details.get("ctx", {}).get("error")
-    while path and path not in given:
+    while path and path not in values:
         path = path[:-1]
     if not path:
-        # a rule over several settings; it names them itself
+        # a rule about several settings; its message names them
         return Problem(str(cause or details["msg"]), remedy=getattr(cause, "remedy", None))
-    source = given[path]
+    source = values[path]
     info = next((s.info for s in settings(AppConfig) if _matches(s.path, path)), None)
     if isinstance(cause, BadValueError):
         return source.problem(path, str(cause), cause.remedy)

@@ -1,4 +1,4 @@
-"""`AppConfig`: every setting of the application, its default, its meaning."""
+"""`AppConfig`: all settings with default and meaning."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from streamling.config.core import CoreConfig
 if TYPE_CHECKING:
 
     class AppConfig(CoreConfig):
-        """The application's configuration. Made by `load_config`; ``AppConfig()`` holds the defaults."""
+        """The configuration of the application, created by `load_config`; ``AppConfig()`` has the defaults."""
 
 else:
-    # the last base comes first: fields are listed in the order of the registry
+    # reversed: pydantic lists the fields of the last base first, and the order of the registry is wanted
     AppConfig = create_model(
         "AppConfig",
         __base__=tuple(each.load(each.config) for each in reversed(builtins()) if each.config),
         __module__=__name__,
-        __doc__="Every setting of the runtime and of all connectors.",
+        __doc__="All settings of the runtime and of all connectors.",
     )

@@ -1,4 +1,4 @@
-"""What was read, and where it stood: the common ground of file and environment."""
+"""Values and their origin, for file and environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN_LOCATION = Location()
 
 @dataclass(frozen=True)
 class SettingValue:
-    """A value the user gave, by a variable or in a file."""
+    """A value from a variable or from a file."""
 
     value: Any
     variable: str
@@ -32,32 +32,32 @@ class SettingValue:
 
 @dataclass
 class Reading:
-    """Everything found so far; later sources replace what earlier ones gave."""
+    """Everything read so far; later sources override earlier ones."""
 
-    given: dict[tuple[str, ...], SettingValue] = field(default_factory=dict)
+    values: dict[tuple[str, ...], SettingValue] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def nested(self, base: dict[str, Any]) -> dict[str, Any]:
-        """The values as one tree, on top of ``base``."""
-        for path, given in self.given.items():
+        """The values as one tree, merged into ``base``."""
+        for path, setting_value in self.values.items():
             node = base
             for part in path[:-1]:
                 if not isinstance(node.get(part), dict):
                     node[part] = {}
                 node = node[part]
-            node[path[-1]] = given.value
+            node[path[-1]] = setting_value.value
         return base
 
-    def unknown_key(self, name: str, known: Iterable[str], location: Location) -> None:
-        """Warn that a key of the file means nothing. Its value stays out of the log: it may be a secret."""
-        message = f"{name} is not known and has no effect"
+    def warn_about_unknown_key(self, name: str, known: Iterable[str], location: Location) -> None:
+        """Warn about an unknown key of the file. Its value is not logged: it may be a secret."""
+        message = f"unknown setting {name} has no effect"
         log.warning("%s", Problem(message, location.file, location.line, location.column, did_you_mean(name, known)))
 
-    def unknown_variable(self, name: str, suggestion: str | None) -> None:
-        """Warn that a variable means nothing."""
+    def warn_about_unknown_variable(self, name: str, suggestion: str | None) -> None:
+        """Warn about an unknown variable."""
         remedy = f"did you mean '{suggestion}'?" if suggestion else None
-        log.warning("%s", Problem(f"the environment variable {name} is not known and has no effect", remedy=remedy))
+        log.warning("%s", Problem(f"unknown environment variable {name} has no effect", remedy=remedy))
 
-    def ineffective(self, path: tuple[str, ...], given: SettingValue, why: str) -> None:
-        """Warn that a known setting does nothing."""
-        log.warning("%s", given.problem(path, f"has no effect: {why}"))
+    def warn_about_ineffective(self, path: tuple[str, ...], setting_value: SettingValue, why: str) -> None:
+        """Warn that a known setting has no effect."""
+        log.warning("%s", setting_value.problem(path, f"has no effect: {why}"))

@@ -1,4 +1,4 @@
-"""What the configuration models say about themselves: names, environment variables, kinds of values."""
+"""Introspection of the configuration models: names, environment variables, expected values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamling.document.scalars import parse_duration
 
 ENV_PREFIX = "STREAMLING__"
 
-#: stands for the name the user chooses as a key of a map
+#: placeholder for a key of a map that the user chooses
 ANY_NAME = "<name>"
 
 
@@ -27,7 +27,7 @@ class Setting:
 
     path: tuple[str, ...]
     info: FieldInfo
-    #: why changing it does nothing; None: it does something
+    #: why the setting has no effect; None: it has one
     no_effect: str | None = None
 
     @property
@@ -36,28 +36,28 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        """Its name in the environment."""
+        """The name of its environment variable."""
         return variable(self.path)
 
     @property
     def foreign_variable(self) -> str | None:
-        """A variable of another system that also sets it, and wins."""
+        """A variable of another system that also sets it, and takes precedence."""
         found = self.extra("environment")
         return found if isinstance(found, str) else None
 
     def extra(self, name: str) -> Any:
-        """What its declaration says under ``name`` besides what pydantic knows."""
+        """The value of ``name`` in the field's ``json_schema_extra``."""
         extra = self.info.json_schema_extra
         return extra.get(name) if isinstance(extra, dict) else None
 
 
 def variable(path: tuple[str, ...]) -> str:
-    """Environment name of the property at ``path``."""
+    """The environment variable of the property at ``path``."""
     return ENV_PREFIX + "__".join(path).upper()
 
 
 def settings(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setting]:
-    """All properties of ``model``, sections flattened, in the order of declaration."""
+    """All properties of ``model``, with sections flattened, in order of declaration."""
     for name, info in fields(model).items():
         here = (*path, name)
         if section := section_of(info.annotation):
@@ -73,7 +73,7 @@ def settings(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setti
 
 
 def fields(model: type[Section]) -> dict[str, FieldInfo]:
-    """Fields under their names in the file."""
+    """Fields by their names in the file."""
     return {info.alias or name: info for name, info in model.model_fields.items()}
 
 
@@ -91,7 +91,7 @@ def aliases(model: type[Section]) -> dict[str, str]:
 
 
 def section_of(annotation: Any) -> type[Section] | None:
-    """The section that a field holds, also when it may be absent."""
+    """The section that a field holds, also if it is optional."""
     found = _without_none(annotation)
     return found if isinstance(found, type) and issubclass(found, Section) else None
 
@@ -101,7 +101,7 @@ def is_optional(info: FieldInfo) -> bool:
 
 
 def map_value(info: FieldInfo) -> Any:
-    """Type of the values of a field that is a map; None when it is not."""
+    """The type of the values of a map field; None for other fields."""
     if get_origin(info.annotation) is dict:
         value: Any = get_args(info.annotation)[1]
         return value
@@ -109,12 +109,12 @@ def map_value(info: FieldInfo) -> Any:
 
 
 def is_secret(info: FieldInfo) -> bool:
-    """Values of this field are never shown. Those of maps are not either: who knows what is in there."""
+    """Whether values of this field must be masked. Maps are masked too: their content is unknown."""
     return _without_none(info.annotation) is SecretStr or map_value(info) is not None
 
 
 def is_typed_secret(info: FieldInfo) -> bool:
-    """The field, or each value of the map that it is, was declared a secret."""
+    """Whether the field, or each value of the map, is declared as a secret."""
     return "SecretStr" in str(info.annotation)
 
 
@@ -123,7 +123,7 @@ def is_text(info: FieldInfo) -> bool:
 
 
 def expected(info: FieldInfo) -> str:
-    """What a field takes, for messages and docs."""
+    """What a field accepts, for messages and docs."""
     if any(isinstance(rule, BeforeValidator) and rule.func is parse_duration for rule in info.metadata):
         return "a duration such as 500ms or 1s"
     kind = _without_none(info.annotation)

@@ -1,4 +1,4 @@
-"""The base of all parts of the configuration."""
+"""The base class of all sections of the configuration."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from streamling.config import values
 
 
 def no_effect(why: str) -> dict[str, Any]:
-    """Marks a setting that is accepted for files of the original: a value other than the default is warned about."""
+    """Marks a setting that is accepted for compatibility with the Rust implementation: a value other than the default
+    logs a warning."""
     return {"no_effect": why}
 
 
 class Section(BaseModel):
-    """Base of all parts of the configuration: does not change once read, never prints a secret."""
+    """Base class of all sections: immutable, never prints a secret."""
 
-    #: why no setting of this section does anything; None: they do
+    #: why no setting of this section has an effect; None: they have
     no_effect: ClassVar[str | None] = None
 
     model_config = ConfigDict(
@@ -38,6 +39,6 @@ class Section(BaseModel):
     def __str__(self) -> str:
         return repr(self)
 
-    def given(self, name: str) -> Any | None:
-        """The value of ``name`` if somebody set it, None for a default."""
+    def explicit_value(self, name: str) -> Any | None:
+        """The value of ``name`` if it was set explicitly, None if it has its default."""
         return getattr(self, name) if name in self.model_fields_set else None

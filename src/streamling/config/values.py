@@ -1,4 +1,4 @@
-"""Types of single configuration values: what they accept, and how they look when printed."""
+"""Types of configuration values: what they accept, and how they are printed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _CREDENTIALS_IN_URL = re.compile(r"(://[^/@:\s]*:)[^@/\s]*@")
 _QUERY_OF_URL = re.compile(r"(://[^\s?]*\?)(?=[\w.%-]+=)\S+")  # a bare ? is a wildcard in paths
 _SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|access[._-]?key|api[._-]?key", re.IGNORECASE)
 
-#: in place of an address: nothing is sent
+#: instead of an address: disables export
 NO_ENDPOINT = "none"
 
 
 def mask_url(text: str) -> str:
-    """``text`` with the password and the query of every URL in it covered."""
+    """``text`` with the password and the query of every URL masked."""
     return _QUERY_OF_URL.sub(rf"\1{MASK}", _CREDENTIALS_IN_URL.sub(rf"\1{MASK}@", text))
 
 
 def mask_map(values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` with everything covered whose name suggests a secret (the rule Spark applies to its own)."""
+    """``values`` with all values masked whose name suggests a secret (Spark's rule for its own settings)."""
     return {
         name: MASK if _SECRET_NAME.search(name) else mask_url(value) if isinstance(value, str) else value
         for name, value in values.items()
@@ -49,12 +49,12 @@ def _split(value: Any) -> Any:
 
 
 def parse_tags(text: str) -> dict[str, str]:
-    """Tags out of ``environment:production,image:app:v1``: everything after the first colon is the value."""
+    """Parse tags such as ``environment:production,image:app:v1``: everything after the first colon is the value."""
     pairs = [part.partition(":") for part in text.split(",") if part.strip()]
     for key, colon, value in pairs:
         if not colon or not key.strip():
             raise BadValueError(
-                f"holds '{key}{colon}{value}', which is no tag", "write tags as key:value, separated by commas"
+                f"contains '{key}{colon}{value}', which is not a tag", "write tags as key:value, separated by commas"
             )
     return {key.strip(): value.strip() for key, _, value in pairs}
 
@@ -90,7 +90,7 @@ OtlpEndpoint = Annotated[str, AfterValidator(_none_or_address), PlainSerializer(
 Tags = Annotated[str, AfterValidator(_check_tags)]
 Url = Annotated[str, PlainSerializer(mask_url, when_used="json")]
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
-#: relative paths are meant from the working directory given to `load_config`
+#: relative paths are resolved against the working directory passed to `load_config`
 LocalPath = Annotated[Path, AfterValidator(_in_working_dir)]
 PlainMap = Annotated[dict[str, str], PlainSerializer(mask_map, when_used="json")]
 AnyMap = Annotated[dict[str, Any], PlainSerializer(mask_map, when_used="json")]

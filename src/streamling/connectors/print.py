@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from streamling.connectors.config import PrintConfig
-from streamling.output.status_line import status_set_aside
+from streamling.output.status_line import hide_status_line
 from streamling.output.streams import data_output
 from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 from streamling.plugins.context import NodeContext
@@ -45,7 +45,7 @@ class PrintSink(Sink[PrintSinkOptions]):
         self._output = output or data_output()
         on_terminal = self._output.isatty()
         self._kinds = _KINDS if on_terminal and "NO_COLOR" not in os.environ else {}
-        self._beside_status = status_set_aside if on_terminal else nullcontext
+        self._beside_status = hide_status_line if on_terminal else nullcontext
         self._seen = 0
 
     def open(self) -> None:

@@ -1,4 +1,4 @@
-"""Avro values in the framing of Confluent's clients, with schemas in a registry."""
+"""Avro values in Confluent's wire format, with schemas in a registry."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 class SchemaRegistry:
-    """A client for what hand work needs: register a schema, look one up."""
+    """A minimal client: registers schemas and looks them up."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
         self._schemas: dict[int, Any] = {}
 
     def register(self, subject: str, schema: Any) -> int:
-        """The id of ``schema`` under ``subject``, new or known."""
+        """The id of ``schema`` under ``subject``, new or existing."""
         answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions", {"schema": json.dumps(schema)})
         return int(answer["id"])
 
@@ -47,13 +47,13 @@ class SchemaRegistry:
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read().decode(errors="replace")
-            raise StreamlingError(f"the schema registry refused {path}: {error.code} {said[:500]}") from None
+            raise StreamlingError(f"the schema registry rejected {path}: {error.code} {said[:500]}") from None
         except OSError as error:
-            raise StreamlingError(f"the schema registry at {self._url} does not answer", cause=error) from None
+            raise StreamlingError(f"the schema registry at {self._url} does not respond", cause=error) from None
 
 
 class AvroEncoder:
-    """Rows as JSON gives them → framed Avro."""
+    """Encodes rows from JSON as framed Avro."""
 
     def __init__(self, schema: Any, schema_id: int) -> None:
         from fastavro import parse_schema
@@ -71,7 +71,7 @@ class AvroEncoder:
         return out.getvalue()
 
     def _value(self, value: Any, schema: Any, path: str) -> Any:
-        """``value`` as fastavro wants it for ``schema``: JSON has no decimals, bytes, dates and times."""
+        """``value`` as fastavro expects it for ``schema``: JSON has no decimals, bytes, dates and times."""
         if isinstance(schema, list):
             return self._of_union(value, schema, path)
         if isinstance(schema, str):
@@ -90,7 +90,7 @@ class AvroEncoder:
                 case _ if logical and isinstance(value, str | int | float | Decimal):
                     return _logical(value, logical)
                 case "bytes" | "fixed" if isinstance(value, str):
-                    return value.encode("latin-1")  # as Avro's own JSON writes bytes
+                    return value.encode("latin-1")  # like bytes in Avro's own JSON encoding
                 case "float" | "double":
                     return float(value)
                 case _:
@@ -121,12 +121,12 @@ class AvroEncoder:
         if value is None and "null" in schema:
             return None
         branches = [branch for branch in schema if branch != "null"]
-        # with several, fastavro finds the one that fits the JSON value
+        # with several branches, fastavro finds the one that matches the JSON value
         return self._value(value, branches[0], path) if len(branches) == 1 else value
 
 
 class _InvalidValue(ValueError):
-    """Says everything itself; not to be told again by the record around it."""
+    """Has a complete message; the enclosing record must not add to it."""
 
 
 def decode(registry: SchemaRegistry, value: bytes) -> Any:
@@ -138,12 +138,12 @@ def decode(registry: SchemaRegistry, value: bytes) -> Any:
 
 
 def is_framed(value: bytes) -> bool:
-    """Whether ``value`` may be framed Avro; no text begins with that byte."""
+    """Whether ``value`` may be framed Avro; text never starts with that byte."""
     return len(value) > 5 and value[:1] == _MAGIC
 
 
 def as_json(value: Any) -> Any:
-    """What `json.dumps` asks for values that JSON does not have, the inverse of what the encoder takes."""
+    """The ``default`` function of `json.dumps` for types that JSON lacks, the inverse of the encoder."""
     match value:
         case Decimal():
             return str(value)

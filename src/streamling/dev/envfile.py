@@ -1,4 +1,4 @@
-"""Files with environment variables, one `NAME=value` per line, as shells read them."""
+"""Files with environment variables, one `NAME=value` per line, in shell syntax."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def write_env_file(path: Path, variables: Mapping[str, str]) -> None:
-    """Write ``variables`` to ``path``, readable for its owner only: other values may be secrets."""
+    """Write ``variables`` to ``path``, readable only by its owner: values may be secrets."""
     new = path.with_name(f"{path.name}.new")
     new.touch(mode=0o600)
     new.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()), encoding="utf-8")
@@ -21,7 +21,7 @@ def write_env_file(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """The variables in ``path``. Comments, empty lines, quotes and a leading `export` are understood."""
+    """The variables in ``path``. Supports comments, empty lines, quotes and a leading `export`."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -17,7 +17,7 @@ PACKAGES: Final = {
 
 
 def require(module: str) -> Any:
-    """The ``module``, or an error that tells how to install what it belongs to."""
+    """Import ``module``, or raise an error that says how to install its package."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -13,7 +13,7 @@ from streamling.errors import StreamlingError
 
 OP_HEADER = "dbz.op"
 
-#: value of the operation column → of the header, and back (`r`: read by a snapshot)
+#: operation column → header, and back (`r`: read by a snapshot)
 _HEADER_OF = {"i": b"c", "u": b"u", "d": b"d"}
 _OP_OF = {"r": "i", "c": "i", "u": "u", "d": "d"}
 
@@ -28,7 +28,7 @@ def messages(
 ) -> Iterator[Message]:
     """A message for each of ``lines``, which come from the file ``source``.
 
-    ``encode`` makes the value, JSON when it is None; the fields ``key`` joined by `:` are the message's key;
+    ``encode`` encodes the value, as JSON if it is None; the fields ``key`` joined by `:` are the message's key;
     ``op_field`` becomes the header `dbz.op` and is not part of the value.
     """
     for number, line in enumerate(lines, 1):
@@ -38,12 +38,12 @@ def messages(
             yield _message(line, encode or _as_line, key, op_field)
         except ValueError as error:
             raise StreamlingError.user(
-                f"{source}:{number}: {error}", remedy="correct that line; those before it are written"
+                f"{source}:{number}: {error}", remedy="correct this line; the lines before it have been written"
             ) from None
 
 
 def format_message(message: Message, registry: SchemaRegistry | None) -> str:
-    """``message`` as a line of JSON; Avro is decoded when there is a ``registry``, else shown as it is."""
+    """``message`` as a line of JSON; Avro is decoded if there is a ``registry``, otherwise shown in hex."""
     op = message.header(OP_HEADER)
     fields = {
         "partition": message.partition,

@@ -1,4 +1,4 @@
-"""A local Kafka broker: the real one, a single node that is its own controller."""
+"""A local Kafka broker: a single node that is its own controller."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from streamling.dev.service import HOST, LocalService, accepts
 from streamling.errors import StreamlingError
 
 _HEAP_MB = 512
-_CLUSTER = "c3RyZWFtbGluZy1kZXYtMQ"  # 16 bytes in base64, as Kafka wants it
+_CLUSTER = "c3RyZWFtbGluZy1kZXYtMQ"  # 16 bytes in base64, as Kafka requires
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
-#: one node, little memory, nothing thrown away, topics only when asked for
+#: one node, little memory, unlimited retention, no automatic topics
 _SETTINGS = {
     "node.id": "1",
     "process.roles": "broker,controller",
@@ -33,7 +33,7 @@ _SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # after a kill the new broker is not let in before the session of the old one has ended: 9 s by default
+    # after a kill, the new broker must wait until the session of the old one expires: 9 s by default
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
     "log.retention.ms": "-1",
@@ -46,20 +46,20 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class SecureListeners:
-    """Further listeners that demand credentials, one per security protocol, and who may pass."""
+    """Additional listeners that require credentials, one per security protocol, and the accepted credentials."""
 
-    #: password by user, good for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512
+    #: password by user, valid for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512
     users: Mapping[str, str] = field(repr=False)
     #: PEM file with the broker's private key, then its certificates
     certificate: Path
-    #: PEM file with the authorities whose client certificates are accepted by the listener ``mtls``
+    #: PEM file with the authorities for client certificates on the listener ``mtls``
     authorities: Path
 
 
 class LocalKafka(LocalService):
-    """A broker that anyone on this machine may use: for development and tests only.
+    """A broker open to everyone on this machine: for development and tests only.
 
-    With ``secured`` there are also the listeners of `secured_address`.
+    With ``secured`` it also has the listeners of `secured_address`.
     """
 
     name = "kafka"
@@ -160,7 +160,7 @@ class LocalKafka(LocalService):
         return settings
 
     def _format(self) -> None:
-        """Make an empty data folder, with the SCRAM users in it."""
+        """Create an empty data folder with the SCRAM users."""
         users = self._secured.users.items() if self._secured else ()
         scram = [f"{kind}=[name={name},password={password}]" for name, password in users for kind in _SCRAM]
         done = subprocess.run(

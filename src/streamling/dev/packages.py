@@ -1,4 +1,4 @@
-"""The programs of the local services: fetched once, checked against a lock file, kept in the cache."""
+"""The programs of the local services: downloaded once, checked against a lock file, kept in the cache."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _WATCH_SECONDS = 0.3
 
 @dataclass(frozen=True)
 class Packages:
-    """Where programs are kept, and how to get those that are not there yet."""
+    """Where programs are kept, and how to download missing ones."""
 
     cache_dir: Path
     java: Java
-    #: a user's own Ivy settings file, for a mirror
+    #: the user's own Ivy settings file, for a mirror
     ivy_settings: Path | None = None
 
     @classmethod
@@ -36,7 +36,7 @@ class Packages:
         return cls(default_cache_dir(environ), find_java(environ))
 
     def folder(self, service: str, progress: ReportProgress = lambda doing, done: None) -> Path:
-        """The folder with the files of ``service``, fetched when it is not there."""
+        """The folder with the files of ``service``, downloaded if it is missing."""
         locked = json.loads(_LOCK.read_text(encoding="utf-8"))[service]
         home = self.cache_dir / "services" / f"{service}-{locked['version']}"
         if not home.is_dir():
@@ -64,7 +64,7 @@ class Packages:
             try:
                 kept.rename(home)
             except OSError:
-                if not home.is_dir():  # else somebody else was faster
+                if not home.is_dir():  # otherwise another process was faster
                     raise
 
 
@@ -82,12 +82,12 @@ def _keep(file: Path, folder: Path) -> None:
 
 @contextmanager
 def _watched(folder: Path, service: str, size: int, progress: ReportProgress) -> Iterator[None]:
-    """Tell how much of ``size`` bytes has come to ``folder``: Ivy itself only tells when a file is complete."""
+    """Report how much of ``size`` bytes is in ``folder``: Ivy itself reports only complete files."""
 
     def watch() -> None:
         share = min(1.0, _bytes_below(folder) / size)
-        # steps of ten: where there is no terminal, each text becomes a line
-        progress(f"fetching {service}: {int(share * 10) * 10} % of {size / 1e6:.0f} MB", share)
+        # steps of ten: without a terminal, each text becomes a line
+        progress(f"downloading {service}: {int(share * 10) * 10} % of {size / 1e6:.0f} MB", share)
 
     with run_periodically(watch, _WATCH_SECONDS, name=f"fetch-{service}"):
         yield
@@ -99,5 +99,5 @@ def _bytes_below(folder: Path) -> int:
         try:
             total += path.stat().st_size if path.is_file() else 0
         except FileNotFoundError:
-            continue  # renamed while we were looking
+            continue  # renamed in the meantime
     return total

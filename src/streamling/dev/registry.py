@@ -1,4 +1,4 @@
-"""A local schema registry: Apicurio, which speaks the API of Confluent's."""
+"""A local schema registry: Apicurio, which has the same API as Confluent's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEAP_MB = 256
 
 
 class LocalRegistry(LocalService):
-    """A registry that anyone on this machine may use: for development and tests only."""
+    """A registry open to everyone on this machine: for development and tests only."""
 
     name = "registry"
     title = "The schema registry"
@@ -24,7 +24,7 @@ class LocalRegistry(LocalService):
 
     @property
     def url(self) -> str:
-        """What a Confluent client takes as the registry's address."""
+        """The registry's address for Confluent clients."""
         return f"http://{HOST}:{self.port}/apis/ccompat/v7"
 
     @property
@@ -35,7 +35,7 @@ class LocalRegistry(LocalService):
         return {f"STREAMLING__KAFKA_{side}__SCHEMA_REGISTRY_URL": self.url for side in ("SOURCE", "SINK")}
 
     def _prepare(self) -> None:
-        """Nothing: the database is made on the first start."""
+        """Nothing to do: the database is created on the first start."""
 
     def _command(self) -> list[str]:
         [program] = self._packages.folder("registry").glob("*-runner.jar")

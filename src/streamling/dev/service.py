@@ -1,4 +1,4 @@
-"""A server process on this machine that outlives the one that started it."""
+"""A server process on this machine that outlives the process that started it."""
 
 from __future__ import annotations
 
@@ -20,41 +20,42 @@ from streamling.errors import StreamlingError
 
 HOST: Final = "127.0.0.1"
 
-# Below the range from which systems give ports to clients: a client that tries to reach a stopped service again and
-# again would otherwise, sooner or later, be given the service's own port and keep it from coming back.
+# Below the range from which systems assign ports to clients: otherwise a client that keeps trying to reach a stopped
+# service would eventually be assigned the service's own port and block its restart.
 _PORTS: Final = range(15_000, 30_000)
 
 
 class LocalService(ABC):
-    """One server on 127.0.0.1 with all its files in ``folder``; started again on the folder, it has its data and ports.
+    """One server on 127.0.0.1 with all its files in ``folder``; when it is started again in the same folder, it has the
+    same data and ports.
 
-    The process is written down in the folder, so that any later object for the same folder finds, stops or kills it.
+    The process id is stored in the folder, so that any later object for the same folder can find, stop or kill it.
     """
 
-    #: what the service is called in commands and in the names of its files
+    #: name of the service in commands and file names
     name: ClassVar[str]
-    #: what people call it
+    #: name of the service in messages
     title: ClassVar[str]
-    #: Python modules of the extra `dev` that it cannot do without
+    #: Python modules of the extra `dev` that it requires
     modules: ClassVar[tuple[str, ...]] = ("psutil",)
     _stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     _start_seconds: ClassVar[float] = 90.0
     _stop_seconds: ClassVar[float] = 30.0
 
     def __init__(self, folder: Path, ports: Mapping[str, int]) -> None:
-        """``ports`` by name; 0 stands for any free one, the same as last time if possible."""
+        """``ports`` by name; 0 means any free port, the same as last time if possible."""
         self.folder = folder.absolute()
         self.log = self.folder / f"{self.name}.log"
         self._record = self.folder / "service.json"
         self._wanted = dict(ports)
         self._child: subprocess.Popen[bytes] | None = None
 
-    # ── what a service tells ────────────────────────────────────────────────────────────────────────────────
+    # ── properties ────────────────────────────────────────────────────────────────────────────────
 
     @property
     @abstractmethod
     def address(self) -> str:
-        """Where clients find it."""
+        """The address for clients."""
 
     @abstractmethod
     def variables(self) -> dict[str, str]:
@@ -62,7 +63,7 @@ class LocalService(ABC):
 
     @property
     def port(self) -> int:
-        """Port of the main listener; 0 until the first start, unless one was given."""
+        """Port of the main listener; 0 before the first start, unless one was chosen."""
         return self._port("main")
 
     @property
@@ -76,18 +77,18 @@ class LocalService(ABC):
 
     @property
     def memory(self) -> int:
-        """Bytes of main memory in use by all its processes."""
+        """Bytes of memory used by all its processes."""
         total = 0
         for process in self._process_tree():
             with contextlib.suppress(require("psutil").Error):
                 info = process.memory_full_info()
-                total += getattr(info, "pss", info.rss)  # shared pages count once where the system can tell
+                total += getattr(info, "pss", info.rss)  # counts shared pages once if the system supports it
         return total
 
-    # ── what is done with it ────────────────────────────────────────────────────────────────────────────────
+    # ── operations ────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Start the service, with new data when the folder holds none; returns when it answers."""
+        """Start the service, with new data if the folder is empty; returns when it responds."""
         if self.running:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,7 @@ class LocalService(ABC):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for us: the server is stopped when we say so
+                start_new_session=True,  # Ctrl-C is for this process, which decides when the server stops
                 **self._process_options(),
             )
         created = require("psutil").Process(self._child.pid).create_time()
@@ -112,7 +113,7 @@ class LocalService(ABC):
             raise
 
     def stop(self) -> None:
-        """End all connections and the service. Does nothing when it is not running."""
+        """Close all connections and stop the service. Does nothing if it is not running."""
         process = self._process()
         if process is None:
             return
@@ -127,7 +128,7 @@ class LocalService(ABC):
         self._forget()
 
     def kill(self) -> None:
-        """End the service as a crash would, without a chance to clean up. Does nothing when it is not running."""
+        """Kill the service like a crash, without clean-up. Does nothing if it is not running."""
         family = self._process_tree()
         if not family:
             return
@@ -150,18 +151,18 @@ class LocalService(ABC):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # ── what a kind of service defines ──────────────────────────────────────────────────────────────────────
+    # ── defined by each service ──────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Make what the command needs; ports are known. Called before every start."""
+        """Prepare a start; ports are known. Called before every start."""
 
     @abstractmethod
     def _command(self) -> list[str]: ...
 
     @abstractmethod
     def _is_ready(self) -> bool:
-        """Whether a client's request is answered now; takes a second at most."""
+        """Whether a request is answered now; takes a second at most."""
 
     def _process_options(self) -> dict[str, Any]:
         return {"cwd": self.folder}
@@ -169,7 +170,7 @@ class LocalService(ABC):
     # ── the process ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _process(self) -> Any | None:
-        """The live process we wrote down, as psutil knows it; not another one that got its number later."""
+        """The running process with the stored id; not another one that got the same id later."""
         if self._child is not None and self._child.poll() is not None:
             self._child = None  # ended and reaped
         record = self._read_record()
@@ -203,7 +204,7 @@ class LocalService(ABC):
         while not self._is_ready():
             ended = not self.running
             if ended or time.monotonic() > deadline:
-                state = "ended at once" if ended else f"gave no answer within {self._start_seconds:.0f} s"
+                state = "exited immediately" if ended else f"did not respond within {self._start_seconds:.0f} s"
                 raise StreamlingError(
                     f"{self.title} did not start on port {self.port}, it {state}: {self._log_tail()}",
                     remedy=f"see {self.log}",
@@ -217,7 +218,7 @@ class LocalService(ABC):
     # ── the record ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _port(self, name: str) -> int:
-        """Valid from the first start on."""
+        """Valid after the first start."""
         return self._wanted[name] or int(self._read_record().get("ports", {}).get(name, 0))
 
     def _choose_ports(self) -> dict[str, int]:
@@ -247,7 +248,7 @@ class LocalService(ABC):
 
 
 def free_port(taken: Any = ()) -> int:
-    """A port nobody listens on, besides those ``taken``."""
+    """A port that is not in use and not in ``taken``."""
     for port in random.sample(_PORTS, 200):
         if port not in taken and port_is_free(port):
             return port
@@ -256,7 +257,7 @@ def free_port(taken: Any = ()) -> int:
 
 def port_is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # as servers do it: connections of the last run that are still winding down do not count
+        # like servers: closing connections of the last run do not count
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

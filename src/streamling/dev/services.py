@@ -24,10 +24,10 @@ NAMES: Final = ("kafka", "registry", "postgres")
 
 
 class LocalServices:
-    """Kafka, schema registry and Postgres with their files in ``folder``; any process finds those that run."""
+    """Kafka, schema registry and Postgres with their files in ``folder``; any process can find the running ones."""
 
     def __init__(self, folder: Path, packages: Packages, *, ports: Mapping[str, int] | None = None) -> None:
-        """``ports`` by name of the service; the others get free ones, and keep them."""
+        """``ports`` by name of the service; the others get free ports and keep them."""
         self.folder = folder.absolute()
         self._packages = packages
         port = {**dict.fromkeys(NAMES, 0), **(ports or {})}
@@ -45,7 +45,7 @@ class LocalServices:
 
     @property
     def env_file(self) -> Path:
-        """Where the variables of the running services are written."""
+        """The file with the variables of the running services."""
         return self.folder / "dev.env"
 
     def variables(self) -> dict[str, str]:
@@ -55,13 +55,14 @@ class LocalServices:
     def up(
         self, names: Iterable[str] = NAMES, *, progress: ReportProgress = lambda doing, done: None
     ) -> list[LocalService]:
-        """Start those of ``names`` that do not run; returns them when they answer. One that fails ends all of them."""
+        """Start those of ``names`` that are not running and return them when they respond. If one fails, all are
+        stopped."""
         with self._locked():
             wanted = [service for service in self.all if service.name in names and not service.running]
             for module in {module for service in wanted for module in service.modules}:
-                location(module)  # tell what is missing before a long download
+                location(module)  # report missing packages before a long download
             for service in wanted:
-                if service.name != "postgres":  # that one comes with a Python package
+                if service.name != "postgres":  # Postgres comes with a Python package
                     self._packages.folder(service.name, progress)
             if wanted:
                 progress(f"starting {', '.join(service.name for service in wanted)}", 0.5)
@@ -70,7 +71,8 @@ class LocalServices:
         return wanted
 
     def down(self, names: Iterable[str] = NAMES, *, delete: bool = False) -> list[LocalService]:
-        """Stop those of ``names`` that run; returns them. With ``delete`` their data goes too, running or not."""
+        """Stop those of ``names`` that are running and return them. With ``delete``, also delete their data, running or
+        not."""
         if not self.folder.is_dir():
             return []
         with self._locked():
@@ -81,12 +83,12 @@ class LocalServices:
             if self.running:
                 write_env_file(self.env_file, self.variables())
             else:
-                self.env_file.unlink(missing_ok=True)  # whoever names it is told that it is not there
+                self.env_file.unlink(missing_ok=True)  # using the file then fails with a clear error
         return stopped
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One at a time: two that start the same service would fight for its files."""
+        """One process at a time: two that start the same service would fight for its files."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
         with (self.folder / "lock").open("w") as lock:
@@ -96,7 +98,7 @@ class LocalServices:
                 raise StreamlingError(
                     f"another command is starting or stopping the services in {self.folder}",
                     retriable=True,
-                    remedy="wait for it to end",
+                    remedy="wait until it has finished",
                 ) from None
             yield
 
@@ -106,7 +108,7 @@ def _in_parallel(
     action: Callable[[LocalService], None],
     undo: Callable[[LocalService], None] = lambda service: None,
 ) -> None:
-    """Do ``action`` to all; when one fails or the user interrupts, ``undo`` it for all."""
+    """Apply ``action`` to all; if one fails or the user interrupts, apply ``undo`` to all."""
     try:
         with ThreadPoolExecutor(len(services), thread_name_prefix="dev") as pool:
             futures = [pool.submit(action, service) for service in services]
@@ -117,7 +119,7 @@ def _in_parallel(
                 _for_each(services, undo)  # ends the waiting for it
                 raise
     except BaseException:
-        _for_each(services, undo)  # and what was started by one that was still preparing
+        _for_each(services, undo)  # and what one of them started while it was still preparing
         raise
 
 

@@ -1,4 +1,4 @@
-"""Topics and messages of a Kafka broker, for hand work and tests. Not the way of a pipeline: that is Spark's."""
+"""Topics and messages of a Kafka broker, for manual work and tests. Pipelines use Spark instead."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 from streamling.dev.extra import require
 from streamling.errors import StreamlingError
 
-#: settings of librdkafka, besides the brokers; a secured listener needs some
+#: settings of librdkafka besides the brokers; a secured listener needs some
 Client = Mapping[str, Any]
 
 _SECONDS = 30
 _NONE: Client = {}
 
-#: order kept, few round trips, and keys land on the partition that a Java producer would choose
+#: keeps the order, needs few round trips, and uses the partition that a Java producer would choose for a key
 _PRODUCER = {
     "enable.idempotence": True,
     "linger.ms": 20,
     "batch.size": 2**20,
     "queue.buffering.max.messages": 500_000,
     "partitioner": "murmur2_random",
-    "topic.metadata.propagation.max.ms": 2000,  # a topic that is not there is told soon, not after 30 s
+    "topic.metadata.propagation.max.ms": 2000,  # reports a missing topic soon, not after 30 s
     # a report for each message would halve the rate
     "delivery.report.only.error": True,
 }
@@ -36,7 +36,7 @@ _CONSUMER = {
 
 
 class Message(NamedTuple):
-    """One message, sent or received. A negative partition means: by the key, or any."""
+    """One message, sent or received. A negative partition means: chosen by the key, or any."""
 
     value: bytes | None
     key: bytes | None = None
@@ -47,7 +47,7 @@ class Message(NamedTuple):
     timestamp: int = 0
 
     def header(self, name: str) -> bytes | None:
-        """The value of the last header of this name."""
+        """The value of the last header with this name."""
         return next((value for key, value in reversed(self.headers) if key == name), None)
 
 
@@ -57,14 +57,14 @@ class Message(NamedTuple):
 def create_topic(
     brokers: str, topic: str, *, partitions: int = 1, settings: Mapping[str, str] = {}, client: Client = _NONE
 ) -> None:
-    """Make ``topic``; returns when it can be written to."""
+    """Create ``topic``; returns when it can be written to."""
     new = require("confluent_kafka.admin").NewTopic(topic, partitions, 1, config=dict(settings))
     _ask(brokers, client, lambda admin: admin.create_topics([new]), f"create the topic {topic!r}")
     _wait(lambda: partition_count(brokers, topic, client=client) == partitions, f"the topic {topic!r} to appear")
 
 
 def add_partitions(brokers: str, topic: str, partitions: int, *, client: Client = _NONE) -> None:
-    """Give ``topic`` so many partitions in all."""
+    """Increase the number of partitions of ``topic`` to ``partitions``."""
     new = require("confluent_kafka.admin").NewPartitions(topic, partitions)
     _ask(brokers, client, lambda admin: admin.create_partitions([new]), f"add partitions to the topic {topic!r}")
     _wait(lambda: partition_count(brokers, topic, client=client) == partitions, f"the topic {topic!r} to grow")
@@ -77,14 +77,14 @@ def delete_topic(brokers: str, topic: str, *, client: Client = _NONE) -> None:
 
 
 def delete_records(brokers: str, topic: str, before: Mapping[int, int], *, client: Client = _NONE) -> None:
-    """Delete what lies ``before`` these offsets by partition."""
+    """Delete the messages ``before`` these offsets by partition."""
     kafka = require("confluent_kafka")
     places = [kafka.TopicPartition(topic, partition, offset) for partition, offset in before.items()]
     _ask(brokers, client, lambda admin: admin.delete_records(places), f"delete records of the topic {topic!r}")
 
 
 def partition_count(brokers: str, topic: str, *, client: Client = _NONE) -> int:
-    """How many partitions ``topic`` has; 0 when there is no such topic."""
+    """The number of partitions of ``topic``; 0 if it does not exist."""
     topics = _admin(brokers, client).list_topics(timeout=_SECONDS).topics
     ready = [p for p in topics[topic].partitions.values() if p.leader >= 0] if topic in topics else []
     return len(ready)
@@ -104,7 +104,7 @@ def offsets(brokers: str, topic: str, *, client: Client = _NONE) -> dict[int, tu
 
 
 def end_offsets(brokers: str, topic: str, *, client: Client = _NONE) -> dict[int, int]:
-    """The offset that the next message gets, by partition."""
+    """The offset of the next message, by partition."""
     return {partition: high for partition, (_, high) in offsets(brokers, topic, client=client).items()}
 
 
@@ -112,9 +112,9 @@ def end_offsets(brokers: str, topic: str, *, client: Client = _NONE) -> dict[int
 
 
 def produce(brokers: str, topic: str, messages: Iterable[Message], *, client: Client = _NONE) -> int:
-    """Send ``messages`` in order; returns how many when the broker has all of them.
+    """Send ``messages`` in order; returns their number when the broker has all of them.
 
-    When the iterable itself fails, those it gave before are sent.
+    If the iterable itself fails, the messages before that are sent.
     """
     errors: list[Any] = []
 
@@ -137,7 +137,7 @@ def produce(brokers: str, topic: str, messages: Iterable[Message], *, client: Cl
         raise StreamlingError(
             f"cannot write to the topic {topic!r} on {brokers}: "
             f"{errors[0].str() if errors else f'{left} messages were not taken within {_SECONDS} s'}",
-            remedy="see streamling dev status; a missing topic is not created by writing to it",
+            remedy="see streamling dev status; writing to a missing topic does not create it",
         )
     return count
 
@@ -151,9 +151,9 @@ def consume(
     follow: bool = False,
     client: Client = _NONE,
 ) -> Iterator[Message]:
-    """The messages of ``topic`` in the order of their partitions, from its beginning or from the offsets ``start``.
+    """The messages of ``topic``, ordered by partition, from its beginning or from the offsets ``start``.
 
-    Ends after ``limit`` messages or at the end that each partition had when it was reached; with ``follow`` only
+    Ends after ``limit`` messages, or at the end that each partition had when it was reached; with ``follow`` only
     ``limit`` ends it. Joins no group, commits nothing.
     """
     kafka = require("confluent_kafka")
@@ -207,7 +207,7 @@ def _queued(producer: Any, topic: str, message: Message, failed: Any) -> bool:
 
 
 def _quiet(brokers: str, client: Client) -> dict[str, Any]:
-    """Errors come as exceptions; librdkafka would also print them."""
+    """Errors are raised as exceptions; librdkafka would also print them."""
     return {"bootstrap.servers": brokers, "log_level": 0, **client}
 
 
@@ -223,7 +223,7 @@ def _existing(brokers: str, topic: str, client: Client) -> int:
 
 
 def _ask(brokers: str, client: Client, request: Callable[[Any], Mapping[Any, Any]], doing: str) -> None:
-    admin = _admin(brokers, client)  # lives until all is answered
+    admin = _admin(brokers, client)  # must live until all requests are answered
     for future in request(admin).values():
         try:
             future.result(timeout=_SECONDS)

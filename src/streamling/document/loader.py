@@ -1,8 +1,8 @@
-"""Reading YAML that a stranger may have written: plain data, the place of everything, and firm limits.
+"""Reads untrusted YAML: plain data, the location of every value, and strict limits.
 
-Values follow the YAML 1.2 core schema: only ``true`` and ``false`` are booleans (``no`` and ``on`` are text),
-dates are text, integers beyond 64 bits (wide numbers, long 0x addresses) are text. Tags, and with them
-objects, are refused. Aliases are followed within the limits; ``<<`` merges mappings.
+Values follow the YAML 1.2 core schema: only ``true`` and ``false`` are booleans (``no`` and ``on`` are text), dates are
+text, integers beyond 64 bits (wide numbers, long 0x addresses) are text. Tags, and with them objects, are rejected.
+Aliases are resolved within the limits; ``<<`` merges mappings.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from streamling.errors import InvalidPipeline, Problem
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
-#: values after aliases are followed; a real pipeline has a few thousand
+#: number of values after resolving aliases; a real pipeline has a few thousand
 MAX_VALUES = 100_000
 
 Path = tuple[str | int, ...]
-#: a parser event; the marks of PyYAML's stubs are optional where they never are
+#: a parser event; PyYAML's stubs declare the marks optional, but these events always have them
 Event = Any
 
 
 @dataclass(frozen=True)
 class EntryLocation:
-    """Where an entry stands."""
+    """Location of an entry."""
 
     #: the key of a mapping entry, or the item of a list
     key: Location
-    #: first character of the value; of a block text, of its first line
+    #: first character of the value; for a block text, of its first line
     value: Location
     #: a plain scalar as written
     text: str | None = None
@@ -42,7 +42,7 @@ class EntryLocation:
 
 @dataclass(frozen=True)
 class Document:
-    """Plain data and where each part of it was written."""
+    """Plain data and the location of each part."""
 
     data: Any
     file: str
@@ -51,20 +51,20 @@ class Document:
 
     @property
     def name(self) -> str:
-        """What a pipeline file calls itself; empty when it does not say."""
+        """The name that a pipeline file declares; empty if it declares none."""
         name = self.data.get("name") if isinstance(self.data, dict) else None
         return name.strip() if isinstance(name, str) else ""
 
     def entry_location(self, path: Path) -> EntryLocation:
-        """The place of ``path``, or of what surrounds it."""
+        """The location of ``path``, or of its nearest parent."""
         while path and path not in self.entry_locations:
             path = path[:-1]
         return self.entry_locations.get(path, EntryLocation(Location(self.file), Location(self.file)))
 
 
 def load_yaml(text: str | bytes, file: str) -> Document:
-    """The one document in ``text``. Raises `InvalidPipeline` when it cannot be read at all; mistakes that
-    leave the rest readable, such as a repeated key, are in ``problems`` of the result."""
+    """The single document in ``text``. Raises `InvalidPipeline` if it cannot be read at all; errors that leave the rest
+    readable, such as a duplicate key, are in ``problems`` of the result."""
     decoded = _decode(text, file)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -83,13 +83,13 @@ def _decode(text: str | bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         before = text[: error.start]
         line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-        message = f"the file is not UTF-8 text: byte 0x{text[error.start]:02x} cannot be read"
+        message = f"the file is not UTF-8 text: byte 0x{text[error.start]:02x} is invalid"
         raise InvalidPipeline([Problem(message, file, line, column, "save it as UTF-8")]) from None
 
 
 @dataclass(frozen=True)
 class _ParsedValue:
-    """A value with the number of values in it and how deep they are nested, aliases followed."""
+    """A value with the number of values in it and their nesting depth, after resolving aliases."""
 
     data: Any
     size: int = 1
@@ -98,7 +98,7 @@ class _ParsedValue:
 
 @dataclass
 class _Reader:
-    """Builds data from parser events; recursion is bounded by `MAX_DEPTH`, unlike PyYAML's own composer."""
+    """Builds data from parser events; recursion is limited by `MAX_DEPTH`, unlike in PyYAML's own composer."""
 
     events: Iterator[Event]
     text: str
@@ -144,11 +144,11 @@ class _Reader:
         if built is None:
             self._fatal(
                 event,
-                f"the alias '*{event.anchor}' refers to nothing that is complete before it",
+                f"the alias '*{event.anchor}' has no anchor before it",
                 f"define '&{event.anchor}' earlier, or quote the text",
             )
         if len(path) + built.depth > MAX_DEPTH:
-            self._fatal(event, f"the file is nested deeper than {MAX_DEPTH} levels once aliases are followed")
+            self._fatal(event, f"the file is nested deeper than {MAX_DEPTH} levels after resolving aliases")
         self._count(event, built.size)
         return built
 
@@ -157,7 +157,7 @@ class _Reader:
         size, depth = 1, 0
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
             here = (*path, len(items))
-            self.entry_locations[here] = self._spot(event, event)
+            self.entry_locations[here] = self._entry_location(event, event)
             built = self._value(event, here)
             items.append(built.data)
             size, depth = size + built.size, max(depth, built.depth + 1)
@@ -174,9 +174,9 @@ class _Reader:
             repeated = key in entries
             if repeated:
                 first = self.entry_locations[here].key.line
-                self._problem(key_event, f"the key '{key}' stands here and in line {first}", "keep one of the two")
+                self._problem(key_event, f"the key '{key}' is also in line {first}", "remove one of them")
             else:
-                self.entry_locations[here] = self._spot(key_event, value_event)
+                self.entry_locations[here] = self._entry_location(key_event, value_event)
             built = self._value(value_event, here)
             size, depth = size + built.size, max(depth, built.depth + 1)
             if _is_merge(key_event):
@@ -190,12 +190,12 @@ class _Reader:
         new: dict[str, Any] = {}
         for source in sources:
             if not isinstance(source, dict):
-                self._problem(event, "'<<' merges mappings only", "give it an alias of a mapping")
+                self._problem(event, "'<<' merges mappings only", "use an alias of a mapping")
                 return {}
             new |= {key: value for key, value in source.items() if key not in merged and key not in new}
         self._count(event, len(new))
         for key in new:
-            self.entry_locations.setdefault((*path, key), self._spot(event, event))
+            self.entry_locations.setdefault((*path, key), self._entry_location(event, event))
         return new
 
     def _key(self, event: Event) -> str:
@@ -204,17 +204,17 @@ class _Reader:
         self._count(event, 1)
         return str(event.value)
 
-    # ── places and limits ─────────────────────────────────────────────────────────────────────────────────
+    # ── locations and limits ─────────────────────────────────────────────────────────────────────────────────
 
-    def _spot(self, key: Event, value: Event) -> EntryLocation:
+    def _entry_location(self, key: Event, value: Event) -> EntryLocation:
         text = value.value if isinstance(value, yaml.ScalarEvent) and not value.style else None
-        return EntryLocation(self._place(key), self._value_place(value), text)
+        return EntryLocation(self._location(key), self._value_location(value), text)
 
-    def _place(self, event: Event) -> Location:
+    def _location(self, event: Event) -> Location:
         return Location(self.file, event.start_mark.line + 1, event.start_mark.column + 1)
 
-    def _value_place(self, event: Event) -> Location:
-        location = self._place(event)
+    def _value_location(self, event: Event) -> Location:
+        location = self._location(event)
         if not isinstance(event, yaml.ScalarEvent):
             return location
         if event.style in ("'", '"'):
@@ -224,17 +224,17 @@ class _Reader:
         return location
 
     def _indentation(self, block: Event) -> int:
-        """Column at which the lines of a block text begin."""
+        """The indentation of the lines of a block text."""
         lines = self.text[block.start_mark.index : block.end_mark.index].split("\n")[1:]
         return next((len(line) - len(line.lstrip(" ")) + 1 for line in lines if line.strip()), 1)
 
     def _count(self, event: Event, values: int) -> None:
         self.values += values
         if self.values > MAX_VALUES:
-            self._fatal(event, f"the file holds more than {MAX_VALUES} values once aliases are followed")
+            self._fatal(event, f"the file has more than {MAX_VALUES} values after resolving aliases")
 
     def _problem(self, event: Event, message: str, remedy: str | None = None) -> None:
-        location = self._place(event)
+        location = self._location(event)
         self.problems.append(Problem(message, location.file, location.line, location.column, remedy))
 
     def _fatal(self, event: Event, message: str, remedy: str | None = None) -> NoReturn:
@@ -250,7 +250,7 @@ _CONSTANTS: Mapping[str, Any] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}|0o[0-7]{1,30}|0x[0-9a-fA-F]{1,30}", re.ASCII)
-#: too long for the rule above; as a float it would lose digits
+#: too long for the rule above; a float would lose digits
 _LONG_INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
@@ -262,7 +262,7 @@ def _scalar(event: Event) -> Any:
 
 
 def plain_scalar(text: str) -> Any:
-    """What ``text`` means without quotes."""
+    """The value of ``text`` without quotes."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _INTEGER.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Where something is in a file that the user wrote."""
+"""Locations in the user's files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Location:
-    """A position in a file; lines and columns count from 1."""
+    """A position in a file; lines and columns start at 1."""
 
     file: str = ""
     line: int = 0
     column: int = 0
 
 
-#: of what stands in no file
+#: for values that do not come from a file
 UNKNOWN_LOCATION: Final = Location()

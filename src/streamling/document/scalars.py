@@ -1,4 +1,4 @@
-"""Single values of the pipeline file with a meaning of their own: durations, keys, secrets, addresses."""
+"""Types of single values in the pipeline file: durations, keys, secrets, addresses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ REDACTED = "[REDACTED]"
 
 
 class BadValueError(ValueError):
-    """A value that cannot be used: a predicate completing the sentence “field …”, and what to do. A check
-    over several fields names the ``field`` it is about."""
+    """A value that cannot be used: a predicate that completes the sentence “field …”, and a remedy. A check of several
+    fields names the ``field`` it is about."""
 
     def __init__(self, predicate: str, remedy: str | None = None, *, field: str | None = None) -> None:
         super().__init__(predicate)
@@ -22,11 +22,11 @@ class BadValueError(ValueError):
 
 
 def folded(value: object) -> object:
-    """Text in lower case, for names whose case does not count; anything else as it is."""
+    """Text in lower case, for case-insensitive names; anything else unchanged."""
     return value.lower() if isinstance(value, str) else value
 
 
-#: marks fields whose text is a program, in which ``${…}`` is not a variable of the pipeline file
+#: marks fields whose text is code, in which ``${…}`` is not a variable of the pipeline file
 PROGRAM = "program"
 ProgramText = Annotated[str, PROGRAM]
 
@@ -62,14 +62,14 @@ def parse_duration(text: object) -> float:
     if rest == "0":
         return 0.0
     if not rest:
-        raise BadValueError("is empty where a duration is expected", _DURATION_HELP)
+        raise BadValueError("is empty, expected a duration", _DURATION_HELP)
     while rest:
         part = _DURATION_PART.match(rest)
         if part is None:
-            raise BadValueError(f"is {text!r}, which is no duration", _DURATION_HELP)
+            raise BadValueError(f"is {text!r}, which is not a duration", _DURATION_HELP)
         amount, unit = part.groups()
         if unit not in _SECONDS_BY_UNIT:
-            raise BadValueError(f"is {text!r}, and {unit!r} is no unit of time", _DURATION_HELP)
+            raise BadValueError(f"is {text!r}, and {unit!r} is not a unit of time", _DURATION_HELP)
         seconds += float(amount) * _SECONDS_BY_UNIT[unit]
         rest = rest[part.end() :]
     return seconds
@@ -106,7 +106,7 @@ Duration = Annotated[
 
 
 def parse_columns(value: object) -> tuple[str, ...]:
-    """Column names out of ``a, b`` (or a list of names)."""
+    """Parse column names from ``a, b`` (or a list of names)."""
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise BadValueError("must be text", "write column names separated by commas, such as: id, block_number")
@@ -114,11 +114,11 @@ def parse_columns(value: object) -> tuple[str, ...]:
     if not all(columns):
         raise BadValueError(
             "names an empty column" if len(columns) > 1 else "is empty",
-            "write column names separated by commas, or leave the field out",
+            "write column names separated by commas, or remove the field",
         )
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
-        raise BadValueError(f"names the column {twice!r} twice", "name each column once")
+        raise BadValueError(f"names the column {twice!r} twice", "list each column once")
     return columns
 
 
@@ -135,7 +135,7 @@ def _parse_selection(value: object) -> tuple[str, ...] | None:
     return None if value == "*" else parse_columns(value)
 
 
-#: columns to read, written as ``id, name``; ``*`` stands for all (None)
+#: columns to read, written as ``id, name``; ``*`` means all (None)
 Columns = Annotated[
     tuple[str, ...] | None,
     BeforeValidator(_parse_selection),
@@ -150,13 +150,13 @@ def _redact(_: Any) -> str:
     return REDACTED
 
 
-#: text that is never shown
+#: text that must be masked
 Secret = Annotated[SecretStr, PlainSerializer(_redact, return_type=str)]
 
 
 def check_http_url(url: str) -> str:
-    """``url`` when a request can be sent there."""
-    # The text itself stays out of the message: an address may carry a password.
+    """Return ``url`` if it is a valid address for a request."""
+    # The message does not contain the text itself: an address may contain a password.
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -164,9 +164,9 @@ def check_http_url(url: str) -> str:
     except ValueError:
         parts, host = urlsplit(""), None
     if parts.scheme not in ("http", "https"):
-        raise BadValueError("is no http or https address", "write it as https://host/path")
+        raise BadValueError("is not an http or https address", "write it as https://host/path")
     if not host:
-        raise BadValueError("names no host or an impossible port", "write it as https://host/path")
+        raise BadValueError("has no host or an invalid port", "write it as https://host/path")
     return url
 
 
@@ -182,7 +182,7 @@ def redact_url(url: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{REDACTED}@{host}" if at else host, query=query))
 
 
-#: an http(s) address; credentials in it are never shown
+#: an http(s) address; credentials in it are masked
 HttpUrl = Annotated[
     str,
     AfterValidator(check_http_url),

@@ -1,4 +1,4 @@
-"""Finds the secrets in what the user wrote: typed fields, names that suggest one, credentials inside texts."""
+"""Finds secrets in user input: typed fields, names that suggest a secret, credentials inside text."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from streamling.output.redaction import has_secret_name
 
 #: scheme, user information, and the rest of an address; the last @ ends the user information
 _URL = re.compile(r"\b([a-zA-Z][a-zA-Z0-9+.-]*)://(?:([^\s'\"]*)@)?([^\s'\"]*)")
-#: settings of libpq in one text
+#: settings of libpq in one string
 _DSN = re.compile(r"\b(?:host|hostaddr|dbname|user|port)\s?=", re.IGNORECASE)
 _DSN_PASSWORD = re.compile(
     r"\b(?:password|passwd|pwd|sslpassword)\s?=\s?(?:'((?:[^'\\]|\\.)*)'|([^\s,;&]+))", re.IGNORECASE
 )
 #: the working directory
 _NO_SECRETS = ("PWD", "OLDPWD")
-#: Maps whose keys are names of columns or of secrets: a column `token` of type `string` makes `string` no secret.
+#: Maps whose keys are names of columns or secrets: a column `token` of type `string` does not make `string` a secret.
 _MAPS_BY_NAME = frozenset({"http_secret_header", "schema", "schema_", "aggregate", "labels", "telemetry"})
-#: a value of the query that looks random, whatever it is called
+#: a query value that looks random, whatever its name
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])\S{12,}")
 
 
 def secrets_in(value: Any, name: str = "") -> Iterator[str]:
-    """All secrets in a model, a mapping, a list or a text; ``name`` is what the user calls it."""
+    """All secrets in a model, a mapping, a list or a text; ``name`` is the user's name for it."""
     if name in _MAPS_BY_NAME:
         return
     match value:
@@ -40,7 +40,7 @@ def secrets_in(value: Any, name: str = "") -> Iterator[str]:
                 yield from secrets_in(part, field)
         case Mapping():
             for key, part in value.items():
-                # `headers` may hold a cookie, or a key under any name
+                # `headers` may contain a cookie, or a key under any name
                 yield from secrets_in(part, f"secret.{key}" if name == "headers" else str(key))
         case list() | tuple() | set() | frozenset():
             for part in value:
@@ -54,19 +54,19 @@ def secrets_in(value: Any, name: str = "") -> Iterator[str]:
 
 
 def secrets_in_environment(environ: Mapping[str, str]) -> Iterator[str]:
-    """Values of variables that are secrets by their name, and credentials in the others."""
+    """Values of variables whose names suggest a secret, and credentials in the others."""
     for name, value in environ.items():
         yield from secrets_of_text(value, is_secret=has_secret_name(name) and name not in _NO_SECRETS)
 
 
 def secrets_of_text(text: str, *, is_secret: bool) -> Iterator[str]:
-    """``text`` itself when it is a secret, and the credentials in it."""
+    """``text`` itself if it is a secret, and the credentials in it."""
     if is_secret:
         yield text
-        yield from _in_basic(text)
+        yield from _secrets_in_basic_auth(text)
     for scheme, user, rest in _URL.findall(text):
-        yield from _in_user(scheme.lower(), user)
-        yield from _in_query(rest)
+        yield from _secrets_in_user_info(scheme.lower(), user)
+        yield from _secrets_in_query(rest)
     for quoted, plain in _DSN_PASSWORD.findall(text) if _DSN.search(text) else ():
         yield quoted or plain
 
@@ -76,7 +76,7 @@ def _fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
     yield from (model.model_extra or {}).items()
 
 
-def _in_user(scheme: str, user: str) -> Iterator[str]:
+def _secrets_in_user_info(scheme: str, user: str) -> Iterator[str]:
     _, colon, password = user.partition(":")
     if colon:
         yield password
@@ -86,7 +86,7 @@ def _in_user(scheme: str, user: str) -> Iterator[str]:
         yield unquote(user)
 
 
-def _in_query(rest: str) -> Iterator[str]:
+def _secrets_in_query(rest: str) -> Iterator[str]:
     for parameter in re.split("[&;#]", rest.partition("?")[2]):
         name, _, value = parameter.partition("=")
         if has_secret_name(name) or _RANDOM.fullmatch(value):
@@ -94,7 +94,7 @@ def _in_query(rest: str) -> Iterator[str]:
             yield unquote_plus(value)
 
 
-def _in_basic(text: str) -> Iterator[str]:
+def _secrets_in_basic_auth(text: str) -> Iterator[str]:
     """The password in the value of an `Authorization` header."""
     scheme, _, encoded = text.strip().partition(" ")
     if scheme.lower() != "basic":

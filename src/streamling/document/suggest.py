@@ -7,14 +7,14 @@ from difflib import get_close_matches
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that ``word`` is probably a misspelling of; case does not count."""
+    """The known word that ``word`` is probably a misspelling of; case-insensitive."""
     by_folded = {name.casefold(): name for name in known}
     matches = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.7)
     return by_folded[matches[0]] if matches else None
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
-    """A remedy for a word that is not among the known ones."""
+    """A remedy for an unknown word."""
     match = closest(word, known := list(known))
     return f"did you mean '{match}'?" if match is not None else otherwise
 

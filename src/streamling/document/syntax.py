@@ -1,7 +1,7 @@
-"""YAML syntax errors as sentences: what stands where, and what was expected.
+"""Translates YAML syntax errors: what was found where, and what was expected.
 
-PyYAML has two parsers (C and Python) that word the same mistake differently; the fragments below are those
-both have in common, or one line for each.
+PyYAML has two parsers (C and Python) with different messages for the same error; the fragments below occur in both, or
+have one line for each.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from streamling.errors import Problem
 
 _INDENT = "check the indentation of this line and the one above"
 
-#: fragment of the parser's message → what is wrong, what to do
+#: fragment of the parser's message → problem, remedy
 _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "mapping values are not allowed",
-        "a ':' stands where no key can be",
+        "a ':' is not allowed here",
         f"put the value in quotes if it contains ': ', or {_INDENT}",
     ),
-    ("could not find expected ':'", "a key without ':' after it", "write 'key: value' on each line"),
+    ("could not find expected ':'", "a key is not followed by ':'", "write 'key: value' on each line"),
     ("violates indentation", "a tab is used for indentation", "indent with spaces"),
     (
         "sequence entries are not allowed",
-        "a list item stands where none can be",
+        "a list item is not allowed here",
         "put each '- ' on its own line",
     ),
     (
         "expected ',' or ']'",
-        "a list in brackets that begins here is not closed",
+        "a list in brackets that starts here is not closed",
         "add the missing ',' or ']'",
     ),
     (
         "expected ',' or '}'",
-        "a mapping in braces that begins here is not closed",
+        "a mapping in braces that starts here is not closed",
         "add the missing ',' or '}'",
     ),
-    ("expected '-' indicator", "a key stands among list items", _INDENT),
+    ("expected '-' indicator", "a key is not allowed among list items", _INDENT),
     ("expected key", "this line does not fit the mapping around it", _INDENT),
     ("expected <block end>", "this line does not fit the block around it", _INDENT),
     (
@@ -49,16 +49,16 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     ("alphabetic or numeric character", "a name is expected after '*' or '&'", "put the text in quotes"),
     ("expected node content", "a value is expected", "write the value, or put it in quotes"),
     ("the node content", "a value is expected", "write the value, or put it in quotes"),
-    ("comment or line break", "text follows the '|' or '>' of a block", "begin the text on the next line"),
-    ("chomping or indentation", "text follows the '|' or '>' of a block", "begin the text on the next line"),
-    ("incompatible YAML document", "the file asks for another version of YAML", "remove the '%YAML' line"),
+    ("comment or line break", "text follows the '|' or '>' of a block", "start the text on the next line"),
+    ("chomping or indentation", "text follows the '|' or '>' of a block", "start the text on the next line"),
+    ("incompatible YAML document", "the file declares another version of YAML", "remove the '%YAML' line"),
 )
 
 
 def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    """The parser's ``error`` in our words, with its place."""
+    """The parser's ``error`` in plain words, with its location."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return _explain_marked(error, text, file)
+        return _translate_marked_error(error, text, file)
     position = getattr(error, "position", None)
     if isinstance(position, int):
         before = text[:position]
@@ -69,13 +69,13 @@ def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     return Problem(f"the YAML cannot be read: {error}", file)
 
 
-def _explain_marked(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
+def _translate_marked_error(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
     mark: Any = error.problem_mark
     said = error.problem or ""
     if error.context_mark is not None and ("end of stream" in said or "expected ','" in said):
         mark = error.context_mark
     if "unexpected end of stream" in said:
-        meaning, remedy = "a quoted text that begins here is not closed", "add the closing quote"
+        meaning, remedy = "a quoted text that starts here is not closed", "add the closing quote"
     elif "cannot start any token" in said:
         meaning, remedy = _forbidden_start(text[mark.index : mark.index + 1])
     else:
@@ -89,4 +89,4 @@ def _explain_marked(error: yaml.MarkedYAMLError, text: str, file: str) -> Proble
 def _forbidden_start(char: str) -> tuple[str, str]:
     if char == "\t":
         return "a tab is used for indentation", "indent with spaces"
-    return f"a value cannot begin with {char!r}", "put the value in quotes"
+    return f"a value cannot start with {char!r}", "put the value in quotes"

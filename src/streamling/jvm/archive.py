@@ -1,8 +1,8 @@
-"""The start-up archive: Spark's classes as the JVM wants them in memory, so that it need not load them again.
+"""The start-up archive: Spark's classes in the JVM's memory format, so that it does not have to load them again.
 
-Java 25 writes an AOT cache, 17 and 21 a class-data archive; with it the first row comes in a third of the time.
-An archive fits one Java, one class path and one set of flags only, so it is named after them. A missing or unfit
-one costs time, never correctness: the JVM checks it and goes on without.
+Java 25 writes an AOT cache, 17 and 21 a class-data archive; with it the first row arrives in a third of the time. An
+archive is valid for one Java, one class path and one set of flags, so it is named after them. A missing or invalid one
+costs time, never correctness: the JVM checks it and continues without it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from pathlib import Path
 from streamling.errors import StreamlingError
 from streamling.jvm.class_path import PATH_SETTINGS, class_path
 from streamling.jvm.command import JvmCommand, jvm_command
-from streamling.jvm.jars import connector_jars, fetched_connectors
+from streamling.jvm.jars import fetched_spark_packages, spark_package_jars
 from streamling.jvm.java import find_java
 
-#: called with what is being done and how much of all is done, 0 to 1
+#: called with the current step and the completed fraction, 0 to 1
 ReportProgress = Callable[[str, float], None]
 
-#: 200 MB each: with and without connectors for two versions
+#: 200 MB each: with and without Spark packages for two versions
 _KEPT = 4
-#: what it was trained on decides what it is good for
+#: the training job determines which classes are in the archive
 _TRAINING = tuple(Path(__file__).parents[1] / "training" / name for name in ("job.py", "fake_kafka.py"))
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The archive that fits a command, whether it exists or not."""
+    """The archive for a command, whether it exists or not."""
 
     path: Path
     aot: bool
@@ -52,45 +52,46 @@ class Archive:
         *,
         cache_dir: Path,
         conf: Mapping[str, str] | None = None,
-        connectors: frozenset[str] = frozenset(),
+        spark_packages: frozenset[str] = frozenset(),
         environ: Mapping[str, str] | None = None,
     ) -> Archive:
-        """The archive a start with these settings would look for."""
+        """The archive that a start with these settings would use."""
         java = find_java(os.environ if environ is None else environ)
-        jars = connector_jars(cache_dir, connectors | fetched_connectors(cache_dir))
+        jars = spark_package_jars(cache_dir, spark_packages | fetched_spark_packages(cache_dir))
         return cls.of(jvm_command(java, conf or {}, class_path(conf or {}, jars)), cache_dir)
 
     def exists(self) -> bool:
         return self.path.is_file()
 
     def failure(self) -> str | None:
-        """Why an earlier build did not work; it is not tried again by itself."""
+        """Why an earlier build failed; it is not retried automatically."""
         try:
             return self._failed.read_text(encoding="utf-8")
         except OSError:
             return None
 
     def use(self) -> list[str]:
-        """Flags that make a JVM start from it; none while there is no archive."""
+        """Flags that make a JVM use it; empty if it does not exist."""
         if not self.exists():
             return []
         os.utime(self.path)  # the least recently used are deleted first
-        # The JVM would say on stdout when it does not fit.
+        # Otherwise the JVM prints to stdout if the archive is invalid.
         return [f"-XX:{'AOTCache' if self.aot else 'SharedArchiveFile'}={self.path}", "-Xlog:disable"]
 
     def record(self) -> list[str]:
-        """Flags that make a JVM write it at its end."""
+        """Flags that make a JVM write it on exit."""
         return [f"-XX:{'AOTCacheOutput' if self.aot else 'ArchiveClassesAtExit'}={self._unfinished}"]
 
     def prepare(self) -> None:
-        """Make room for a build; what an earlier one left is removed."""
+        """Prepare for a build and remove leftovers of an earlier one."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._failed.unlink(missing_ok=True)
         for leftover in self.path.parent.glob(f"{self._unfinished.name}*"):
             leftover.unlink(missing_ok=True)
 
     def publish(self) -> bool:
-        """Put a finished build in place at once and delete what has not been used for long; False: there is none."""
+        """Put a finished build in place atomically and delete archives that have not been used for long; False if there
+        is no build."""
         try:
             self._unfinished.rename(self.path)
         except FileNotFoundError:
@@ -100,14 +101,14 @@ class Archive:
             old.unlink(missing_ok=True)
         return True
 
-    def give_up(self, reason: str) -> None:
-        """Remember that it cannot be built, so that not every run tries again."""
+    def record_failure(self, reason: str) -> None:
+        """Record that it cannot be built, so that not every run tries again."""
         self.prepare()
         self._failed.write_text(reason, encoding="utf-8")
 
     @contextmanager
-    def building(self) -> Iterator[bool]:
-        """Hold the right to build; yields False when another process has it."""
+    def build_lock(self) -> Iterator[bool]:
+        """Hold the build lock; yields False if another process holds it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.with_suffix(".lock").open("w") as lock:
             try:
@@ -130,18 +131,18 @@ def build_archive(
     *,
     cache_dir: Path,
     conf: Mapping[str, str] | None = None,
-    connectors: frozenset[str] = frozenset(),
+    spark_packages: frozenset[str] = frozenset(),
     progress: ReportProgress = lambda doing, done: None,
 ) -> Path:
-    """Build the archive for these settings in a process of its own and wait for it. Replaces an existing one."""
-    order = _order(cache_dir, conf, connectors)
+    """Build the archive for these settings in a separate process and wait for it. Replaces an existing one."""
+    order = _order(cache_dir, conf, spark_packages)
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "streamling.training.job", order],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=cache_dir,  # Java writes the archive in a second process, which fails when the folder it starts in is gone
+        cwd=cache_dir,  # Java writes the archive in a second process, which fails if its working directory is gone
         start_new_session=True,
     ) as process:
         try:
@@ -149,11 +150,11 @@ def build_archive(
             assert process.stderr is not None
             built: Path | None = None
             for line in process.stdout:
-                told = json.loads(line)
-                if "archive" in told:
-                    built = Path(told["archive"])
+                report = json.loads(line)
+                if "archive" in report:
+                    built = Path(report["archive"])
                 else:
-                    progress(told["doing"], told["done"])
+                    progress(report["doing"], report["done"])
             words = process.stderr.read().strip()
         except BaseException:
             process.kill()
@@ -161,15 +162,15 @@ def build_archive(
     if built is None:
         raise StreamlingError(
             f"the start-up archive could not be built: {words or 'the build ended early'}",
-            remedy="pipelines run without it, only their start takes longer",
+            remedy="pipelines run without it, but start more slowly",
         )
     return built
 
 
 def build_in_background(
-    *, cache_dir: Path, conf: Mapping[str, str] | None = None, connectors: frozenset[str] = frozenset()
+    *, cache_dir: Path, conf: Mapping[str, str] | None = None, spark_packages: frozenset[str] = frozenset()
 ) -> None:
-    """Start the build in a detached process of low priority and return."""
+    """Start the build in a detached process with low priority and return."""
     log = cache_dir / "logs" / "archive.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
@@ -180,7 +181,7 @@ def build_in_background(
                 "-m",
                 "streamling.training.job",
                 "--background",
-                _order(cache_dir, conf, connectors),
+                _order(cache_dir, conf, spark_packages),
             ],
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -188,13 +189,13 @@ def build_in_background(
             cwd=cache_dir,
             start_new_session=True,
         )
-    process.returncode = 0  # it outlives us by design: no warning about a child nobody waits for
+    process.returncode = 0  # it outlives this process by design: no warning about an unawaited child
 
 
-def _order(cache_dir: Path, conf: Mapping[str, str] | None, connectors: frozenset[str]) -> str:
-    """What to build, as one argument; only settings that matter, so that no secret shows in a process list."""
+def _order(cache_dir: Path, conf: Mapping[str, str] | None, spark_packages: frozenset[str]) -> str:
+    """What to build, as one argument; only the relevant settings, so that no secret shows in a process list."""
     chosen = {key: value for key, value in (conf or {}).items() if key in PATH_SETTINGS}
-    return json.dumps({"cache_dir": str(cache_dir), "conf": chosen, "connectors": sorted(connectors)})
+    return json.dumps({"cache_dir": str(cache_dir), "conf": chosen, "spark_packages": sorted(spark_packages)})
 
 
 def _key(command: JvmCommand) -> str:

@@ -1,7 +1,7 @@
-"""The class path of the Spark JVM: Spark's jars without those that no pipeline reaches, connectors, the user's own.
+"""The class path of the Spark JVM: Spark's jars without those that no pipeline uses, Spark packages, the user's jars.
 
-The JVM looks through every jar for what is not there, and a session loads the extensions of every jar that has some:
-MLlib's alone took a fifth of the work of a start.
+The JVM searches every jar for missing classes, and a session loads the extensions of every jar that has some: MLlib's
+alone took a fifth of the start-up time.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from streamling.errors import StreamlingError
 #: settings that change the class path, and with it the archive
 PATH_SETTINGS = ("spark.jars", "spark.driver.extraClassPath", "spark.sql.catalogImplementation")
 
-#: machine learning, graphs, the server of Spark Connect, the shell; a plugin that wants one names it in ``spark.jars``
+#: machine learning, graphs, the Spark Connect server, the shell; a plugin that needs one lists it in ``spark.jars``
 _UNREACHED = re.compile(
     r"spark-(mllib|graphx|connect|pipelines|repl)|breeze|spire|cats-|algebra_|arpack|blas-|lapack-|JTransforms"
     r"|JLargeArrays|scala-compiler|jline"
 )
-#: reached only through a catalog of Hive's; `hive-storage-api` belongs to ORC
+#: used only by a Hive catalog; `hive-storage-api` belongs to ORC
 _HIVE = re.compile(
     r"spark-hive|hive-(?!storage-api)|datanucleus|derby|HikariCP|javax\.jdo|jdo-api|libfb303|libthrift|jpam|json-1\.8"
 )
-#: The JVM puts no class of a signed jar into an archive and checks each one's digest: 0.2 s of the first batch.
+#: The JVM does not archive classes of signed jars and checks the digest of each: 0.2 s of the first batch.
 _SIGNED = re.compile(r"janino-|commons-compiler-")
 _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|DSA|RSA|EC)")
 _MANIFEST = "META-INF/MANIFEST.MF"
 
 
-def class_path(conf: Mapping[str, str], connectors: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """The user's jars come first, so that they win."""
+def class_path(conf: Mapping[str, str], package_jars: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """The user's jars come first, so that they take precedence."""
     hive = conf.get("spark.sql.catalogImplementation") == "hive"
     ours = (
         jar
         for jar in spark_jars(spark_home())
         if not _UNREACHED.match(jar.name) and (hive or not _HIVE.match(jar.name))
     )
-    return (*_extra_jars(conf), *ours, *connectors)
+    return (*_extra_jars(conf), *ours, *package_jars)
 
 
 def spark_home() -> Path:
     """The folder of the PySpark package, found without importing it."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise StreamlingError("PySpark is not installed", remedy="pip install streamling again")
+        raise StreamlingError("PySpark is not installed", remedy="reinstall streamling with pip")
     return Path(spec.origin).parent
 
 
 def spark_jars(home: Path) -> list[Path]:
-    """Spark's jars in a fixed order: an archive is only valid for the very same class path."""
+    """Spark's jars in a fixed order: an archive is valid only for the exact class path."""
     return sorted((home / "jars").glob("*.jar"))
 
 
 def unsigned(paths: Iterable[Path], cache_dir: Path) -> tuple[Path, ...]:
-    """The same class path with copies of the signed jars, which are made when they are missing."""
+    """The same class path with unsigned copies of the signed jars, which are created if they are missing."""
     return tuple(_copy(path, cache_dir / "jars") if _SIGNED.match(path.name) else path for path in paths)
 
 
@@ -70,7 +70,7 @@ def _copy(jar: Path, folder: Path) -> Path:
 
 
 def _strip(jar: Path, copy: Path) -> None:
-    """All but the signature; size and time, on which an archive depends, are the same for every copy."""
+    """Copy all but the signature; size and time, which an archive depends on, are the same for every copy."""
     import shutil
     import tempfile
     import zipfile
@@ -86,12 +86,12 @@ def _strip(jar: Path, copy: Path) -> None:
 
 
 def _without_digests(name: str, content: bytes) -> bytes:
-    """The manifest's first section is about the jar, the others hold a digest for each file."""
+    """The manifest's first section describes the jar, the others hold a digest per file."""
     return re.split(rb"(?<=\n)\r?\n", content)[0] + b"\r\n" if name == _MANIFEST else content
 
 
 def _extra_jars(conf: Mapping[str, str]) -> list[Path]:
-    """Jars the user names; spark-submit would have put them on the driver's class path."""
+    """The jars that the user lists; spark-submit would have put them on the driver's class path."""
     listed = [path for path in conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
     jars = filter(None, map(str.strip, conf.get("spark.jars", "").split(",")))
     listed += [re.sub(r"^file:(//)?", "", jar) for jar in jars if "://" not in jar or jar.startswith("file://")]

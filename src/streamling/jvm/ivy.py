@@ -1,4 +1,4 @@
-"""Downloading locked artifacts from a Maven repository with the Ivy that PySpark brings along."""
+"""Downloads locked artifacts from a Maven repository with the Ivy that comes with PySpark."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from streamling.jvm.environment import needed_variables
 from streamling.jvm.java import Java
 from streamling.jvm.trust import write_trust_store
 
-#: takes what has been done, and which share of all that is
+#: called with the current step and the completed fraction
 ReportProgress = Callable[[str, float], None]
 
 _FETCH_SECONDS = 600
 
-# Maven Central under the address Ivy knows; no POMs, so that exactly the locked files come.
+# Maven Central under Ivy's built-in address; without POMs, so that exactly the locked files are downloaded.
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="central"/>
   <resolvers><ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers>
@@ -32,7 +32,7 @@ _SETTINGS = """<ivysettings>
 
 @dataclass(frozen=True)
 class Artifact:
-    """One file of a repository, as a lock file names it."""
+    """One file of a repository, as listed in a lock file."""
 
     organisation: str
     name: str
@@ -40,7 +40,7 @@ class Artifact:
     sha256: str
     classifier: str = ""
     extension: str = "jar"
-    #: bytes; 0 where the lock file does not tell
+    #: bytes; 0 if the lock file does not say
     size: int = 0
 
     @property
@@ -48,8 +48,9 @@ class Artifact:
         classifier = f"-{self.classifier}" if self.classifier else ""
         return f"{self.name}-{self.revision}{classifier}.{self.extension}"
 
-    def kept_at(self, path: Path) -> bool:
-        """Whether ``path`` holds this artifact, as far as its size tells; the sum was compared when it was fetched."""
+    def is_at(self, path: Path) -> bool:
+        """Whether ``path`` holds this artifact, judged by its size; the checksum was verified when it was
+        downloaded."""
         return path.is_file() and self.size in (0, path.stat().st_size)
 
 
@@ -63,9 +64,9 @@ def download(
     settings: Path | None = None,
     progress: ReportProgress = lambda doing, done: None,
 ) -> None:
-    """Put ``artifacts`` into ``folder``, checked against their sums; Ivy's own files are left there beside them.
+    """Download ``artifacts`` into ``folder`` and verify their checksums; Ivy's own files stay beside them.
 
-    ``what`` and ``remedy`` are for the message when one cannot be had; ``settings`` is a user's Ivy settings file.
+    ``what`` and ``remedy`` are for the error message; ``settings`` is the user's Ivy settings file.
     """
     if settings is None:
         settings = folder / "ivysettings.xml"
@@ -94,7 +95,7 @@ def sha256(path: Path) -> str:
 
 
 def _run_ivy(line: list[str], artifacts: int, progress: ReportProgress) -> str:
-    """Run Ivy and return what it said; it marks each finished download."""
+    """Run Ivy and return its output; it marks each finished download."""
     words, done = [], 0
     with subprocess.Popen(
         line,
@@ -112,7 +113,7 @@ def _run_ivy(line: list[str], artifacts: int, progress: ReportProgress) -> str:
                 finished = re.search(r"\[SUCCESSFUL \] \S+#([^;]+);", word)
                 if finished:
                     done += 1
-                    progress(f"fetched {finished[1]}", done / artifacts)
+                    progress(f"downloaded {finished[1]}", done / artifacts)
             process.wait(_FETCH_SECONDS)
         except BaseException:
             process.kill()

@@ -1,7 +1,7 @@
-"""Spark connectors that PySpark does not bring along: fetched once, checked against a lock file, kept in the cache.
+"""Spark packages that do not come with PySpark: downloaded once, checked against a lock file, kept in the cache.
 
-Classes of our own (`jvm/java_classes.py`) belong to the connector that needs them: so they are on the class path of
-every JVM, part of the start-up archive, and go to executors as the other jars do.
+Our own classes (`jvm/java_classes.py`) belong to the package that needs them: they are on the class path of every JVM,
+part of the start-up archive, and sent to executors like the other jars.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _log = getLogger("streamling.connectors")
 _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
 
 
-def locked_jars(connectors: Iterable[str]) -> list[Artifact]:
-    """The jars of these connectors, in a fixed order."""
+def locked_jars(spark_packages: Iterable[str]) -> list[Artifact]:
+    """The jars of these packages, in a fixed order."""
     lock = _lock()
-    unknown = sorted(set(connectors) - set(lock))
+    unknown = sorted(set(spark_packages) - set(lock))
     if unknown:
         raise StreamlingError(f"there is no Spark connector {unknown[0]!r}, expected one of {', '.join(lock)}")
-    return [Artifact(**entry) for name in sorted(connectors) for entry in lock[name]]
+    return [Artifact(**entry) for name in sorted(spark_packages) for entry in lock[name]]
 
 
-def known_connectors() -> list[str]:
-    """Names of all connectors that can be fetched."""
+def known_spark_packages() -> list[str]:
+    """Names of all packages that can be downloaded."""
     return list(_lock())
 
 
 @cache
 def _lock() -> dict[str, list[dict[str, Any]]]:
-    """The jars of all connectors, by connector."""
+    """The jars of all packages, by package."""
     locks = (_lock_of(builtin) for builtin in builtins())
     return {name: lock[name] for lock in locks for name in lock}
 
@@ -53,57 +53,57 @@ def _lock_of(builtin: Builtin) -> dict[str, list[dict[str, Any]]]:
 
 @cache
 def _with_classes() -> frozenset[str]:
-    """The connectors that need classes of our own."""
+    """The packages that need our own classes."""
     return frozenset(name for builtin in builtins() if builtin.java for name in _lock_of(builtin))
 
 
-def fetched_connectors(cache_dir: Path) -> frozenset[str]:
-    """Connectors whose jars are in the cache. Every JVM gets them, wanted or not: so one start-up archive fits all
-    pipelines, and the JVM can be launched before anybody knows what the pipeline needs."""
-    named = {name: connector_jars(cache_dir, frozenset({name})) for name in known_connectors()}
+def fetched_spark_packages(cache_dir: Path) -> frozenset[str]:
+    """Packages whose jars are in the cache. Every JVM gets them, needed or not: so one start-up archive is valid for
+    all pipelines, and the JVM can start before the pipeline file is parsed."""
+    named = {name: spark_package_jars(cache_dir, frozenset({name})) for name in known_spark_packages()}
     return frozenset(name for name, jars in named.items() if all(jar.is_file() for jar in jars))
 
 
-def connector_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
-    """Where the jars of these connectors are kept, fetched or not."""
-    classes = [classes_jar(_folder(cache_dir))] if connectors & _with_classes() else []
-    return [*_downloads(cache_dir, connectors), *classes]
+def spark_package_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
+    """The paths of the jars of these packages, downloaded or not."""
+    classes = [classes_jar(_folder(cache_dir))] if spark_packages & _with_classes() else []
+    return [*_downloads(cache_dir, spark_packages), *classes]
 
 
-def _downloads(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
-    return [_folder(cache_dir) / jar.file_name for jar in locked_jars(connectors)] if connectors else []
+def _downloads(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
+    return [_folder(cache_dir) / jar.file_name for jar in locked_jars(spark_packages)] if spark_packages else []
 
 
 def _folder(cache_dir: Path) -> Path:
     return cache_dir / "connectors"
 
 
-def damaged_jars(cache_dir: Path, connectors: frozenset[str]) -> list[Path]:
-    """Jars in the cache whose content is not what the lock file says."""
-    jars = zip(_downloads(cache_dir, connectors), locked_jars(connectors), strict=True)
+def damaged_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
+    """Jars in the cache whose content differs from the lock file."""
+    jars = zip(_downloads(cache_dir, spark_packages), locked_jars(spark_packages), strict=True)
     return [path for path, jar in jars if path.is_file() and sha256(path) != jar.sha256]
 
 
-def fetch_connectors(
+def fetch_spark_packages(
     cache_dir: Path,
-    connectors: frozenset[str],
+    spark_packages: frozenset[str],
     *,
     java: Java,
     ivy_settings: Path | None = None,
     progress: ReportProgress = lambda doing, done: None,
 ) -> list[Path]:
-    """The jars of these connectors; those not in the cache are downloaded by the Ivy inside Spark, or compiled.
+    """The jars of these packages; those missing in the cache are downloaded by the Ivy inside Spark, or compiled.
 
-    ``ivy_settings`` is a user's own Ivy settings file, for a mirror or a company's repository.
+    ``ivy_settings`` is the user's own Ivy settings file, for a mirror or a company's repository.
     """
-    jars = zip(locked_jars(connectors), _downloads(cache_dir, connectors), strict=True)
+    jars = zip(locked_jars(spark_packages), _downloads(cache_dir, spark_packages), strict=True)
     missing = [jar for jar, path in jars if not path.is_file()]
     if missing:
-        _log.info("fetching %s, once", ", ".join(jar.file_name for jar in missing))
+        _log.info("downloading %s; this happens once", ", ".join(jar.file_name for jar in missing))
         folder = _folder(cache_dir)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as new:
-            progress("asking for the connectors", 0.0)
+            progress("downloading the Spark connectors", 0.0)
             download(
                 missing,
                 Path(new),
@@ -115,6 +115,6 @@ def fetch_connectors(
             )
             for jar in missing:
                 (Path(new) / jar.file_name).replace(folder / jar.file_name)
-    if connectors & _with_classes():
+    if spark_packages & _with_classes():
         compile_classes(_folder(cache_dir), java)
-    return connector_jars(cache_dir, connectors)
+    return spark_package_jars(cache_dir, spark_packages)

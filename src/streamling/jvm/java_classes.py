@@ -1,7 +1,7 @@
 """Our own Java classes in Spark's JVM: their sources are in the connectors, PySpark's Janino compiles them once.
 
-No JDK is needed, and no jar has to be shipped that nobody can read. The jar is named after the sources and Spark's
-version, so that an upgrade of either compiles again: 1 s of CPU time, when the connectors are fetched.
+This needs no JDK and no binary jar in the repository. The jar is named after the sources and Spark's version, so an
+upgrade of either compiles again: 1 s of CPU time, when the Spark packages are downloaded.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from streamling.jvm.java import Java
 
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 _COMPILE_SECONDS = 120
-#: Of the jar and all in it: a start-up archive depends on it, and must fit a jar that is compiled again.
+#: Timestamp of the jar and its entries: a start-up archive depends on it, and must stay valid for a recompiled jar.
 _WRITTEN = (2020, 1, 1, 0, 0, 0)
 _WRITTEN_NS = 1_577_836_800 * 10**9
 
 
 def classes_jar(folder: Path, sources: Sequence[Path] | None = None) -> Path:
-    """Where the jar with the classes of ``sources`` is kept, compiled or not; None stands for all of our own."""
+    """The path of the jar with the classes of ``sources``, compiled or not; None means all of our own."""
     return folder / f"streamling-{_key(_own_sources() if sources is None else sources)}.jar"
 
 
 def compile_classes(folder: Path, java: Java, sources: Sequence[Path] | None = None) -> Path:
-    """The jar with the classes; it is made if it is missing."""
+    """The jar with the classes; compiled if it is missing."""
     sources = _own_sources() if sources is None else sources
     jar = classes_jar(folder, sources)
     if not jar.is_file():
@@ -64,7 +64,7 @@ def _compile(sources: Sequence[Path], classes: Path, java: Java) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _failure(error) from error
-    if len([*classes.rglob("*.class")]) < len(sources):  # the exit status is 0 whatever happens
+    if len([*classes.rglob("*.class")]) < len(sources):  # the exit status is always 0
         raise _failure(RuntimeError(done.stdout.decode(errors="replace").strip()[-500:]))
 
 
@@ -72,7 +72,7 @@ def _failure(cause: Exception) -> StreamlingError:
     return StreamlingError(
         "streamling's Java classes could not be compiled",
         cause=cause,
-        remedy="run streamling doctor; if Java is fine, install streamling again",
+        remedy="run streamling doctor; if Java is fine, reinstall streamling",
     )
 
 

@@ -1,4 +1,4 @@
-"""The Spark JVM as a child process: start, handshake, its words, its end."""
+"""The Spark JVM as a child process: start, handshake, output, exit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXPLANATIONS = (
     (
         "UnsupportedClassVersionError",
         "Java is too old for Spark",
-        "use Java 17, 21 or 25: see streamling doctor",
+        "use Java 17, 21 or 25; see streamling doctor",
     ),
     ("No space left on device", "the disk is full", "free space in the temporary folder or set TMPDIR"),
 )
@@ -45,7 +45,7 @@ _EXPLANATIONS = (
 
 @dataclass(frozen=True)
 class Gateway:
-    """Where the JVM listens for PySpark, on loopback, and the secret it asks for."""
+    """The loopback address where the JVM listens for PySpark, and the secret for it."""
 
     port: int
     secret: str = field(repr=False)
@@ -54,8 +54,8 @@ class Gateway:
 class Jvm:
     """A running JVM with PySpark's gateway in it.
 
-    It ends by itself when this process ends, however that happens: the gateway reads its stdin, and the pipe
-    to it closes with us.
+    It exits when this process ends, for whatever reason: the gateway reads its stdin, and the pipe closes with this
+    process.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Jvm:
         debug: bool = False,
         locks: Sequence[int] = (),
     ) -> None:
-        """``locks`` are open files with locks that the JVM holds too, as long as it lives."""
+        """``locks`` are open files with locks that the JVM inherits and holds until it exits."""
         self._info = scratch / "gateway"
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._debug = debug
@@ -78,7 +78,7 @@ class Jvm:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C in a terminal reaches the whole group; we alone decide when Spark stops.
+                # Ctrl-C in a terminal reaches the whole process group; only this process decides when Spark stops.
                 start_new_session=True,
                 pass_fds=tuple(locks),
             )
@@ -89,14 +89,14 @@ class Jvm:
         self._reader.start()
 
     def gateway(self) -> Gateway:
-        """Wait for the JVM to listen. Raises when it ends or hangs instead."""
+        """Wait until the JVM listens. Raises if it exits or hangs."""
         deadline = time.monotonic() + _HANDSHAKE_SECONDS
         while not self._info.exists():
             if not self.alive():
                 raise self.failure("Spark could not start")
             if time.monotonic() > deadline:
                 self.kill()
-                raise self.failure(f"Spark did not answer within {_HANDSHAKE_SECONDS} s")
+                raise self.failure(f"Spark did not respond within {_HANDSHAKE_SECONDS} s")
             time.sleep(_POLL_SECONDS)
         content = self._info.read_bytes()
         self._info.unlink()
@@ -107,7 +107,7 @@ class Jvm:
         return self.process.poll() is None
 
     def failure(self, what: str) -> StreamlingError:
-        """An error that tells how the JVM ended, in its own last words."""
+        """An error that says how the JVM ended, with its last output."""
         if not self.alive():
             self._reader.join(timeout=1)
         words = self.last_output()
@@ -120,7 +120,7 @@ class Jvm:
         return StreamlingError(
             f"{what}: {end}" if end else what,
             cause=RuntimeError(words) if words else None,
-            remedy="run streamling doctor, or again with --debug to see all that Java says",
+            remedy="run streamling doctor, or run again with --debug to see all output of Java",
         )
 
     def last_output(self, lines: int = 15) -> str:
@@ -128,7 +128,7 @@ class Jvm:
         return "\n".join(list(self._lines)[-lines:])
 
     def finish(self, seconds: float) -> int | None:
-        """Ask the JVM to exit in its own way and wait; kill it after ``seconds``. Returns its exit status."""
+        """Ask the JVM to exit and wait; kill it after ``seconds``. Returns its exit status."""
         self._close_stdin()
         try:
             return self.process.wait(seconds)
@@ -137,7 +137,7 @@ class Jvm:
             return None
 
     def kill(self) -> None:
-        """End the JVM at once."""
+        """Kill the JVM immediately."""
         self.process.kill()
         self.process.wait()
         self._close_stdin()

@@ -1,4 +1,4 @@
-"""A Spark session on a JVM of our own, started while everything else gets ready."""
+"""A Spark session on its own JVM, started while the pipeline is prepared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamling.jvm.cluster import application_rejected_error, check_master
 from streamling.jvm.command import jvm_command
 from streamling.jvm.environment import jvm_environment
 from streamling.jvm.executors import executor_environment
-from streamling.jvm.jars import fetch_connectors, fetched_connectors
+from streamling.jvm.jars import fetch_spark_packages, fetched_spark_packages
 from streamling.jvm.java import find_java
 from streamling.jvm.process import Gateway, Jvm
 from streamling.jvm.session_functions import remove_unsafe_functions
@@ -33,7 +33,7 @@ from streamling.spark.scratch import Scratch, sweep
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: how long executors get to hear that the application is over
+#: time for executors to learn that the application has ended
 _CLUSTER_STOP_SECONDS = 5.0
 #: writing an archive takes 10 to 30 s
 _RECORD_SECONDS = 300.0
@@ -41,22 +41,22 @@ _RECORD_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class _Order:
-    """What a start was asked for."""
+    """The arguments of a start."""
 
     master: str
     conf: dict[str, str]
     cache_dir: Path
-    connectors: frozenset[str]
+    spark_packages: frozenset[str]
     timings: Timings
     record: bool
-    #: jars of the connectors, which executors need too
+    #: jars of the Spark packages, which executors need too
     jars: tuple[Path, ...] = ()
 
 
 class SparkRuntime:
     """One JVM with one Spark application.
 
-    PySpark allows one at a time in a process; one after another is fine.
+    PySpark allows one at a time per process; one after another is fine.
     """
 
     def __init__(self, jvm: Jvm, scratch: Scratch, archive: Archive, order: _Order) -> None:
@@ -78,26 +78,26 @@ class SparkRuntime:
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
         cache_dir: Path,
-        connectors: frozenset[str] = frozenset(),
+        spark_packages: frozenset[str] = frozenset(),
         quick: bool = False,
         debug: bool = False,
         timings: Timings | None = None,
         record: bool = False,
         variables: Iterable[str] = (),
     ) -> SparkRuntime:
-        """Launch the JVM and return at once; PySpark is imported and the session built on another thread.
+        """Launch the JVM and return immediately; another thread imports PySpark and builds the session.
 
-        ``connectors`` that are not in the cache yet are fetched first; those that are there are always loaded.
-        ``quick`` is for short jobs: the start takes 0.5 s less, long runs are slower. ``debug`` copies what the JVM
-        prints to stderr. ``record`` makes the JVM write the start-up archive when it is stopped. ``variables`` names
-        environment variables that Spark's processes see besides those they need.
+        ``spark_packages`` that are not in the cache are downloaded first; those in the cache are always loaded.
+        ``quick`` is for short jobs: a faster start, but slower long runs. ``debug`` copies the JVM's output to stderr.
+        ``record`` makes the JVM write the start-up archive when it is stopped. ``variables`` lists environment
+        variables passed to Spark's processes besides those they need.
         """
-        connectors |= fetched_connectors(cache_dir)
-        order = _Order(master, dict(conf or {}), cache_dir, connectors, timings or Timings(), record)
+        spark_packages |= fetched_spark_packages(cache_dir)
+        order = _Order(master, dict(conf or {}), cache_dir, spark_packages, timings or Timings(), record)
         logs = cache_dir / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         java = find_java(os.environ)
-        jars = fetch_connectors(cache_dir, connectors, java=java, ivy_settings=_ivy_settings(order.conf))
+        jars = fetch_spark_packages(cache_dir, spark_packages, java=java, ivy_settings=_ivy_settings(order.conf))
         command = jvm_command(java, order.conf, class_path(order.conf, jars), quick=quick, debug=debug)
         archive = Archive.of(command, cache_dir)
         scratch = Scratch()
@@ -116,21 +116,21 @@ class SparkRuntime:
         return cls(jvm, scratch, archive, replace(order, jars=tuple(jars)))
 
     def session(self) -> SparkSession:
-        """The session, once it is there. Raises a `StreamlingError` when Spark could not start."""
+        """Wait for the session. Raises a `StreamlingError` if Spark could not start."""
         return self._session.result()
 
     def alive(self) -> bool:
-        """Whether the JVM still runs."""
+        """Whether the JVM is running."""
         return not self._stopped and self._jvm.alive()
 
     def failure(self) -> StreamlingError | None:
-        """Why the JVM ended although nobody asked it to; None while it runs or after `stop`."""
+        """Why the JVM ended unexpectedly; None while it runs or after `stop`."""
         if self._stopped or self._jvm.alive():
             return None
         return self._jvm.failure("Spark stopped")
 
     def stop(self) -> None:
-        """End the session and the JVM and remove what they left; calling it again does nothing."""
+        """Stop the session and the JVM and remove their files; further calls do nothing."""
         with self._stop_lock:
             if self._stopped:
                 return
@@ -145,18 +145,18 @@ class SparkRuntime:
             self._scratch.remove()
 
     def kill(self) -> None:
-        """End the JVM and remove its folder without waiting, for a process that is about to end by force."""
+        """Kill the JVM and remove its folder without waiting, for a process that exits by force."""
         self._jvm.process.kill()
         self._scratch.remove()
 
     @property
-    def connectors(self) -> frozenset[str]:
-        """Spark connectors that it has."""
-        return self._order.connectors
+    def spark_packages(self) -> frozenset[str]:
+        """The Spark packages it was started with."""
+        return self._order.spark_packages
 
     @property
     def scratch(self) -> Path:
-        """A folder that goes when the runtime stops."""
+        """A folder that is deleted when the runtime stops."""
         return self._scratch.path
 
     def last_output(self) -> str:
@@ -170,7 +170,7 @@ class SparkRuntime:
     def build_archive_in_background(self) -> None:
         """Build the archive for the next start in a detached process that outlives this one."""
         order = self._order
-        build_in_background(cache_dir=order.cache_dir, conf=order.conf, connectors=order.connectors)
+        build_in_background(cache_dir=order.cache_dir, conf=order.conf, spark_packages=order.spark_packages)
 
     def _end_jvm(self) -> None:
         if self._order.record:
@@ -179,7 +179,7 @@ class SparkRuntime:
             with suppress(Exception):
                 self._session.result(_CLUSTER_STOP_SECONDS).sparkContext._jsc.stop()
             self._jvm.finish(_CLUSTER_STOP_SECONDS)
-        # A local Spark holds nothing but its scratch folder; its own shutdown takes 0.6 s.
+        # A local Spark holds only its scratch folder; its own shutdown takes 0.6 s.
         self._jvm.kill()
 
     def _build(self) -> None:
@@ -205,8 +205,8 @@ class SparkRuntime:
         if not self._jvm.alive():
             return self._jvm.failure("Spark could not start")
         message = _first_line(error)
-        refused = application_rejected_error(self._order.master, message)
-        return refused or StreamlingError(f"Spark could not start: {message}", cause=error)
+        rejected = application_rejected_error(self._order.master, message)
+        return rejected or StreamlingError(f"Spark could not start: {message}", cause=error)
 
 
 def _ivy_settings(conf: Mapping[str, str]) -> Path | None:
@@ -223,10 +223,10 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
     with SparkContext._lock:
         if SparkContext._gateway is not None:
             raise StreamlingError(
-                "Spark already runs in this process, and PySpark allows one at a time",
+                "Spark is already running in this process, and PySpark allows only one at a time",
                 remedy="stop the other SparkRuntime or SparkSession first",
             )
-        with _pointing_to(gateway):
+        with _gateway_variables(gateway):
             connection = launch_gateway()  # type: ignore[no-untyped-call]
             conf = SparkConf(loadDefaults=False, _jvm=connection.jvm)
             for key, value in settings.items():
@@ -243,8 +243,8 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
 
 
 @contextmanager
-def _pointing_to(gateway: Gateway) -> Iterator[None]:
-    """PySpark is told about a running JVM by variables only."""
+def _gateway_variables(gateway: Gateway) -> Iterator[None]:
+    """Point PySpark to a running JVM, which is possible only through variables."""
     ours = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(ours)
     try:
@@ -255,13 +255,13 @@ def _pointing_to(gateway: Gateway) -> Iterator[None]:
 
 
 def _hide_variables() -> dict[str, str]:
-    """Take the user's variables that steer PySpark out of the environment; it looks at some at every call."""
+    """Remove the user's variables that affect PySpark from the environment; it reads some at every call."""
     names = [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))]
     return {name: os.environ.pop(name) for name in names}
 
 
 def _forget_session() -> None:
-    """Clear what PySpark keeps per process, so that another session can be built on another JVM."""
+    """Clear PySpark's per-process state, so that another session can be built on another JVM."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -271,7 +271,7 @@ def _forget_session() -> None:
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = SparkSession._activeSession = None
     if context is not None and context._accumulatorServer is not None:
-        # It looks for the request every 0.5 s only: not worth waiting for.
+        # It checks for the request only every 0.5 s: not worth waiting for.
         threading.Thread(target=_shut_down, args=(context._accumulatorServer,), daemon=True).start()
         context._accumulatorServer = context._jsc = None
     if connection is not None:
@@ -279,7 +279,7 @@ def _forget_session() -> None:
 
 
 def _shut_down(accumulators: Any) -> None:
-    with suppress(OSError):  # it removes its socket file, which may have gone with the scratch folder already
+    with suppress(OSError):  # it removes its socket file, which may already be gone with the scratch folder
         accumulators.shutdown()
 
 
@@ -287,7 +287,7 @@ def _disconnect(connection: Any) -> None:
     from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
 
     client = connection._gateway_client
-    client.is_connected = False  # else every Java object that is collected later tries to reach the JVM
+    client.is_connected = False  # otherwise every Java object that is collected later tries to reach the JVM
     client.finalizer_deque.appendleft(SHUTDOWN_FINALIZER_WORKER)
     with suppress(Exception):
         connection.shutdown_callback_server()
@@ -298,7 +298,7 @@ def _accumulators(context: Any) -> Any:
 
 
 def _silence_loggers() -> None:
-    """PySpark and Py4J write traces of errors that they also raise."""
+    """PySpark and Py4J log traces of errors that they also raise."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -307,7 +307,7 @@ def _silence_loggers() -> None:
 
 
 def _not_from_py4j(record: LogRecord) -> bool:
-    """It uses the root logger for broken connections."""
+    """Py4J uses the root logger for broken connections."""
     return "py4j" not in record.pathname
 
 

@@ -1,4 +1,4 @@
-"""Which of Spark's SQL functions a session has."""
+"""The SQL functions of a session."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from streamling.sql.catalog import FORBIDDEN, FORBIDDEN_TABLES
 
 
 def remove_unsafe_functions(jvm: Any) -> None:
-    """Take functions that reach out of the query out of the JVM, for this session and all that are made from it. A sql
-    transform that names one is refused anyway; this is for text that found another way. Costs 6 ms."""
+    """Remove functions that reach outside the query from the JVM, for this session and all sessions created from it.
+    The compiler already rejects SQL transforms that call one; this is a second barrier. Costs 6 ms."""
     analysis = jvm.org.apache.spark.sql.catalyst.analysis
     identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
     scalars, tables = analysis.FunctionRegistry.builtin(), analysis.TableFunctionRegistry.builtin()

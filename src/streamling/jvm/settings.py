@@ -1,4 +1,4 @@
-"""Spark's settings as streamling wants them; what the user sets in ``spark.conf`` wins."""
+"""Spark's default settings here; the user's ``spark.conf`` takes precedence."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
-    # The SQL compiler spells names exactly; columns that differ only in case stay apart.
+    # The SQL compiler writes names exactly; columns that differ only in case are different columns.
     "spark.sql.caseSensitive": "true",
-    # Decimals keep their scale as in DataFusion, and a result that then needs more than 38 digits is an error. Spark's
-    # default is to round digits after the point away.
+    # Decimals keep their scale as in DataFusion, and a result that needs more than 38 digits is an error. Spark's
+    # default rounds digits after the decimal point away.
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "true",
     # base64 without a line break after every 76 characters
     "spark.sql.chunkBase64String.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
-    # ICU builds a table of all characters at the first `upper`, half a second of a start; Java's own case mappings are
-    # as complete, and quicker for ASCII.
+    # ICU builds a table of all characters at the first `upper`, which takes half a second at start-up; Java's own case
+    # mappings are as complete, and faster for ASCII.
     "spark.sql.icu.caseMappings.enabled": "false",
-    # Spark takes `lower(upper(x))` for `lower(x)`, which is another text for ß and İ.
+    # Spark simplifies `lower(upper(x))` to `lower(x)`, which is a different text for ß and İ.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.SimplifyCaseConversionExpressions",
-    # Times of day (Avro, Arrow) need it, and Spark also looks at it where the session is not the pipeline's.
+    # Needed for times of day (Avro, Arrow); Spark also reads it in places where the session is not the pipeline's.
     "spark.sql.timeType.enabled": "true",
-    # A session per pipeline would copy its artifacts folder otherwise.
+    # Otherwise a session per pipeline would copy its artifacts folder.
     "spark.sql.artifact.isolation.enabled": "false",
-    # File batches name their files: checking a thousand of them with a job took 3.9 s, in the driver 0.7 s.
+    # Batches of the file source list their files: checking a thousand of them took 3.9 s as a job, 0.7 s in the driver.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
-    # Parquet timestamps in nanoseconds are no Spark type; the file source turns the numbers into microseconds.
+    # Spark has no type for Parquet timestamps in nanoseconds; the file source converts the numbers to microseconds.
     "spark.sql.legacy.parquet.nanosAsLong": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
-    # Trigger floor 92 → 44 ms: the default manager starts a process for each rename.
+    # Trigger floor 92 → 44 ms: the default manager forks a process for each rename.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -52,36 +52,36 @@ _ALWAYS = {
     "spark.sql.streaming.pollingDelay": "250ms",
 }
 
-#: what keeps SQL inside of its rows; ``spark.conf`` cannot loosen it
+#: keeps SQL inside its rows; ``spark.conf`` cannot relax it
 _SAFE = {
-    # `${env:NAME}` and `${system:name}` in any SQL text would become their values, `'${x}'` an empty text.
+    # `${env:NAME}` and `${system:name}` in any SQL text would be replaced by their values, `'${x}'` by an empty text.
     "spark.sql.variable.substitute": "false",
     # FROM csv.`/etc/passwd`
     "spark.sql.runSQLOnFiles": "false",
 }
 
-#: the shortest limit of a unix socket's path (macOS), and what Spark's names take of it
+#: the smallest limit for the path of a unix socket (macOS), and what Spark's names take of it
 _SOCKET_PATH, _SOCKET_NAME = 103, len("/.00000000-0000-0000-0000-000000000000.sock")
 
 
 def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Sequence[Path] = ()) -> dict[str, str]:
-    """Everything the session is built with; ``jars`` go to the executors. For temporary files Spark takes the JVM's own
-    folder: no setting."""
+    """All settings of the session; ``jars`` go to the executors. Spark uses the JVM's own folder for temporary files,
+    which needs no setting."""
     settings = {
         **_ALWAYS,
         **{name: value for builtin in builtins() for name, value in builtin.spark_settings.items()},
         "spark.master": master,
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
-        # 74 instead of 212 ms per `mapInArrow` trigger; loopback TCP where the path would be too long, as those of
-        # YARN's containers are.
+        # 74 instead of 212 ms per `mapInArrow` trigger; loopback TCP where the path would be too long, as in YARN's
+        # containers.
         "spark.python.unix.domain.socket.enabled": str(
             len(str(scratch)) <= _SOCKET_PATH - _SOCKET_NAME and master != "yarn"
         ).lower(),
     }
     if is_local(master):
         settings["spark.sql.shuffle.partitions"] = str(local_cores(master, os.cpu_count() or 1))
-        # Rows for Python are results of tasks. Those larger than this (1 MB by default) are stored as blocks and
-        # fetched through a socket, even from this very process.
+        # Rows for Python are task results. Results larger than this (1 MB by default) are stored as blocks and fetched
+        # through a socket, even from this process.
         settings["spark.task.maxDirectResultSize"] = "100m"
     if on_this_machine(master):
         settings |= {

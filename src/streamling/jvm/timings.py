@@ -1,4 +1,4 @@
-"""Where the time of a start goes: named phases, measured from the start of the process."""
+"""Timings of a start: named phases, measured from the start of the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of time, in seconds since the process started. A moment has equal ends."""
+    """A period in seconds since the process started. A moment has equal ends."""
 
     name: str
     start: float
@@ -26,8 +26,8 @@ class Phase:
 class Timings:
     """Collects phases from any thread.
 
-    ``started`` is when the process began on ``clock``; left out, the operating system is asked, so that the
-    time Python needed to load itself is counted too.
+    ``started`` is the start of the process on ``clock``; by default the operating system is asked, so that the time for
+    loading Python is counted too.
     """
 
     def __init__(self, started: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,13 +40,13 @@ class Timings:
         return self._clock() - self._started
 
     def mark(self, name: str) -> None:
-        """Note a moment."""
+        """Record a moment."""
         now = self.now()
         self._phases.append(Phase(name, now, now))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Note a stretch of time, also when it ends in an error."""
+        """Record a period, also if it ends with an error."""
         start = self.now()
         try:
             yield
@@ -54,11 +54,11 @@ class Timings:
             self._phases.append(Phase(name, start, self.now()))
 
     def phases(self) -> list[Phase]:
-        """All phases so far, by start."""
+        """All phases so far, ordered by start."""
         return sorted(self._phases, key=lambda phase: (phase.start, phase.end))
 
     def table(self) -> str:
-        """The phases as text, one line each: when it ended, how long it took, what it was."""
+        """The phases as text, one line each: end, duration, name."""
         lines = [f"{'at':>9}  {'took':>9}  phase"]
         for phase in sorted(self._phases, key=lambda phase: phase.end):
             took = f"{phase.seconds * 1000:6.0f} ms" if phase.end > phase.start else ""
@@ -67,11 +67,11 @@ class Timings:
 
 
 def process_age() -> float:
-    """Seconds since this process was started; 0 where the system does not say (macOS)."""
+    """Seconds since this process started; 0 if the system does not say (macOS)."""
     try:
         stat = Path("/proc/self/stat").read_text(encoding="ascii")
     except OSError:
         return 0.0
-    # The command name may hold spaces and brackets, so count from the last bracket: field 22 is the start.
+    # The command name may contain spaces and parentheses, so count from the last parenthesis: field 22 is the start.
     started_ticks = int(stat.rpartition(")")[2].split()[19])
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")

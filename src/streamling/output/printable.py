@@ -1,7 +1,7 @@
-"""Text from outside on a terminal or in a log: control characters become visible escapes.
+"""Makes text from outside safe for a terminal or log: control characters become visible escapes.
 
-ESC starts commands to the terminal, a line break forges a log line, and a bidirectional override shows text in an order
-in which it is not.
+ESC starts terminal commands, a line break forges a log line, and a bidirectional override shows text in a different
+order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _INVISIBLE = "\u2028\u2029\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff"
 _UNSAFE = re.compile(f"[{_CONTROLS}{_BIDI}{_INVISIBLE}]")
 _UNSAFE_ON_A_LINE = re.compile(f"[\t\n{_CONTROLS}{_BIDI}{_INVISIBLE}]")
-#: what we send to a terminal ourselves: colours, and the line of a progress bar that is drawn again
+#: what we send to a terminal ourselves: colours, and the control codes of a progress bar
 _OUR_CODES = re.compile(f"(\r?\x1b\\[[0-9;]*[mK])|[{_CONTROLS}{_BIDI}{_INVISIBLE}]")
 _NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
@@ -33,7 +33,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_codes(text: str) -> str:
-    """``text`` with its line breaks, its colours and nothing else that steers a terminal."""
+    """``text`` with its line breaks and colours; all other control codes are escaped."""
     return _OUR_CODES.sub(lambda match: match[1] or _escaped(match), text)
 
 

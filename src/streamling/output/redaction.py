@@ -1,9 +1,9 @@
-"""Secrets never leave the process as text.
+"""Keeps secrets out of all output.
 
-Every secret that is read (configuration, environment, pipeline file) is registered here. `redact` covers it in whatever
-encoding it comes back: as it is, quoted for URLs and forms, escaped for JSON, XML, HTML or Python, in base64 or hex,
-and in any mixture of these. Credentials that nobody registered, such as those in a URL that a peer sends, are found by
-their form. There is one registry for the process, because there is one standard error for the process.
+Every secret that is read (configuration, environment, pipeline file) is registered here. `redact` masks it in any
+encoding: plain, quoted for URLs and forms, escaped for JSON, XML, HTML or Python, in base64 or hex, and in any
+combination. Unregistered credentials, such as those in a URL from a peer, are recognised by their form. There is one
+registry per process, because there is one standard error per process.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 
-from streamling.output.encodings import canonical, in_hex, spellings
+from streamling.output.encodings import canonical, canonical_forms, hex_forms
 
 MASK = "**********"
 
-#: Shorter values are covered only where their form gives them away: as text they occur everywhere.
+#: Shorter values are masked only where their form gives them away: as plain text they occur everywhere.
 SHORTEST = 4
-#: Values of letters or of digits only, shorter than this, are covered as whole words: `test` inside `latest` is none.
+#: Values of only letters or only digits that are shorter than this are masked as whole words: not `test` inside
+#: `latest`.
 _SHORTEST_ANYWHERE = 8
 
-#: Values that say nothing: covering them would make every message unreadable and protect nothing.
+#: Values that are not secret: masking them would make every message unreadable and protect nothing.
 _PUBLIC = frozenset(
     (
         *("admin", "blackhole", "clickhouse", "default", "dynamic_table", "false", "file", "guest", "handler", "http"),
@@ -37,10 +38,10 @@ _SECRET_NAME = (
     rf"|{_WORD}authorization|(?:{_WORD}[._-])?(?:auth|sig|signature|pass|cookie)|key)"
 )
 
-# Repetitions are bounded: a peer decides what is in a text, and unbounded ones would take the square of its length.
-#: credentials by their form → what stays
+# Repetitions are bounded: a peer controls the text, and unbounded ones would take quadratic time.
+#: credentials recognised by form → what remains
 _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
-    # everything from the colon to the last @ of the word: a password may hold @ and / as they are
+    # everything from the colon to the last @ of the word: a password may contain unescaped @ and /
     (re.compile(r"(://[^\s/:@'\"<>]{0,256}:)[^\s'\"<>]{1,512}(?=@)"), rf"\1{MASK}"),
     (re.compile(r"(https?://)[^\s/:@'\"<>?]{1,512}(?=@)", re.IGNORECASE), rf"\1{MASK}"),
     (re.compile(rf"([?&;]{_SECRET_NAME}=)[^\s&;'\"<>]+", re.IGNORECASE), rf"\1{MASK}"),
@@ -53,7 +54,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def has_secret_name(name: str) -> bool:
-    """Whether what is called ``name`` is probably a secret: the rule Spark applies to its settings, and a bit more."""
+    """Whether ``name`` probably names a secret: Spark's rule for its settings, and some more."""
     return re.fullmatch(_SECRET_NAME, name, re.IGNORECASE) is not None
 
 
@@ -61,18 +62,18 @@ class Redactor:
     """The secrets known so far."""
 
     def __init__(self) -> None:
-        #: what to look for in a text as it is, and in its canonical form
+        #: what to search for in plain text, and in its canonical form
         self._plain: tuple[str, ...] = ()
         self._hex: tuple[str, ...] = ()
         self._spelled: tuple[str, ...] = ()
         self._lock = threading.Lock()
 
     def add(self, secrets: Iterable[str]) -> None:
-        """Cover ``secrets`` from now on."""
+        """Mask ``secrets`` from now on."""
         with self._lock:
             new = {part for secret in secrets for part in _parts(secret)}.difference(self._plain)
-            self._hex += tuple(sorted(digits for secret in new for digits in in_hex(secret)))
-            spelled = {canonical(spelling).text for secret in new for spelling in spellings(secret)}
+            self._hex += tuple(sorted(digits for secret in new for digits in hex_forms(secret)))
+            spelled = {canonical(spelling).text for secret in new for spelling in canonical_forms(secret)}
             self._plain += tuple(sorted(new))
             self._spelled += tuple(sorted(text for text in spelled if len(text) >= SHORTEST))
 
@@ -84,7 +85,7 @@ class Redactor:
             form = canonical(text)
             spelled = (spelling for spelling in self._spelled if spelling in form.text)
             spans += [form.span(*span) for spelling in spelled for span in _found(spelling, form.text)]
-        text = _covered(text, spans) if spans else text
+        text = _masked(text, spans) if spans else text
         for pattern, kept in _FORMS:
             text = pattern.sub(kept, text)
         return text
@@ -96,14 +97,14 @@ redact = _process.redact
 
 
 def excerpt(text: str, most: int) -> str:
-    """The beginning of what somebody else said, on one line. Secrets are covered first: of one that is cut, or whose
-    spaces are others, nothing would be found later."""
+    """The beginning of a text from outside, on one line. Secrets are masked first: a truncated one, or one with changed
+    spaces, would not be found later."""
     line = " ".join(redact(text).split())
     return line if len(line) <= most else f"{line[:most]}…"
 
 
 def _parts(secret: str) -> Iterable[str]:
-    """What has to be covered for ``secret``: itself, and what peers cut out of it."""
+    """What to mask for ``secret``: itself, and the parts that peers quote."""
     candidates = {secret, secret.strip()}
     scheme, space, rest = secret.strip().partition(" ")
     if space and scheme.lower() in ("bearer", "basic", "token", "apikey"):
@@ -114,7 +115,7 @@ def _parts(secret: str) -> Iterable[str]:
 
 
 def _found(secret: str, text: str) -> Iterator[tuple[int, int]]:
-    """Where ``secret`` stands in ``text``; one that could be a word only where it is a whole one."""
+    """The positions of ``secret`` in ``text``; one that could be a word matches only whole words."""
     at = text.find(secret)
     word = at >= 0 and len(secret) < _SHORTEST_ANYWHERE and (secret.isalpha() or secret.isdigit())
     while at >= 0:
@@ -124,7 +125,7 @@ def _found(secret: str, text: str) -> Iterator[tuple[int, int]]:
         at = text.find(secret, end)
 
 
-def _covered(text: str, spans: list[tuple[int, int]]) -> str:
+def _masked(text: str, spans: list[tuple[int, int]]) -> str:
     pieces: list[str] = []
     done = 0
     for start, end in sorted(spans):

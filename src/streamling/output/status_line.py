@@ -1,4 +1,4 @@
-"""The last line of a terminal: drawn in place, and taken away while anything else is written."""
+"""A status line at the bottom of a terminal: redrawn in place, and hidden while anything else is written."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _current: StatusLine | None = None
 
 
 class StatusLine:
-    """One line on ``stream``, which is a terminal. May be used from any thread."""
+    """One line on ``stream``, a terminal. Thread-safe."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        # whoever writes inside `set_aside` may do so again, as a print inside a print does
+        # reentrant: code inside `hidden` may write again
         self._lock = threading.RLock()
         self._text = ""
-        #: whether others have begun a line and not ended it
+        #: whether others have started a line and not ended it
         self._line_begun = False
 
     def show(self, text: str) -> None:
-        """Draw ``text`` instead of what is there; cut where the terminal ends, as a line that wraps cannot be drawn
-        over."""
+        """Draw ``text`` instead of the current line; truncated to the width of the terminal, because a line that wraps
+        cannot be redrawn."""
         with self._lock:
             self._text = printable(text)[: max(1, self._columns() - 1)]
             self._draw()
@@ -39,8 +39,8 @@ class StatusLine:
             self._text = ""
 
     @contextmanager
-    def set_aside(self, ends_line: bool = True) -> Iterator[None]:
-        """Nothing is drawn while the block runs, nor after it unless what it writes ends with a line break."""
+    def hidden(self, ends_line: bool = True) -> Iterator[None]:
+        """Hide the line while the block runs, and after it until its output ends with a line break."""
         with self._lock:
             if not self._line_begun:
                 self._erase()
@@ -73,14 +73,14 @@ class StatusLine:
 
 
 def can_show_status(stream: TextIO | None) -> bool:
-    """Whether ``stream`` is a terminal that can draw a line again."""
+    """Whether ``stream`` is a terminal that can redraw a line."""
     return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 @contextmanager
 def status_line(stream: TextIO) -> Iterator[StatusLine]:
-    """A status line while the block runs, one in a process. ``stream`` is the terminal itself: what is shown is plain
-    text of ours."""
+    """Show a status line while the block runs; at most one per process. ``stream`` is the terminal itself: the line is
+    our own plain text."""
     global _current
     line = _current = StatusLine(stream)
     try:
@@ -91,11 +91,11 @@ def status_line(stream: TextIO) -> Iterator[StatusLine]:
 
 
 @contextmanager
-def status_set_aside(ends_line: bool = True) -> Iterator[None]:
-    """For whoever writes to the terminal while a status line may be shown."""
+def hide_status_line(ends_line: bool = True) -> Iterator[None]:
+    """For code that writes to the terminal while a status line may be shown."""
     line = _current
     if line is None:
         yield
         return
-    with line.set_aside(ends_line):
+    with line.hidden(ends_line):
         yield

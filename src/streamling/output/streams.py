@@ -1,8 +1,8 @@
 """Standard output and standard error: the one place where text leaves the process.
 
-While a command runs, both are `SafeStream`: secrets are covered and control characters escaped, whoever writes. Rows
-of print sinks are data; they go to `data_output` unchanged, and while a pipeline with such a sink runs nothing else
-reaches standard output: what a plugin prints goes to standard error.
+While a command runs, both are `SafeStream`: secrets are masked and control characters escaped in all output. Rows of
+print sinks are data and go to `data_output` unchanged. While a pipeline with such a sink runs, nothing else reaches
+standard output: what a plugin prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from streamling.output.printable import printable_codes, printable_lines
 from streamling.output.redaction import redact
-from streamling.output.status_line import status_set_aside
+from streamling.output.status_line import hide_status_line
 
 _data: BinaryIO | None = None
 
@@ -26,11 +26,11 @@ class SafeStream:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        # what is not shown in colour has no reason to hold codes
+        # output without colours needs no control codes
         self._printable: Callable[[str], str] = printable_codes if stream.isatty() else printable_lines
 
     def write(self, text: str) -> int:
-        with status_set_aside(ends_line=text.endswith("\n")):
+        with hide_status_line(ends_line=text.endswith("\n")):
             self._stream.write(self._printable(redact(text)))
         return len(text)
 
@@ -47,13 +47,13 @@ class SafeStream:
 
 
 def terminal_of(stream: TextIO) -> TextIO:
-    """What is behind ``stream`` while `safe_streams` are in use."""
+    """The stream behind ``stream`` while `safe_streams` are in use."""
     return stream.unsafe if isinstance(stream, SafeStream) else stream
 
 
 @contextmanager
 def safe_streams() -> Iterator[None]:
-    """Standard output and error are safe while the block runs."""
+    """Make standard output and error safe while the block runs."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_safe, before)
     try:
@@ -73,7 +73,7 @@ def data_output() -> BinaryIO:
 
 
 def write_data(text: str) -> None:
-    """Print a line exactly as it is: it is meant for a program."""
+    """Print a line unchanged, for a program."""
     output = data_output()
     output.write(f"{text}\n".encode("utf-8", "backslashreplace"))
     output.flush()
@@ -81,8 +81,8 @@ def write_data(text: str) -> None:
 
 @contextmanager
 def stdout_for_data() -> Iterator[Callable[[], None]]:
-    """Standard output takes nothing but rows while the block runs; what anybody else prints there goes to standard
-    error, also from C code and from child processes. Calling what is yielded ends that early."""
+    """Keep standard output for rows while the block runs; everything else printed there goes to standard error, also
+    from C code and child processes. Call the yielded function to end this early."""
     reserved = _Reserved()
     try:
         yield reserved.release
@@ -109,7 +109,7 @@ class _Reserved:
         _data = self._data
 
     def release(self) -> None:
-        """Give standard output back; calling it again does nothing."""
+        """Restore standard output; further calls do nothing."""
         global _data
         data, self._data = self._data, None
         if data is None:

@@ -102,8 +102,8 @@ class Operator(ABC, Generic[OptionsT]):
         return None
 
     @classmethod
-    def connectors(cls, options: OptionsT) -> frozenset[str]:
-        """Spark connectors (``avro``, ``kafka``) that a node with these options needs. Called before any instance is
+    def spark_packages(cls, options: OptionsT) -> frozenset[str]:
+        """Spark packages (``avro``, ``kafka``) that a node with these options needs. Called before any instance is
         created: the JVM is started with them."""
         return frozenset()
 

@@ -1,7 +1,7 @@
-"""The reference of all functions, from their declarations.
+"""Generates the reference of all SQL functions from their declarations.
 
-``python -m streamling.reference.functions docs/sql-functions.md`` writes the page. The verdicts on it are those that
-``tests/sql/test_differential.py`` measures: it fails when one is not true.
+``python -m streamling.reference.functions docs/sql-functions.md`` writes the page. Its verdicts are those that
+``tests/sql/test_differential.py`` measures: the test fails if one is wrong.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from streamling.sql.library.registry import FAMILIES, family, functions
 from streamling.sql.library.unsupported import ALTERNATIVES
 from streamling.sql.plan import sql_expressions
 
-_HEAD = "| Function | What it gives | Example | Runs in | DataFusion |"
+_HEAD = "| Function | Result | Example | Runs in | DataFusion |"
 _INTRO = """\
 # SQL functions
 
-Functions of the [sql transform](transforms/sql.md), with the names, argument orders and results of the original: those
-of DataFusion and its own. All scalar functions of Spark 4.2 are there besides; where both have a name, it means what
-stands here. Made from the declarations in `src/streamling/sql/library/` by
+Functions of the [sql transform](transforms/sql.md), with the names, argument orders and results of the Rust
+implementation: those of DataFusion and its own. All scalar functions of Spark 4.2 are also available; if both have a
+name, the function on this page is used. Generated from the declarations in `src/streamling/sql/library/` by
 `python -m streamling.reference.functions docs/sql-functions.md`; every example is a test.
 
-- **Runs in**: *JVM* is an expression of Spark and as fast as any. *Arrow* goes through a Python worker in whole Arrow
-  arrays, 0.1 to 3 million rows per second and core; the first batch waits about a second for the worker, and a pipeline
+- **Runs in**: *JVM* is a Spark expression and as fast as any. *Arrow* runs in a Python worker on whole Arrow arrays,
+  0.1 to 3 million rows per second and core; the first batch waits about a second for the worker, and a pipeline
   without such a function never starts one.
-- **DataFusion**: *equal* when a differential test found the same results on both engines over rows of NULLs, empty,
-  negative, Unicode and extreme values; *own* for what DataFusion does not have. Where DataFusion stops with an error, a
-  function here may give NULL.
+- **DataFusion**: *equal* if a differential test found the same results on both engines over rows of NULLs, empty,
+  negative, Unicode and extreme values; *own* for functions that DataFusion does not have. Where DataFusion raises an
+  error, a function here may return NULL.
 """
 
 
@@ -43,9 +43,9 @@ def page() -> str:
         lines += [f"## {title}", "", _HEAD, "|---|---|---|---|---|"]
         lines += [_row(function) for function in family(name)]
         lines.append("")
-    lines += ["## Not here", "", "| Function | Instead |", "|---|---|"]
+    lines += ["## Not supported", "", "| Function | Instead |", "|---|---|"]
     lines += [f"| `{name}` | {instead} |" for name, instead in sorted(ALTERNATIVES.items())]
-    lines += ["", "Aggregate and window functions are refused in a stateless transform.", ""]
+    lines += ["", "Aggregate and window functions are rejected in a stateless transform.", ""]
     return "\n".join(lines)
 
 
@@ -69,8 +69,10 @@ def _summary() -> Iterator[str]:
     found = list(verdicts().values())
     equal, differs, refused = (found.count(verdict) for verdict in ("equal", "differs", "refused"))
     share = equal / len(found)
-    yield f"Of DataFusion's {len(found)} names {equal} ({share:.1%}) are equal, {differs} differ by decision, {refused}"
-    yield "are refused with what to use instead."
+    yield (
+        f"Of DataFusion's {len(found)} names {equal} ({share:.1%}) are equal, {differs} differ deliberately, {refused}"
+    )
+    yield "are rejected with a suggestion of what to use instead."
 
 
 def _row(function: Function) -> str:

@@ -1,7 +1,7 @@
-"""Tables of fields for the documentation, made from the models.
+"""Generates tables of node fields for the documentation from the models.
 
-A page marks a table with ``<!-- fields: source kafka -->`` and ``<!-- end -->``; what is between is replaced
-by ``python -m streamling.reference.nodes docs/pipeline-file.md``.
+A page marks a table with ``<!-- fields: source kafka -->`` and ``<!-- end -->``; the text in between is replaced by
+``python -m streamling.reference.nodes docs/pipeline-file.md``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TYPES = {"string": "text", "integer": "whole number", "number": "number", "bool
 
 
 def with_field_tables(page: str, registry: Registry) -> str:
-    """``page`` with its tables made anew."""
+    """``page`` with its tables regenerated."""
     return _MARK.sub(lambda mark: f"{mark[1]}{field_table(registry, mark[2], mark[3])}{mark[4]}", page)
 
 
@@ -41,7 +41,7 @@ def field_table(registry: Registry, kind: str, id: str) -> str:
 
 
 def _rank(name: str, required: list[str]) -> tuple[bool, bool, int]:
-    """Required fields first, those that all nodes share last."""
+    """Required fields first, fields common to all nodes last."""
     return name not in required, name in _SHARED, _SHARED.index(name) if name in _SHARED else 0
 
 

@@ -16,7 +16,7 @@ from streamling.errors import StreamlingError
 from streamling.jvm.archive import Archive
 from streamling.jvm.class_path import spark_home, spark_jars
 from streamling.jvm.command import heap_mb
-from streamling.jvm.jars import connector_jars, damaged_jars, known_connectors
+from streamling.jvm.jars import damaged_jars, known_spark_packages, spark_package_jars
 from streamling.jvm.java import candidates, find_java
 
 #: ok: nothing to do. note: works, could be better. bad: pipelines will not run.
@@ -51,7 +51,7 @@ def run_checks(
         *_java(environ),
         _pyspark(),
         _archive(cache_dir, conf, environ),
-        *(_connector(cache_dir, name) for name in known_connectors()),
+        *(_connector(cache_dir, name) for name in known_spark_packages()),
         _cache_folder(cache_dir),
         _temporary_folder(Path(tempfile.gettempdir())),
         _memory(_total_memory_mb(), conf),
@@ -130,7 +130,7 @@ def _archive(cache_dir: Path, conf: Mapping[str, str], environ: Mapping[str, str
 
 def _connector(cache_dir: Path, name: str) -> Check:
     title = f"Connector {name}"
-    missing = [jar for jar in connector_jars(cache_dir, frozenset({name})) if not jar.is_file()]
+    missing = [jar for jar in spark_package_jars(cache_dir, frozenset({name})) if not jar.is_file()]
     if missing:
         return Check(title, "note", "not fetched yet", "it is fetched when a pipeline first needs it")
     damaged = damaged_jars(cache_dir, frozenset({name}))

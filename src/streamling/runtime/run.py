@@ -48,7 +48,7 @@ from streamling.runtime.status import RunStatus, sum_known
 from streamling.spark.master import is_local
 from streamling.state.backend import StateBackend
 from streamling.telemetry.metrics import PIPELINE
-from streamling.telemetry.tags import add_own_labels, store_for
+from streamling.telemetry.tags import add_own_labels, create_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,7 +85,7 @@ class PipelineRun:
         self._deep_calls = ExitStack()
         self._count_in_spark = count_in_spark
         #: what the run has measured so far
-        self.metrics = store_for(pipeline, config)
+        self.metrics = create_store(pipeline, config)
         self._shared = SharedResources()
         #: columns that each node has reported as dropped
         self._dropped_columns: dict[str, dict[str, object]] = {}
@@ -109,9 +109,9 @@ class PipelineRun:
     # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def connectors(self) -> frozenset[str]:
-        """Spark connectors that the JVM has to be started with: those that the nodes need."""
-        return frozenset[str]().union(*(kind.connectors(node.options) for node, kind in self._kinds()))
+    def spark_packages(self) -> frozenset[str]:
+        """Spark packages that the JVM has to be started with: those that the nodes need."""
+        return frozenset[str]().union(*(kind.spark_packages(node.options) for node, kind in self._kinds()))
 
     def connections(self, spark: Callable[[], SparkSession]) -> list[NodeConnection]:
         """What the nodes connect to. No connection is made yet; ``spark`` is for checks that need a session."""
@@ -338,8 +338,8 @@ class PipelineRun:
     def _queue_length(self, node: Node) -> int:
         """Batches that may wait in front of ``node``."""
         found, config = self._registry.get(node.kind, node.type), self._config
-        own = config.plugin.given("channel_capacity") if found is not None and found.plugin else None
-        return own or config.given("internal_buffer_size") or QUEUE_LENGTH
+        own = config.plugin.explicit_value("channel_capacity") if found is not None and found.plugin else None
+        return own or config.explicit_value("internal_buffer_size") or QUEUE_LENGTH
 
     # ── callbacks of the parts ───────────────────────────────────────────────────────────────────────────────
 

@@ -1,6 +1,6 @@
-"""Text as numbers, dates and times, read as DataFusion does.
+"""Casts from text to numbers, dates and times, as in DataFusion.
 
-Spark's casts read more spellings (``1.5d``, ``2024``, blanks around a date) and leave out the offset of a time.
+Spark's casts accept more formats (``1.5d``, ``2024``, blanks around a date) and ignore the offset of a time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRUE, _FALSE = ("on", "tr", "tru", "ye"), ("of", "off", "fa", "fal", "fals")
 
 
 def from_text(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr | None:
-    """``cast(value AS spelling)`` of a text; None when Spark's own cast is right, or the value is not a text."""
+    """``cast(value AS spelling)`` of a text; None if Spark's own cast is right, or the value is not a text."""
     if not pa.types.is_string(type_of(value) or pa.null()):
         return None
     if pa.types.is_timestamp(type_):
@@ -47,7 +47,7 @@ def from_text(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
 
 
 def _fitting(value: exp.Expr, pattern: str, what: str, cast: str) -> exp.Expr:
-    """The text where it fits; else one that the cast fails at, or NULL when it may not fail."""
+    """The text if it matches; otherwise one that makes the cast fail, or NULL if it must not fail."""
     written = literal_text(value)
     if written is not None and re.fullmatch(pattern, written, re.ASCII):
         return value
@@ -56,7 +56,7 @@ def _fitting(value: exp.Expr, pattern: str, what: str, cast: str) -> exp.Expr:
 
 
 def _day(value: exp.Expr, cast: str) -> exp.Expr:
-    """Also ``20240506``."""
+    """Also accepts ``20240506``."""
     written = literal_text(value)
     if written is not None and not re.fullmatch(_DIGITS, written, re.ASCII):
         return _fitting(value, _DAY, "date", cast)
@@ -67,12 +67,13 @@ def _day(value: exp.Expr, cast: str) -> exp.Expr:
 
 
 def _boolean(value: exp.Expr, cast: str) -> exp.Expr:
-    """Every prefix of ``true``, ``false`` and ``yes``, and ``on`` and ``off``; Spark knows whole words and letters."""
+    """Every prefix of ``true``, ``false`` and ``yes``, and ``on`` and ``off``; Spark accepts only whole words and
+    single letters."""
     true, false = (", ".join(map(literal, words)) for words in (_TRUE, _FALSE))
     template = f"CASE WHEN lower({{0}}) IN ({true}) THEN true WHEN lower({{0}}) IN ({false}) THEN false"
     return fill(f"{template} ELSE {cast}({{0}} AS BOOLEAN) END", [value], pa.bool_())
 
 
 def _whole(pattern: str) -> str:
-    """A pattern for all of a text, as a literal in a template."""
+    """A pattern for the whole text, as a literal in a template."""
     return literal(f"^({pattern})\\z").replace("{", "{{").replace("}", "}}")

@@ -1,4 +1,4 @@
-"""Numbers and times as text, as Arrow writes them: ``1e300``, ``2024-05-06T07:08:09.500``."""
+"""Casts from numbers and times to text, as in Arrow: ``1e300``, ``2024-05-06T07:08:09.500``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from sqlglot import exp
 from streamling.sql.inference import type_of
 from streamling.sql.library.declaration import fill
 
-#: Spark has exponents from 10⁷ and below 10⁻³ on, Arrow from 10¹⁶ and below 10⁻⁵ on, for FLOATs from 10¹³ and below
-#: 10⁻⁶ on; digits are the same
+#: Spark uses exponents from 10⁷ and below 10⁻³, Arrow from 10¹⁶ and below 10⁻⁵, for FLOATs from 10¹³ and below 10⁻⁶;
+#: the digits are the same
 _BETWEEN = "(abs({0}) >= 1e7D AND abs({0}) < 1e16D OR abs({0}) < 1e-3D AND abs({0}) >= 1e-5D)"
 _BETWEEN_SINGLES = "(abs({0}) >= 1e7F AND abs({0}) < 1e13F OR abs({0}) < 1e-3F AND abs({0}) >= 1e-6F)"
 _PLAIN = "regexp_replace(rtrim('0', CAST(CAST(CAST({0} AS STRING) AS DECIMAL(38, 21)) AS STRING)), '\\\\.$', '.0')"
@@ -17,7 +17,7 @@ _SHORT = "replace(replace(replace(CAST({0} AS STRING), 'Infinity', 'inf'), '.0E'
 _DOUBLE, _SINGLE = (f"if({between}, {_PLAIN}, {_SHORT})" for between in (_BETWEEN, _BETWEEN_SINGLES))
 
 
-#: no fraction, or three or six digits of it
+#: no fraction, or three or six digits
 _FRACTION = "CAST(date_part('second', {0}) * 1000000 AS BIGINT) % 1000000"
 
 
@@ -28,18 +28,18 @@ def _written(value: str, form: str) -> str:
 
 _MOMENT = _written("{0}", "yyyy-MM-dd\\'T\\'HH:mm:ss")
 _TIME = _written("TIMESTAMP_NTZ'1970-01-01 00:00:00' + ({0} - TIME'00:00:00')", "HH:mm:ss")
-#: Spark's cast does not look at the bytes
+#: Spark's cast does not check the bytes
 _BYTES = "validate_utf8(CAST({0} AS STRING))"
 
 
 def as_text(value: exp.Expr, cast: str = "CAST") -> exp.Expr:
-    """``CAST(value AS STRING)`` with the result it has in DataFusion. Only text that is not UTF-8 makes it fail."""
+    """``CAST(value AS STRING)`` with DataFusion's result. Fails only for text that is not UTF-8."""
     template = special(type_of(value)) or cast + "({0} AS STRING)"
     return fill(f"try_{template}" if template == _BYTES and cast == "TRY_CAST" else template, [value], pa.string())
 
 
 def special(type_: pa.DataType | None) -> str | None:
-    """How values of a type become text, when Spark would write them differently."""
+    """The template for values of a type whose text differs in Spark."""
     if type_ is not None and pa.types.is_floating(type_):
         return _SINGLE if type_ == pa.float32() else _DOUBLE
     if type_ is not None and pa.types.is_timestamp(type_):
@@ -52,7 +52,7 @@ def special(type_: pa.DataType | None) -> str | None:
 
 
 def _of_list(element: pa.DataType) -> str | None:
-    """Nothing stands for NULL, where Spark writes null. Of structs and maps there is no text in DataFusion."""
+    """NULL becomes an empty text; Spark writes null. DataFusion has no text for structs and maps."""
     if pa.types.is_struct(element) or pa.types.is_map(element) or is_binary(element):
         return None
     text = special(element) or "CAST({0} AS STRING)"

@@ -1,8 +1,8 @@
-"""Names of functions, so that a check needs no JVM. A test compares them with a running Spark 4.2."""
+"""Names of Spark's functions, so that a check needs no JVM. A test compares them with a running Spark 4.2."""
 
 from __future__ import annotations
 
-#: how the names of our own functions start in Spark SQL
+#: prefix of the names of our own functions in Spark SQL
 KERNEL_PREFIX = "streamling_"
 
 
@@ -68,7 +68,7 @@ SCALARS = _names(
     """
 )
 
-#: one value for many rows; Spark's, DataFusion's and the original's
+#: one value for many rows; from Spark, DataFusion and the Rust implementation
 AGGREGATES = _names(
     """
     any any_value approx_count_distinct approx_distinct approx_median approx_percentile
@@ -88,14 +88,14 @@ AGGREGATES = _names(
     """
 )
 
-#: look at neighbouring rows
+#: need neighbouring rows
 WINDOWS = _names(
     """
     cume_dist dense_rank lag lead ntile percent_rank rank row_number session_window window window_time
     """
 )
 
-#: rows out of one value, or tables
+#: return several rows for one value, or tables
 GENERATORS = _names(
     """
     collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer
@@ -103,7 +103,7 @@ GENERATORS = _names(
     """
 )
 
-#: reach out of the query into the JVM or the file system; sessions do not have them
+#: reach outside the query into the JVM or the file system; sessions do not have them
 FORBIDDEN = _names(
     """
     from_protobuf input_file_block_length input_file_block_start input_file_name java_method reflect to_protobuf
@@ -111,17 +111,17 @@ FORBIDDEN = _names(
     """
 )
 
-#: functions whose last argument, a map of options, may name files (`avroSchemaUrl`, `rowValidationXSDPath`) → how many
-#: arguments are before it
+#: functions whose last argument, a map of options, may name files (`avroSchemaUrl`, `rowValidationXSDPath`) → number of
+#: arguments before it
 BEFORE_OPTIONS = {"from_avro": 2, "schema_of_avro": 1, "from_xml": 2, "schema_of_xml": 1}
 
 #: functions that take a schema as text → which argument. Spark also reads schemas as JSON, whose `EXISTS_DEFAULT` is an
 #: expression that it evaluates.
 SCHEMA_ARGUMENTS = {"from_json": 1, "from_csv": 1, "from_xml": 1, "variant_get": 2, "try_variant_get": 2}
-#: functions that make such a text
+#: functions that return such a text
 SCHEMA_MAKERS = _names("schema_of_csv schema_of_json schema_of_variant schema_of_xml")
 
-#: give something else when they are asked again
+#: return something else when they are called again
 VOLATILE = _names(
     """
     current_date current_time current_timestamp curdate localtimestamp monotonically_increasing_id now rand randn
@@ -129,5 +129,5 @@ VOLATILE = _names(
     """
 )
 
-#: the same in FROM: what other queries of this process logged. Other table functions make rows of their arguments.
+#: forbidden in FROM: the log of other queries of this process. Other table functions create rows from their arguments.
 FORBIDDEN_TABLES = _names("python_worker_logs")

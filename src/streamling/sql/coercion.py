@@ -1,4 +1,4 @@
-"""The parts of a UNION ALL with the same types, where `text_coercion` has a rule."""
+"""Aligns the types of the branches of a UNION ALL, where `text_coercion` has a rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamling.sql.text_coercion import result_type, to_type
 
 
 def align_union_types(relations: Sequence[Relation]) -> list[Relation]:
-    """The parts of a union, with text where one part has text and others numbers, and times where one has times."""
+    """The branches of a union, with text if one branch has text and others numbers, and times if one has times."""
     positions = list(zip(*(relation.columns or () for relation in relations), strict=True))
     wanted = [result_type([column.type for column in position]) for position in positions]
     return [_with_types(relation, wanted) for relation in relations]

@@ -1,9 +1,9 @@
-"""Comparisons of decimals that share no type of 38 digits.
+"""Comparisons of decimals that have no common type of 38 digits.
 
-Spark brings both sides to one type first, and stops when a value has no place in it: DECIMAL(38, 0) beside
-DECIMAL(38, 18). One side then has more digits before the point, the other one more after it. The latter is rounded to
-the digits of the former, in the direction that leaves the result of the comparison as it is: ``w > f`` for whole ``w``
-is ``w > floor(f)``. What fits 38 digits is left to Spark.
+Spark first converts both sides to one type, and fails if a value does not fit: DECIMAL(38, 0) and DECIMAL(38, 18). One
+side then has more digits before the point, the other one more after it. The latter is rounded to the digits of the
+former, in the direction that does not change the result of the comparison: ``w > f`` for whole ``w`` is ``w >
+floor(f)``. Comparisons that fit into 38 digits are left to Spark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIGNS: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
-#: the coarse side ``{0}`` compared with the fine side, rounded down ``{1}`` and up ``{2}``, which are the same when it
+#: the coarse side ``{0}`` compared with the fine side, rounded down ``{1}`` and up ``{2}``, which are the same if it
 #: has no further digits
 _ROUNDED = {
     "=": "({0} BETWEEN {2} AND {1})",
@@ -43,7 +43,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def exact(node: exp.Expr) -> exp.Expr:
-    """``node``, or what compares the same decimals where Spark would stop. Its parts are done and typed."""
+    """``node``, or an equivalent comparison where Spark would fail. Its parts are rewritten and typed."""
     made: exp.Expr | None = None
     if type(node) in _SIGNS:
         made = _rounded(_SIGNS[type(node)], node.this, node.expression)
@@ -65,7 +65,7 @@ def compared(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 def fit_together(values: Args) -> bool:
-    """Whether Spark has a type for the digits of all these values, or will not look for a decimal one."""
+    """Whether Spark has a type for the digits of all these values, or does not look for a decimal one."""
     return not _split(values[0], values[1:])[1]
 
 
@@ -88,7 +88,7 @@ def _split(value: exp.Expr, others: Args) -> tuple[Args, Args]:
 
 
 def _rounded(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr | None:
-    """None when Spark's own comparison has enough digits."""
+    """None if Spark's own comparison has enough digits."""
     if fit_together([left, right]):
         return None
     (_, scale), (_, other_scale) = _sized(left), _sized(right)

@@ -1,4 +1,4 @@
-"""From SQL text and the columns of its upstreams to a plan of filters, projections and unions."""
+"""Compiles SQL text and the columns of its upstreams to a plan of filters, projections and unions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from streamling.types.wide.layout import contains_wide
 if TYPE_CHECKING:
     from streamling.sql.source_text import Analyse
 
-#: columns of a node by its declared name; None when they are not known
+#: columns of a node by its declared name; None if they are unknown
 Inputs = Mapping[str, Sequence[Column] | None]
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """The outcome: complete when there are no problems and all columns were known."""
+    """The result: complete if there are no problems and all columns are known."""
 
     plan: Plan
     columns: tuple[Column, ...] | None
@@ -50,9 +50,9 @@ def compile_sql(
     functions: Mapping[str, Function] | None = None,
     analyse: Analyse | None = None,
 ) -> Compiled:
-    """Check and rewrite ``sql``. Raises `InvalidSql` when it cannot be read or asks for what cannot be done.
-    Where the rows are numbered, ``keep_row`` leaves the number (`ROW`) in what comes out. ``functions`` are those
-    that plugins add to the language; they win. With ``analyse`` no type that decides a meaning stays unknown."""
+    """Check and rewrite ``sql``. Raises `InvalidSql` if it cannot be parsed or is not supported. If the rows are
+    numbered, ``keep_row`` keeps the number (`ROW`) in the output. ``functions`` are those that plugins add; they take
+    precedence. With ``analyse``, every type that affects the meaning is determined."""
     query, text = parse(sql), SourceText(sql, functions, analyse)
     lookups.resolve_table_names(query)
     compiler = _Compiler(text, inputs)
@@ -77,7 +77,7 @@ class _Compiler:
         self.problems: list[SqlProblem] = []
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
-        """The relation a query stands for; ``ctes`` are the names that a WITH around it defines."""
+        """The relation of a query; ``ctes`` are the names defined by the enclosing WITH."""
         ctes = self._with(node, ctes)
         if isinstance(node, exp.Union):
             return self._union(_branches(node), ctes)
@@ -92,14 +92,14 @@ class _Compiler:
         for cte in clause.expressions if clause else ():
             ctes = {**ctes, cte.alias.lower(): self.query(cte.this, ctes)}
             if not is_used(cte, node):
-                message = f"nothing reads '{cte.alias}'"
+                message = f"the CTE '{cte.alias}' is never used"
                 self.problems.append(self.text.problem(cte.args["alias"], message, "remove it from the WITH"))
         return ctes
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Relation]) -> Relation:
         source = self._from(node.args["from_"].this, ctes)
         if where := node.args.get("where"):
-            # rows that go anyway are not looked up
+            # rows that the filter drops are not looked up
             for condition in lookups.split_lookup_condition(where.this):
                 source = self._filtered(source, condition)
         return project(node.expressions, source, self.text, self.problems)
@@ -110,7 +110,7 @@ class _Compiler:
         if type_ not in (None, pa.bool_(), pa.null()):
             message = f"WHERE needs a condition that is true or false, not {type_}"
             self.problems.append(self.text.problem(node, message))
-        source = expressions.asked()
+        source = expressions.with_lookups()
         return replace(source, plan=Filter(source.plan, condition))
 
     def _from(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
@@ -155,7 +155,7 @@ class _Compiler:
         columns = tuple(Column(c.name, t) for c, t in zip(first, types, strict=True))
         self._same_wide_numbers(branches, relations)
         logical_types = find_logical_types(columns)
-        # Spark takes what is known of a column from the first part, where it may be NULL
+        # Spark takes the nullability of a column from the first branch
         unseen = relations[0].unseen
         names = tuple(map(quoted, (*(column.name for column in columns), *unseen)))
         return Relation(
@@ -163,7 +163,7 @@ class _Compiler:
         )
 
     def _typed(self, relation: Relation) -> Relation:
-        """With the types that only Spark knows: text beside numbers stays text, whatever it is made of."""
+        """With the types that only Spark knows: text with numbers stays text, whatever its expression."""
         analyse, columns = self.text.analyse, relation.columns or ()
         if analyse is None or all(column.type is not None for column in columns):
             return relation
@@ -176,24 +176,24 @@ class _Compiler:
         )
 
     def _same_wide_numbers(self, branches: Sequence[exp.Expr], relations: Sequence[Relation]) -> None:
-        """For Spark they are all bytes."""
+        """Wide numbers must have the same type in all branches: for Spark they are all bytes."""
         for position in _positions(list(relations)):
             types = [column.type for column in position]
             known = {type_ for type_ in types if type_ != pa.null()}
             if len(known) > 1 and any(contains_wide(type_) for type_ in known):
                 message = (
-                    f"column '{position[0].name}' is {' and '.join(map(str, types))} in the parts of the UNION ALL"
+                    f"column '{position[0].name}' is {' and '.join(map(str, types))} in the branches of the UNION ALL"
                 )
-                self.problems.append(self.text.problem(branches[0], message, "cast it to one type in every part"))
+                self.problems.append(self.text.problem(branches[0], message, "cast it to one type in every branch"))
 
     def _mismatch(self, branch: exp.Expr, found: Sequence[Column], wanted: Sequence[Column]) -> None:
         count, others = (sum(column.name != OP_COLUMN for column in columns) for columns in (found, wanted))
-        message = f"this part of the UNION ALL has {count} columns, the first has {others}"
-        self.problems.append(self.text.problem(branch, message, "select the same columns in every part"))
+        message = f"this branch of the UNION ALL has {count} columns, the first has {others}"
+        self.problems.append(self.text.problem(branch, message, "select the same columns in every branch"))
 
 
 def _branches(node: exp.Expr) -> list[exp.Expr]:
-    """The parts of a UNION ALL, left to right."""
+    """The branches of a UNION ALL, left to right."""
     branches: list[exp.Expr] = []
     while isinstance(node, exp.Union):
         branches.insert(0, node.expression)

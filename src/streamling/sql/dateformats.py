@@ -1,4 +1,4 @@
-"""Date formats: DataFusion's ``%Y-%m-%d`` as Spark's ``yyyy-MM-dd``."""
+"""Converts date formats: DataFusion's ``%Y-%m-%d`` to Spark's ``yyyy-MM-dd``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CODES = {
 
 
 def java_format(text: str) -> str | None:
-    """``text`` for Spark; as it is when it has no ``%``, None when a code has no equal."""
+    """``text`` for Spark; unchanged if it has no ``%``, None if a code has no equivalent."""
     if "%" not in text:
         return text
     start, *parts = text.split("%")
@@ -59,6 +59,6 @@ def java_format(text: str) -> str | None:
 
 
 def _quoted(literal: str) -> str:
-    """Letters and brackets stand for themselves only between quotes."""
+    """Letters and brackets are literal only inside quotes."""
     plain = not any(char.isalpha() or char in "'[]{}#" for char in literal)
     return literal if plain else "'" + literal.replace("'", "''") + "'"

@@ -1,7 +1,7 @@
 """Arithmetic of decimals with up to 38 digits, with DataFusion's result types: exact, or an error at run time.
 
-Sums and products are Spark's own under the settings of `engine.settings`, which keep every digit after the point. What
-Spark computes differently is spelled out here.
+Sums and products are Spark's own with the settings of `streamling.jvm.settings`, which keep every digit after the
+point. What Spark computes differently is expressed here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from streamling.sql.literals import type_of
 from streamling.sql.printing import spark_sql
 from streamling.types.wide.layout import SPARK_DIGITS
 
-#: digits before the point that integers of a type may have
+#: maximum digits of integer types
 _INTEGERS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
-#: Spark negates through a Scala number of 34 digits and rounds the others away
+#: Spark negates through a Scala number of 34 digits and rounds the rest away
 _NEGATED_EXACTLY = 34
 #: digits that a quotient has after those of the dividend
 _QUOTIENT_DIGITS = 4
 
-#: integers, also as `literals.widen` writes them, and exact decimals; Spark makes doubles of those with an exponent
+#: integers, also as `literals.widen` writes them, and exact decimals; Spark turns those with an exponent into doubles
 _NUMBER = re.compile(r"0*(?:(\d+)L?|(\d*)\.(\d*))", re.ASCII)
 
 #: digits, and how many of them are after the point
@@ -30,7 +30,7 @@ Size = tuple[int, int]
 
 
 class InexactDecimal(Exception):
-    """An expression of decimals that has no exact result; the message and what to do instead."""
+    """An expression of decimals without an exact result; message and remedy."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -38,17 +38,17 @@ class InexactDecimal(Exception):
 
 
 def is_decimal(type_: pa.DataType | None) -> bool:
-    """Whether it is a decimal that Spark has."""
+    """Whether it is a decimal that Spark supports."""
     return type_ is not None and bool(pa.types.is_decimal(type_)) and type_.precision <= SPARK_DIGITS
 
 
-def meet(left: pa.DataType | None, right: pa.DataType | None) -> bool:
-    """Whether an operator over these types is one of decimals."""
+def are_decimals(left: pa.DataType | None, right: pa.DataType | None) -> bool:
+    """Whether an operator over these types computes with decimals."""
     return (is_decimal(left) or is_decimal(right)) and None not in (_size(left), _size(right))
 
 
 def size(node: exp.Expr) -> Size | None:
-    """The size of a decimal or integer; of a literal the digits that it has. None for everything else."""
+    """The size of a decimal or integer; for a literal the digits it has. None for everything else."""
     value = node
     while isinstance(value, exp.Paren | exp.Neg):
         value = value.this
@@ -61,13 +61,13 @@ def size(node: exp.Expr) -> Size | None:
 
 
 def wider(left: Size, right: Size) -> Size:
-    """The size that has a place for all digits of both; it may be more than Spark has."""
+    """The size that fits all digits of both; it may exceed Spark's limit."""
     scale = max(left[1], right[1])
     return max(left[0] - left[1], right[0] - right[1]) + scale, scale
 
 
 def arithmetic(node: exp.Binary) -> exp.Expr:
-    """``left + right`` and so on, at least one side a decimal, the other one or an integer."""
+    """``left + right`` and so on, where one side is a decimal and the other a decimal or an integer."""
     left, right = _as_decimal(node.this), _as_decimal(node.expression)
     if isinstance(node, exp.Div):
         return _quotient(left, _as_divisor(node.expression))
@@ -95,9 +95,9 @@ def quotient_scale(dividend: pa.DataType | None) -> int:
 
 
 def divides_natively(node: exp.Div) -> bool:
-    """Whether Spark's 38 digits are enough to compute a quotient; they always are when no decimal takes part."""
+    """Whether Spark's 38 digits are enough to compute a quotient; always true if no decimal is involved."""
     left, right = type_of(node.this), type_of(node.expression)
-    return not meet(left, right) or _division(_as_decimal(node.this), _as_divisor(node.expression)) is not None
+    return not are_decimals(left, right) or _division(_as_decimal(node.this), _as_divisor(node.expression)) is not None
 
 
 def _quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
@@ -113,9 +113,9 @@ def _quotient_type(left: exp.Expr, right: exp.Expr) -> pa.DataType:
 
 
 def _division(left: exp.Expr, right: exp.Expr) -> str | None:
-    """A quotient cut after four digits more than the dividend has, as Spark SQL: the dividend without its remainder is
-    divided, and that has no further digits. None when Spark has no type to do it in: its own quotient is rounded,
-    half of the digits after the point."""
+    """A quotient truncated four digits after those of the dividend, as Spark SQL: the dividend without its remainder is
+    divided, which leaves no further digits. None if Spark has no type for it: its own quotient is rounded to half of
+    the digits after the point."""
     (precision, scale), (other, other_scale) = _sized(left), _sized(right)
     result = _quotient_type(left, right)
     moved = result.scale + other_scale  # digits after the point of a dividend that divides without a remainder
@@ -148,7 +148,7 @@ def _spark_quotient(left: Size, right: Size) -> tuple[int, int]:
 
 
 def _power(exponent: int) -> str:
-    """A power of ten as a decimal with no more digits than it needs."""
+    """A power of ten as a decimal with the minimum number of digits."""
     size = f"{exponent + 1}, 0" if exponent >= 0 else f"{-exponent}, {-exponent}"
     return f"CAST('1E{exponent}' AS DECIMAL({size}))"
 
@@ -162,7 +162,10 @@ def _result(node: exp.Binary, left: Size, right: Size) -> Size:
     if isinstance(node, exp.Mul):
         if scale + other_scale > SPARK_DIGITS:
             raise InexactDecimal(
-                f"the product has {scale + other_scale} digits after the point, a DECIMAL at most {SPARK_DIGITS}",
+                (
+                    f"the product has {scale + other_scale} digits after the point, but a DECIMAL has at most "
+                    f"{SPARK_DIGITS}"
+                ),
                 f"cast one side, to fewer digits or to a wide decimal such as DECIMAL({precision + other}, {scale})",
             )
         return precision + other + 1, scale + other_scale
@@ -173,14 +176,14 @@ def _result(node: exp.Binary, left: Size, right: Size) -> Size:
 
 
 def _as_decimal(side: exp.Expr) -> exp.Expr:
-    """An integer as the decimal that has a place for all of its type: for Spark a literal has as many digits as it is
-    written with."""
+    """An integer as a decimal that fits all values of its type: for Spark, a literal has as many digits as are
+    written."""
     type_ = type_of(side)
     return side if type_ not in _INTEGERS else _cast(side, _decimal(_INTEGERS[type_], 0))
 
 
 def _as_divisor(side: exp.Expr) -> exp.Expr:
-    """A literal with the digits that it has: the fewer, the more are left for the quotient."""
+    """A literal with only the digits it has: the fewer, the more are left for the quotient."""
     if isinstance(side, exp.Literal) and type_of(side) in _INTEGERS:
         return _cast(side, _decimal(len(side.name), 0))
     return _as_decimal(side)

@@ -1,4 +1,4 @@
-"""How deep SQL may be nested, and room on Python's stack for it."""
+"""Limits the nesting of SQL, and raises Python's recursion limit for it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from streamling.recursion import recursion_limit
 
-#: brackets, calls and CASE inside each other
+#: nested parentheses, calls and CASE
 MAX_DEPTH: Final = 100
-#: characters of one expression as Spark gets it; some functions mention their arguments several times
+#: characters of one expression for Spark; some functions repeat their arguments
 MAX_CHARACTERS: Final = 1_000_000
-#: the parser takes about 25 calls for a level; calls from Python to Python take nothing of the thread's stack
+#: the parser makes about 25 calls per level; calls from Python to Python do not use the thread's stack
 _CALLS: Final = 20_000
 
 
 def deep_recursion() -> AbstractContextManager[None]:
-    """Allows as many nested calls as the deepest SQL needs."""
+    """Allow as many nested calls as the deepest SQL needs."""
     return recursion_limit(_CALLS)

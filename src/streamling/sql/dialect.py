@@ -1,8 +1,8 @@
-"""The SQL a pipeline file may contain: Spark SQL with the spellings of DataFusion.
+"""The SQL dialect of pipeline files: Spark SQL with DataFusion's syntax.
 
-One rule decides wherever the two read the same text differently: it keeps the meaning it has in DataFusion,
-because files written for the original run here unchanged. So ``"x"`` is a name, and ``'\\d'`` is a backslash and
-a d; ``E'…'`` is the string with escapes.
+Wherever the two interpret the same text differently, DataFusion's meaning applies, because files written for the Rust
+implementation run here unchanged. So ``"x"`` is a name, and ``'\\d'`` is a backslash and a d; ``E'…'`` is the string
+with escapes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamling.sql.depth import MAX_DEPTH, deep_recursion
 from streamling.sql.problems import InvalidSql, Span, SqlProblem, problem_at
 
 #: Functions whose arguments are not a plain list. Every other call stays as written (`exp.Anonymous`):
-#: translating calls is the work of one table, `streamling.sql.functions`.
+#: `streamling.sql.functions` translates calls.
 _SPECIAL_SYNTAX = frozenset({"CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION", "OVERLAY"})
 
 
@@ -50,7 +50,8 @@ class StreamlingParser(SparkParser):
     }
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
-        """The text of an interval whole, where sqlglot keeps its first number and unit; `sql.intervals` reads it."""
+        """Keep the whole text of an interval; sqlglot keeps only its first number and unit. `sql.intervals` parses
+        it."""
         unit: exp.Expr | None = None
         token = self._curr
         if token and (token.token_type is TokenType.VAR or token.text.upper() in self.dialect.VALID_INTERVAL_UNITS):
@@ -63,7 +64,7 @@ class StreamlingParser(SparkParser):
 
 
 class Streamling(Spark):
-    """Read-only dialect: text is parsed with it and printed as Spark SQL."""
+    """Read-only dialect: parses text that is then printed as Spark SQL."""
 
     SUPPORTS_USER_DEFINED_TYPES = True
 
@@ -109,7 +110,7 @@ def tokenize(sql: str) -> list[Token]:
 
 
 def parse(sql: str) -> exp.Query:
-    """The one query in ``sql``; raises `InvalidSql` when it is not exactly one that can be read."""
+    """The single query in ``sql``; raises `InvalidSql` if there is not exactly one that can be parsed."""
     try:
         _check_tokens(sql)
         with deep_recursion():
@@ -118,8 +119,8 @@ def parse(sql: str) -> exp.Query:
         raise InvalidSql([_unreadable(sql, error)]) from None
     except RecursionError:
         raise InvalidSql([too_deep(sql)]) from None
-    except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # sqlglot stumbles over some text
-        raise InvalidSql([problem_at(sql, None, "the SQL cannot be read")]) from None
+    except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # sqlglot fails on some text
+        raise InvalidSql([problem_at(sql, None, "the SQL cannot be parsed")]) from None
     if len(statements) > 1:
         message, remedy = (
             "there is more than one statement",
@@ -131,8 +132,8 @@ def parse(sql: str) -> exp.Query:
 
 
 def too_deep(sql: str, span: Span | None = None) -> SqlProblem:
-    message = f"the SQL is nested too deeply: more than {MAX_DEPTH} levels of brackets, calls or CASE"
-    return problem_at(sql, span, message, "compute parts of it in a subquery, or in a sql transform before this one")
+    message = f"the SQL is nested too deeply: more than {MAX_DEPTH} levels of parentheses, calls or CASE"
+    return problem_at(sql, span, message, ("compute parts of it in a subquery, or in an earlier sql transform"))
 
 
 def _check_depth(sql: str, tokens: list[Token]) -> None:
@@ -144,11 +145,11 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
 
 
 def _check_tokens(sql: str) -> None:
-    """Only queries go on: what the parser does not know at all it would wave through with a log line."""
+    """Only queries pass: the parser would accept statements that it does not know with a log line."""
     try:
         sql.encode()
     except UnicodeEncodeError as error:
-        message = f"the SQL is not valid text: there is half a character (U+{ord(sql[error.start]):04X}) in it"
+        message = f"the SQL is not valid text: it contains an unpaired surrogate (U+{ord(sql[error.start]):04X})"
         raise InvalidSql([problem_at(sql, None, message, "remove it")]) from None
     tokens = tokenize(sql)
     _check_depth(sql, tokens)
@@ -156,29 +157,29 @@ def _check_tokens(sql: str) -> None:
         raise InvalidSql([problem_at(sql, None, "the SQL is empty", _WANTED)])
     first = tokens[0]
     if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
-        message = f"a sql transform is one SELECT statement, this one starts with {first.text.upper()}"
+        message = f"a sql transform is one SELECT statement, but this one starts with {first.text.upper()}"
         raise InvalidSql([problem_at(sql, Span(first.start, first.end + 1), message, _WANTED)])
 
 
 def _unreadable(sql: str, error: ParseError | TokenError) -> SqlProblem:
     details = getattr(error, "errors", None)
     if not details:
-        return problem_at(sql, None, "a quote or comment is opened and never closed", "close it")
+        return problem_at(sql, None, "a quote or comment is never closed", "close it")
     detail = details[0]
     word = (detail.get("highlight") or "").strip("\n")
     end = _offset(sql, detail["line"], detail["col"])
     span = Span(end - len(word), max(end, end - len(word) + 1))
     if sql.startswith("${", span.start):
-        message = "SQL is program text: variables such as ${NAME} are not replaced in it"
+        message = "variables such as ${NAME} are not replaced in SQL"
         return problem_at(sql, span, message, "write the value itself")
-    # the parser shows a token as Python does
+    # the parser formats a token with Python's repr
     description = str(detail["description"]).partition(" but got <Token")[0].rstrip(".")
     if description.startswith("Required keyword"):
         return problem_at(sql, span, f"something is missing after '{word}'")
     if description.startswith("Invalid expression"):
-        return problem_at(sql, span, f"the SQL cannot be read: '{word}' is not expected here")
+        return problem_at(sql, span, f"the SQL cannot be parsed: '{word}' is not expected here")
     expected = description[:1].lower() + description[1:]
-    return problem_at(sql, span, f"the SQL cannot be read at '{word}': {expected}")
+    return problem_at(sql, span, f"the SQL cannot be parsed at '{word}': {expected}")
 
 
 def _offset(sql: str, line: int, column: int) -> int:

@@ -1,4 +1,5 @@
-"""Spark's errors in the user's terms: their SQL, their names, no trace and no advice about Spark's settings."""
+"""Translates Spark's errors: they refer to the user's SQL and names, without traces and advice about Spark's
+settings."""
 
 from __future__ import annotations
 
@@ -19,28 +20,28 @@ from streamling.sql.source_text import SourceText
 _PLACE = re.compile(r"(.*) in ‹(.*)›", re.DOTALL)
 _GUARD = "guard the divisor, for example a / nullif(b, 0)"
 _WIDER = "cast to a wider type first, for example DECIMAL(38, 0) or DOUBLE"
-_WIDE = "cast to more digits first, for example DECIMAL(76, 18), or TRY_CAST for NULL instead"
-_TRY = "TRY_CAST gives NULL instead"
+_WIDE = "cast to more digits first, for example DECIMAL(76, 18), or use TRY_CAST to get NULL instead"
+_TRY = "TRY_CAST returns NULL instead"
 _SAME_TYPE = "cast one side to the type of the other"
 
-#: Spark's condition, or the part before its dot → our sentence over Spark's parameters, and the remedy
+#: Spark's condition, or the part before its dot → our message over Spark's parameters, and the remedy
 _SENTENCES: dict[str, tuple[str, str | None]] = {
     "DIVIDE_BY_ZERO": ("division by zero", _GUARD),
     "REMAINDER_BY_ZERO": ("division by zero in %", _GUARD),
     "INTERVAL_DIVIDED_BY_ZERO": ("division of an interval by zero", _GUARD),
-    "ARITHMETIC_OVERFLOW": ("a number became too large for its type", _WIDER),
+    "ARITHMETIC_OVERFLOW": ("a number is too large for its type", _WIDER),
     "BINARY_ARITHMETIC_OVERFLOW": ("{value1} {symbol} {value2} is too large for its type", _WIDER),
-    "CAST_INVALID_INPUT": ("{expression} cannot be read as {targetType}", _TRY),
+    "CAST_INVALID_INPUT": ("{expression} cannot be converted to {targetType}", _TRY),
     "CAST_OVERFLOW": ("{value} does not fit into {targetType}", _TRY),
     "NUMERIC_VALUE_OUT_OF_RANGE": ("{value} does not fit into DECIMAL({precision}, {scale})", _WIDE),
     "NUMERIC_OUT_OF_SUPPORTED_RANGE": ("{value} has more than 38 digits", _WIDE),
     "INVALID_ARRAY_INDEX": ("there is no element {indexValue} in a list of {arraySize}", None),
     "INVALID_ARRAY_INDEX_IN_ELEMENT_AT": (
         "there is no element {indexValue} in a list of {arraySize}",
-        "try_element_at gives NULL instead",
+        "try_element_at returns NULL instead",
     ),
     "INVALID_NUMERIC_LITERAL_RANGE": ("the number {rawStrippedQualifier} does not fit into {typeName}", None),
-    "INVALID_INDEX_OF_ZERO": ("there is no element 0: lists count from 1, or from the end with -1", None),
+    "INVALID_INDEX_OF_ZERO": ("there is no element 0: lists start at 1, or at -1 from the end", None),
     "DATETIME_FIELD_OUT_OF_BOUNDS": ("there is no such date: {rangeMessage}", None),
     "INVALID_TYPED_LITERAL": ("{value} is not a {valueType}", None),
     "USER_RAISED_EXCEPTION": ("{errorMessage}", None),
@@ -50,24 +51,24 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
     "FIELD_NOT_FOUND": ("there is no field {fieldName}, only {fields}", None),
     "INVALID_EXTRACT_BASE_FIELD_TYPE": ("{base} is {other} and has no fields", None),
     "UNSUPPORTED_DATATYPE": ("there is no type {typeName}", None),
-    "_LEGACY_ERROR_TEMP_0029": ("{literal} mixes months with days or shorter", "add two intervals"),
-    "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES": ("{left} and {right} do not go together", _SAME_TYPE),
+    "_LEGACY_ERROR_TEMP_0029": ("{literal} mixes months with days or smaller units", "add two intervals"),
+    "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES": ("{left} and {right} cannot be combined", _SAME_TYPE),
     "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE": ("this takes {inputType}, not {actualDataType}", None),
     "DATATYPE_MISMATCH.DATA_DIFF_TYPES": ("the values have different types: {dataType}", _SAME_TYPE),
-    "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE": ("{inputSql} is {inputType}, {requiredType} is needed", None),
+    "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE": ("{inputSql} is {inputType}, expected {requiredType}", None),
     "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION": ("there is no cast from {srcType} to {targetType}", None),
     "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN": ("WHERE needs a condition, not {type}", None),
-    "INCOMPATIBLE_COLUMN_TYPE": ("the parts of the UNION ALL have different types", _SAME_TYPE),
+    "INCOMPATIBLE_COLUMN_TYPE": ("the branches of the UNION ALL have different types", _SAME_TYPE),
 }
 
 
 def location_suffix(where: str) -> str:
-    """The end of a text for ``raise_error`` that names its place, ``where`` in the user's SQL."""
+    """The end of a text for ``raise_error`` that names its location, ``where`` in the user's SQL."""
     return f" in ‹{where}›"
 
 
 def translate_sql_error(error: BaseException, node: str, sql: str) -> StreamlingError:
-    """``error``, raised while the SQL of ``node`` was planned or run, in the user's terms. What does not come from
+    """``error``, raised while the SQL of ``node`` was planned or run, translated for the user. What does not come from
     Spark's SQL is an internal error with its cause."""
     if isinstance(error, StreamlingError):
         return error
@@ -89,20 +90,20 @@ def translate_sql_error(error: BaseException, node: str, sql: str) -> Streamling
 
 
 def is_sql_error(error: BaseException) -> bool:
-    """True when Spark says that what a SQL text asks for, or the rows it met, are at fault."""
+    """Whether Spark blames the SQL text or the rows."""
     found = next(_spark_errors(error), None)
     return found is not None and (_known(found.getCondition()) is not None or bool(_contexts(found)))
 
 
 def find_location(error: BaseException) -> str | None:
-    """What `location_suffix` put at the end of an error."""
+    """The location that `location_suffix` put at the end of an error."""
     found = next(_spark_errors(error), None)
     noted = None if found is None else _PLACE.fullmatch(_sentence(found)[0])
     return None if noted is None else location_suffix(noted[2])
 
 
 def statements(error: BaseException) -> list[str]:
-    """The SQL texts, as Spark got them, that an error is about."""
+    """The SQL texts, as sent to Spark, that an error is about."""
     texts = []
     for found in _spark_errors(error):
         for context in _contexts(found):
@@ -112,7 +113,7 @@ def statements(error: BaseException) -> list[str]:
 
 
 def _spark_errors(error: BaseException) -> Iterator[Any]:
-    """Those of Spark's in a chain of causes that carry a condition, outermost first."""
+    """Spark's errors with a condition in a chain of causes, outermost first."""
     from pyspark.errors import PySparkException
 
     seen: BaseException | None = error
@@ -135,7 +136,7 @@ def _sentence(error: Any) -> tuple[str, str | None]:
     if known is not None:
         sentence, remedy = known
         return sentence.format_map(_Readable(parameters)), remedy
-    remedy = f"{condition} is explained in Spark's documentation of error conditions"
+    remedy = f"see {condition} in Spark's documentation of error conditions"
     return f"{_without_spark(str(error))} ({condition})", remedy
 
 
@@ -145,7 +146,7 @@ def _known(condition: str | None) -> tuple[str, str | None] | None:
 
 
 class _Readable(dict[str, str]):
-    """Spark's parameters without its quoting; a missing one does not break the sentence."""
+    """Spark's parameters without its quoting; a missing one does not break the message."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         super().__init__({key: value.strip('"').replace("`", "") for key, value in parameters.items()})
@@ -155,7 +156,7 @@ class _Readable(dict[str, str]):
 
 
 def _without_spark(message: str) -> str:
-    """A message of Spark's that has no sentence here, cut down to what it says about the query."""
+    """A Spark message without a translation, reduced to what it says about the query."""
     text = message.strip().partition("\n")[0].partition("SQLSTATE")[0].replace("`", "")
     text = text.partition("] ")[2] if text.startswith("[") else text
     sentences = [part for part in text.split(". ") if "spark." not in part]
@@ -163,13 +164,14 @@ def _without_spark(message: str) -> str:
 
 
 def _problem(sql: str, fragment: str) -> SqlProblem | None:
-    """The place in the user's SQL that ``fragment`` of the rewritten one comes from."""
+    """The location in the user's SQL that ``fragment`` of the rewritten one comes from."""
     span = _span_of(sql, fragment) if fragment else None
     return None if span is None else SourceText(sql).problem(span, "")
 
 
 def _span_of(sql: str, fragment: str) -> Span | None:
-    """The expression whose text is most like ``fragment``: rewriting changes quotes, case and names of functions."""
+    """The expression whose text is most similar to ``fragment``: rewriting changes quotes, case and names of
+    functions."""
     text = SourceText(sql)
     try:
         query = parse(sql)

@@ -1,7 +1,7 @@
-"""Rewrites one expression for Spark: names become the exact columns, DataFusion's meaning becomes explicit.
+"""Rewrites one expression for Spark: names become exact columns, DataFusion's meaning becomes explicit.
 
-The Arrow type of a part is noted in its ``meta["arrow"]`` as far as it is known; it decides where the two engines
-differ by type (integer division, subscripts), and it is what the static check reports of the output.
+The Arrow type of a part is stored in its ``meta["arrow"]`` if it is known; it decides where the two engines differ by
+type (integer division, subscripts), and the static check reports it for the output.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from streamling.sql.text_coercion import coerce_text
 from streamling.sql.wide import functions as wide_functions
 from streamling.sql.wide.operators import WideNumbers
 
-#: parts that are words of the syntax, not expressions
+#: parts that are keywords, not expressions
 _READ_BY_NAME = {
     (exp.Extract, "this"), (exp.Cast, "to"), (exp.TryCast, "to"), (exp.Anonymous, "this"), (exp.Alias, "alias"),
 }  # fmt: skip
-#: parameters of the lambdas around an expression, in lower case, and their types
+#: parameters of the enclosing lambdas, in lower case, and their types
 Lambdas = Mapping[str, pa.DataType | None]
 
 
@@ -49,7 +49,7 @@ class Expressions:
     problems: list[SqlProblem]
     #: earlier items of the select list, as Spark SQL
     earlier: list[str] = field(default_factory=list)
-    #: what the expressions so far ask dynamic tables
+    #: lookups in dynamic tables by the expressions so far
     table_lookups: list[TableLookup] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -77,15 +77,15 @@ class Expressions:
         self.problems.append(self.text.problem(node, str(error), error.remedy))
         return exp.Null()
 
-    def asked(self) -> Relation:
-        """The relation with the answers that the expressions so far refer to."""
+    def with_lookups(self) -> Relation:
+        """The relation with the results of the lookups that the expressions so far refer to."""
         plan = self.relation.plan
         for layer in lookups.lookup_stages(self.table_lookups):
             plan = LookupColumns(plan, layer)
         return replace(self.relation, plan=plan, untidy=True) if self.table_lookups else self.relation
 
     def name(self, node: exp.Expr) -> str | None:
-        """What a column or field is really called; None for other expressions and what is not known."""
+        """The real name of a column or field; None for other expressions and unknown names."""
         if not isinstance(node, exp.Column | exp.Dot):
             return None
         name: str | None = self._name(node.copy(), {}).meta.get("name")
@@ -93,7 +93,7 @@ class Expressions:
 
     def rewrite(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
         """``node`` with every part rewritten. Names in ``lambdas`` are parameters of an enclosing lambda."""
-        operators: list[exp.Binary] = []  # a OR b OR c … is one level for each: no recursion down the left side
+        operators: list[exp.Binary] = []  # a OR b OR c … adds one level each: no recursion down the left side
         try:
             while isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
                 check_syntax(node)
@@ -141,7 +141,7 @@ class Expressions:
                 node.set(key, self.rewrite(value, lambdas))
 
     def _infer_operand_types(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
-        """``node``, and the types of its operands from Spark where the compiler does not know them."""
+        """``node``, with the types of its operands from Spark where the compiler does not know them."""
         for part in inference.untyped(node) if self.text.analyse else ():
             part.meta["arrow"] = self._analysed(part, lambdas)
         return node
@@ -151,21 +151,21 @@ class Expressions:
         try:
             sql = spark_sql(part)
         except Unprintable:
-            return None  # which is reported with the whole expression
+            return None  # reported with the whole expression
         for name, type_ in lambdas.items():
-            spelling = None if type_ is None else typenames.spelled(type_)
+            spelling = None if type_ is None else typenames.spark_type_name(type_)
             if spelling is None:
                 return None
             sql = f"transform(array(CAST(NULL AS {spelling})), {quoted(name)} -> {sql})[0]"
         if check_emitted(sql) is not None:
             return None
-        plan = self.asked().plan
+        plan = self.with_lookups().plan
         return self.text.analyse(plan, [sql]) or (
             self.text.analyse(plan, [*self.earlier, sql]) if self.earlier else None
         )
 
     def _meaning(self, node: exp.Expr) -> exp.Expr:
-        """What DataFusion means by a construct whose parts are done, spelled for Spark."""
+        """DataFusion's meaning of a construct whose parts are rewritten, expressed for Spark."""
         try:
             return self._spelled(node)
         except (InexactDecimal, UnsupportedSql) as error:
@@ -205,20 +205,20 @@ class Expressions:
         return comparisons.exact(inference.annotate(node))
 
     def _look_up(self, node: exp.Anonymous) -> exp.Expr:
-        """The column that will hold the answer; the same question is asked once."""
+        """The column that will hold the result; identical lookups share one."""
         number = len(self.table_lookups) + len(list(table_lookups(self.relation.plan)))
-        asked = lookups.question(node, number, self.text, self.problems)
-        if asked is None:
+        lookup = lookups.parse_lookup(node, number, self.text, self.problems)
+        if lookup is None:
             return node
-        same = [each for each in self.table_lookups if (each.table, each.value) == (asked.table, asked.value)]
-        self.table_lookups += [] if same else [asked]
-        answer = exp.Var(this=quoted((same or [asked])[0].answer))
+        same = [each for each in self.table_lookups if (each.table, each.value) == (lookup.table, lookup.value)]
+        self.table_lookups += [] if same else [lookup]
+        answer = exp.Var(this=quoted((same or [lookup])[0].result_column))
         answer.meta.update({**node.meta, "arrow": pa.bool_()})
         return answer
 
     def _name(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
         path = path_of(node)
-        if path is None:  # a field of something that is not a name: f(x).y
+        if path is None:  # a field of something other than a name: f(x).y
             node.set("this", self.rewrite(node.this, lambdas))
             return node
         if path[0].name.lower() in lambdas:

@@ -1,4 +1,4 @@
-"""Carries out a compiled plan on Spark DataFrames."""
+"""Runs a compiled plan on Spark DataFrames."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from streamling.types.spark import LOGICAL
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: puts the answers to a check's questions on the rows
+#: adds the results of lookups to the rows
 RunLookups = Callable[["DataFrame", LookupColumns], "DataFrame"]
 
-#: from input frames to the output frame, as the JVM's objects; who answers the questions in between
+#: from input frames to the output frame, as JVM objects; the callback runs the lookups in between
 _Step = Callable[[Mapping[str, Any], RunLookups | None], Any]
 
 
@@ -27,18 +27,18 @@ class Prepared:
 
     spark: SparkSession
     step: _Step
-    #: the SQL texts that Spark parses, as it names them in errors
+    #: the SQL texts that Spark parses, as they appear in errors
     sql_expressions: frozenset[str]
 
-    def run(self, inputs: Mapping[str, DataFrame], answer: RunLookups | None = None) -> DataFrame:
+    def run(self, inputs: Mapping[str, DataFrame], run_lookups: RunLookups | None = None) -> DataFrame:
         from pyspark.sql import DataFrame
 
-        return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}, answer), self.spark)
+        return DataFrame(self.step({name: frame._jdf for name, frame in inputs.items()}, run_lookups), self.spark)
 
 
 def prepare(spark: SparkSession, plan: Plan) -> Prepared:
-    """The lists of expressions cross over to the JVM here, once: a run then costs one round trip for each filter,
-    projection and union, however many columns there are."""
+    """Sends the lists of expressions to the JVM once: a run then costs one round trip per filter, projection and union,
+    however many columns there are."""
     register(spark, sql_expressions(plan))
     return Prepared(spark, _step(spark, plan), frozenset(sql_expressions(plan)))
 
@@ -54,37 +54,37 @@ def _step(spark: SparkSession, plan: Plan) -> _Step:
         return _checked(spark, below, plan)
     if isinstance(plan, Filter):
         condition = plan.condition
-        return lambda inputs, answer: below(inputs, answer).filter(condition)
+        return lambda inputs, run_lookups: below(inputs, run_lookups).filter(condition)
     jvm: Any = spark._jvm
     made = [_column(jvm.org.apache.spark.sql.functions, item) for item in plan.items]
     for number, name, type_ in plan.logical_types:
         metadata = jvm.org.apache.spark.sql.types.Metadata.fromJson(json.dumps({LOGICAL: type_}))
         made[number] = getattr(made[number], "as")(name, metadata)
     columns = jvm.PythonUtils.toSeq(made)
-    return lambda inputs, answer: below(inputs, answer).select(columns)
+    return lambda inputs, run_lookups: below(inputs, run_lookups).select(columns)
 
 
 def _checked(spark: SparkSession, below: _Step, check: LookupColumns) -> _Step:
     from pyspark.sql import DataFrame
 
-    def run(inputs: Mapping[str, Any], answer: RunLookups | None) -> Any:
-        assert answer is not None, "nobody answers the questions of this plan"
-        return answer(DataFrame(below(inputs, answer), spark), check)._jdf
+    def run(inputs: Mapping[str, Any], run_lookups: RunLookups | None) -> Any:
+        assert run_lookups is not None, "this plan has lookups, but run_lookups is missing"
+        return run_lookups(DataFrame(below(inputs, run_lookups), spark), check)._jdf
 
     return run
 
 
 def _column(functions: Any, item: str) -> Any:
-    """Spark parses an expression anew for every batch; a bare name costs next to nothing."""
+    """Spark parses an expression again for every batch; a bare name costs almost nothing."""
     bare = item.startswith("`") and item.endswith("`") and "`" not in item[1:-1].replace("``", "")
     return functions.col(item) if bare else functions.expr(item)
 
 
 def _union(steps: list[_Step]) -> _Step:
-    def run(inputs: Mapping[str, Any], answer: RunLookups | None) -> Any:
-        frame = steps[0](inputs, answer)
+    def run(inputs: Mapping[str, Any], run_lookups: RunLookups | None) -> Any:
+        frame = steps[0](inputs, run_lookups)
         for step in steps[1:]:
-            frame = frame.union(step(inputs, answer))
+            frame = frame.union(step(inputs, run_lookups))
         return frame
 
     return run

@@ -1,4 +1,4 @@
-"""Calls: what a name means, what is called so in Spark, and which calls a stateless transform cannot have."""
+"""Function calls: their meaning, their name in Spark, and which ones a stateless transform cannot have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamling.sql.printing import spark_sql
 from streamling.sql.problems import SqlProblem
 from streamling.sql.source_text import SourceText
 
-#: functions with a syntax of their own → the call they stand for
+#: functions with special syntax → the equivalent call
 _SYNTAX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Substring: ("substr", ("this", "start", "length")),
     exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
@@ -27,12 +27,12 @@ _SYNTAX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 }
 _FOLDS = ("aggregate", "reduce")
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
-#: how a type or a list of columns begins; one in JSON begins with a brace or a quote
+#: start of a type or a list of columns; JSON starts with a brace or a quote
 _PLAIN_SCHEMA = re.compile(r"\s*[\w`]")
 
 
 def as_call(node: exp.Expr) -> exp.Anonymous | None:
-    """A function with a syntax of its own, such as ``overlay(… PLACING …)``, as a plain call."""
+    """A function with special syntax, such as ``overlay(… PLACING …)``, as a plain call."""
     if isinstance(node, exp.Trim):
         name = _TRIMS.get(str(node.args.get("position") or "").upper(), "btrim")
         keys: tuple[str, ...] = ("this", "expression")
@@ -44,7 +44,7 @@ def as_call(node: exp.Expr) -> exp.Anonymous | None:
 
 
 def rewrite_call(node: exp.Anonymous, text: SourceText, problems: list[SqlProblem]) -> exp.Expr:
-    """A call whose arguments are done, as Spark's. What there is not, or cannot be, is a problem."""
+    """A call with rewritten arguments, as Spark's. Unknown and impossible calls are problems."""
     name = node.name.lower()
     problem = _refusal(name, node, text)
     if problem is not None:
@@ -68,12 +68,12 @@ def _compiled(function: Function, name: str, node: exp.Anonymous) -> exp.Expr:
     args = node.expressions
     compiled = function.compile(args) if function.fits(len(args)) else None
     if compiled is None:
-        if name in catalog.SCALARS:  # Spark has a function of this name that takes other arguments
+        if name in catalog.SCALARS:  # Spark has a function with this name and other arguments
             return call(name, *args)
         shown = function.signature.replace(function.name, name, 1)
         raise UnsupportedSql(f"{name}() does not take {len(args)} argument(s)", f"write {shown}")
     if function.kernels and KERNEL_PREFIX in spark_sql(compiled) and node.find_ancestor(exp.Lambda):
-        raise UnsupportedSql(f"{name}() cannot stand inside a lambda", "unnest the list first")
+        raise UnsupportedSql(f"{name}() is not allowed inside a lambda", "unnest the list first")
     return compiled
 
 
@@ -81,24 +81,24 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
     if name in text.functions:
         return None
     if name in catalog.AGGREGATES:
-        message = f"{name}() combines rows, which a stateless sql transform cannot"
+        message = f"{name}() combines rows, which a stateless sql transform cannot do"
         return text.problem(node, message, "aggregate in the database, or with the postgres_aggregate sink")
     if name in catalog.WINDOWS:
-        return text.problem(node, f"{name}() looks at other rows, which a stateless sql transform cannot")
+        return text.problem(node, (f"{name}() needs other rows, which a stateless sql transform does not have"))
     if registry.find(name) is not None:
         return None
     if name in catalog.GENERATORS or name == "unnest":
-        message = f"{name}() cannot stand here: it makes several rows of one"
+        message = f"{name}() is not allowed here: it returns several rows"
         return text.problem(node, message, "write unnest(list) in the select list")
     if name in ALTERNATIVES:
-        return text.problem(node, f"there is no function {name}() here", f"write {ALTERNATIVES[name]} instead")
+        return text.problem(node, f"the function {name}() is not supported", f"write {ALTERNATIVES[name]} instead")
     if name in catalog.FORBIDDEN:
-        return text.problem(node, f"{name}() is not allowed: it reaches outside of the rows")
+        return text.problem(node, f"{name}() is not allowed: it reaches outside the rows")
     if len(node.expressions) > catalog.BEFORE_OPTIONS.get(name, len(node.expressions)):
-        return text.problem(node, f"{name}() takes no options here: they may name files", "leave them out")
+        return text.problem(node, f"{name}() takes no options: they may name files", "remove them")
     if not _has_plain_schema(name, node.expressions):
-        message = f"the schema of {name}() has to be written out, as columns with types"
-        return text.problem(node, message, "write it like 'a INT, b STRING'")
+        message = f"the schema of {name}() must be written out, as columns with types"
+        return text.problem(node, message, "for example 'a INT, b STRING'")
     if name in catalog.SCALARS:
         return None
     close = difflib.get_close_matches(name, [*text.functions, *catalog.SCALARS, *registry.names(), FUNCTION], 1)
@@ -106,7 +106,7 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
 
 
 def _has_plain_schema(name: str, args: Sequence[exp.Expr]) -> bool:
-    """Whether the schema that a call takes, if it takes one, is nothing but names and types."""
+    """Whether the schema argument of a call, if it has one, consists only of names and types."""
     place = catalog.SCHEMA_ARGUMENTS.get(name)
     if place is None or place >= len(args):
         return True

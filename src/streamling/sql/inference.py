@@ -1,7 +1,7 @@
 """Types of operators, and the operators whose meaning depends on types.
 
-None stands for a type that only Spark knows. A wrong guess would be worse than none: everything here is a rule that
-Spark and DataFusion share, or one that the rewriting makes true.
+None means that only Spark knows the type. A wrong guess would be worse than none: every rule here holds in both Spark
+and DataFusion, or is enforced by the rewriting.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import decimals
-from streamling.sql.literals import beside_decimals, widen
+from streamling.sql.literals import as_exact_decimal, widen
 from streamling.sql.literals import type_of as type_of
 
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-#: types whose values a FLOAT has a place for, and doubles, which only are rounded
+#: types whose values fit into a FLOAT, and doubles, which are only rounded
 _ALL_IN_A_SINGLE = (pa.int8(), pa.int16(), pa.float32(), pa.float64(), pa.string(), pa.bool_(), pa.null())
 _FIXED: dict[type[exp.Expr], pa.DataType] = {
     exp.Null: pa.null(),
@@ -34,7 +34,7 @@ _FIXED: dict[type[exp.Expr], pa.DataType] = {
 
 
 def annotate(node: exp.Expr) -> exp.Expr:
-    """``node``, or what stands for it in Spark, with its type noted. Its parts are done."""
+    """``node``, or its equivalent in Spark, with its type stored. Its parts are rewritten."""
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         node = _arithmetic(node)
     elif isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor):
@@ -56,7 +56,7 @@ def annotate(node: exp.Expr) -> exp.Expr:
     elif type(node) in _FIXED:
         node.meta["arrow"] = _FIXED[type(node)]
     if isinstance(node, exp.DPipe) and not all(_texty(side) for side in (node.this, node.expression)):
-        node.meta["arrow"] = None  # lists and binary are joined as what they are
+        node.meta["arrow"] = None  # lists and binary are concatenated as they are
     return node
 
 
@@ -71,7 +71,7 @@ _UNTYPED = (
 
 
 def untyped(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The operands of ``node`` whose type may decide what it means and is not known."""
+    """The operands of ``node`` whose unknown type may affect its meaning."""
     if isinstance(node, _INDIFFERENT):
         return
     operands = [node.expression] if isinstance(node, exp.Extract) else list(node.iter_expressions())
@@ -86,22 +86,21 @@ def _is_unknown(part: exp.Expr) -> bool:
 
 
 def common(types: list[pa.DataType | None]) -> pa.DataType | None:
-    """The type that values of all these types are brought to, when that is certain."""
+    """The type that values of all these types are converted to, if it is certain."""
     return reduce(_wider, types) if types else None
 
 
 def unified(group: list[exp.Expr]) -> list[exp.Expr]:
-    """The nodes as they are written beside each other: with decimals literals are exact, with FLOATs integers become
-    one."""
+    """The nodes as they are combined: beside decimals literals are exact, beside FLOATs integers become FLOAT."""
     if any(pa.types.is_decimal(type_of(node) or pa.null()) for node in group):
-        return [beside_decimals(node) for node in group]
+        return [as_exact_decimal(node) for node in group]
     if _are_singles(group):
         return [as_single(node) if type_of(node) in _WIDTHS else node for node in group]
     return group
 
 
 def group_type(group: list[exp.Expr]) -> pa.DataType | None:
-    """The type of one of the group, whichever it will be."""
+    """The common type of the group."""
     types = [type_of(node) for node in group]
     if _are_singles(group):
         return pa.float32()
@@ -135,14 +134,14 @@ def _texty(node: exp.Expr) -> bool:
 def _arithmetic(node: exp.Binary) -> exp.Expr:
     left, right = type_of(node.this), type_of(node.expression)
     result = common([left, right])
-    if decimals.meet(left, right):
+    if decimals.are_decimals(left, right):
         return decimals.arithmetic(node)
-    if isinstance(node, exp.Sub) and left == right == pa.date32():  # days, where Spark makes an interval
+    if isinstance(node, exp.Sub) and left == right == pa.date32():  # days; Spark returns an interval
         return _days(node)
     if result in _WIDTHS:
         node.set("this", widen(node.this))
         node.set("expression", widen(node.expression))
-        if isinstance(node, exp.Div):  # 7 / 2 is 3; Spark's / would make 3.5 of it
+        if isinstance(node, exp.Div):  # 7 / 2 is 3; Spark's / returns 3.5
             node = exp.IntDiv(this=node.this, expression=node.expression)
             result = pa.int64()
     elif pa.float32() in (left, right) and all(map(_single_or_exact, (left, right))):
@@ -167,7 +166,7 @@ def _single_or_exact(type_: pa.DataType | None) -> bool:
 
 
 def _single(node: exp.Binary) -> exp.Expr:
-    """Of two FLOATs, or one and an integer or decimal: a FLOAT again. Spark would make a DOUBLE of it."""
+    """Two FLOATs, or one and an integer or decimal: the result is a FLOAT. Spark would return a DOUBLE."""
     for side in ("this", "expression"):
         if type_of(node.args[side]) != pa.float32():
             node.set(side, as_single(node.args[side]))
@@ -178,8 +177,8 @@ def _single(node: exp.Binary) -> exp.Expr:
 
 
 def as_single(node: exp.Expr, cast: str = "CAST") -> exp.Expr:
-    """A cast to FLOAT. Where it becomes a DOUBLE next, Spark's optimizer leaves a cast of an integer or decimal out,
-    and with it the rounding; subtracting zero keeps it, and the sign of -0.0 too."""
+    """A cast to FLOAT. If it becomes a DOUBLE next, Spark's optimizer removes a cast of an integer or decimal, and with
+    it the rounding; subtracting zero keeps it, and the sign of -0.0 too."""
     made = cast_node(node, "FLOAT", pa.float32(), cast)
     if type_of(node) not in _ALL_IN_A_SINGLE:
         made = exp.Paren(this=exp.Sub(this=made, expression=exp.Var(this="0F")))
@@ -188,7 +187,7 @@ def as_single(node: exp.Expr, cast: str = "CAST") -> exp.Expr:
 
 
 def cast_node(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
-    """``cast(value AS spelling)``, Spark's own; ``cast`` is CAST or TRY_CAST."""
+    """Spark's own ``cast(value AS spelling)``; ``cast`` is CAST or TRY_CAST."""
     to = exp.Var(this=spelling)
     made = exp.TryCast(this=value, to=to, safe=True) if cast == "TRY_CAST" else exp.Cast(this=value, to=to)
     made.meta["arrow"] = type_
@@ -196,7 +195,7 @@ def cast_node(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
 
 
 def _are_singles(group: list[exp.Expr]) -> bool:
-    """Whether values of FLOAT and of integers meet, and nothing else."""
+    """Whether only FLOATs and integers are combined."""
     types = {type_of(node) for node in group}
     return pa.float32() in types and types <= {pa.float32(), pa.null(), *_WIDTHS}
 

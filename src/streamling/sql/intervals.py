@@ -1,6 +1,6 @@
-"""``INTERVAL '1 day 2 hours'``: read here, with the units of DataFusion and the clock of Postgres.
+"""Parses ``INTERVAL '1 day 2 hours'``, with the units of DataFusion and the clock format of Postgres.
 
-Spark is given one plain literal, and nothing of what the user wrote.
+Spark gets one plain literal, and nothing of the user's text.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class IntervalLength:
         return IntervalLength(self.months + other.months, self.days + other.days, self.micros + other.micros)
 
     def whole_days(self) -> IntervalLength:
-        """Without the part of a day."""
+        """Without the fraction of a day."""
         return IntervalLength(self.months, self.days + int(Decimal(self.micros) / _DAY))
 
     def part_of_day(self) -> IntervalLength:
@@ -65,7 +65,7 @@ class IntervalLength:
         return IntervalLength(micros=int(Decimal(self.micros) % _DAY))
 
     def spark(self) -> str:
-        """The interval as Spark SQL. Months and days are kept apart: Spark has no literal for both."""
+        """The interval as Spark SQL. Months and days are separate: Spark has no literal for both."""
         if not self.days and not self.micros:
             return f"INTERVAL '{self.months}' MONTH"
         if self.months:
@@ -83,13 +83,13 @@ class IntervalLength:
 
 
 def parse_interval(node: exp.Interval) -> IntervalLength:
-    """What an interval of the syntax tree says. Raises `UnsupportedSql`."""
+    """Parse an interval of the syntax tree. Raises `UnsupportedSql`."""
     value, unit = node.this, node.args.get("unit")
     if isinstance(value, exp.Neg):
         span = parse_interval(exp.Interval(this=value.this, unit=unit))
         return IntervalLength(-span.months, -span.days, -span.micros)
     if not isinstance(value, exp.Literal):
-        raise UnsupportedSql("the length of an interval has to be written out", "write x * INTERVAL '1' DAY")
+        raise UnsupportedSql("the length of an interval must be a literal", "write x * INTERVAL '1' DAY")
     written = value.name
     try:
         if isinstance(unit, exp.IntervalSpan):
@@ -105,7 +105,7 @@ def parse_interval(node: exp.Interval) -> IntervalLength:
 
 
 def _parsed(text: str) -> IntervalLength:
-    """Numbers with units, and times of day; a number at the end without a unit counts seconds."""
+    """Numbers with units, and times of day; a last number without a unit is in seconds."""
     span, place = IntervalLength(), 0
     seen: set[object] = set()
     text = text.rstrip()
@@ -131,10 +131,10 @@ def _parsed(text: str) -> IntervalLength:
 
 
 def _scaled(number: Decimal, months: int, days: int, micros: Decimal) -> IntervalLength:
-    """A fraction goes on to the next smaller unit: a month has 30 days, a day 24 hours."""
+    """A fraction is carried to the next smaller unit: a month has 30 days, a day 24 hours."""
     whole_months, part_months = _split(number * months)
     whole_days, part_days = _split(number * days)
-    if months:  # of months only whole days are left
+    if months:  # a fraction of a month gives whole days only
         whole_days = int(part_months * _DAYS_A_MONTH)
     return IntervalLength(whole_months, whole_days, int(part_days * _DAY + number * micros))
 
@@ -174,7 +174,7 @@ def _standard(text: str, first: str, last: str) -> IntervalLength:
 
 
 def interval(node: exp.Interval) -> exp.Expr:
-    """An interval as Spark SQL, its length noted in ``meta["span"]``."""
+    """An interval as Spark SQL, with its length in ``meta["span"]``."""
     span = parse_interval(node)
     made = exp.Var(this=span.spark())
     made.meta.update({**node.meta, "span": span})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-#: functions that give their lambdas (key, value) of the map
+#: functions that call their lambdas with (key, value) of the map
 _MAPS = ("map_filter", "transform_keys", "transform_values")
 
 
 def parameters(node: exp.Lambda) -> dict[str, pa.DataType | None]:
-    """The parameters of a lambda, in lower case, with their types as far as they follow from the other arguments of
-    the call that it belongs to, which are done."""
+    """The parameters of a lambda, in lower case, with their types if they follow from the other arguments of its call,
+    which are rewritten."""
     names = [parameter.name.lower() for parameter in node.expressions]
     call = node.parent
     types = _types(call, node) if isinstance(call, exp.Anonymous) else []

@@ -1,4 +1,4 @@
-"""Numbers as DataFusion reads them: 1 is a 64-bit integer and 1.5 a double, where Spark has INT and DECIMAL."""
+"""Number literals as in DataFusion: 1 is a 64-bit integer and 1.5 a double, where Spark has INT and DECIMAL."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def rewrite_number(node: exp.Literal) -> exp.Expr:
-    """A literal with its type noted; numbers with a point or exponent become doubles. Integers stay bare, because
-    many of Spark's functions take an INT and nothing wider; see `widen`."""
+    """A literal with its type; numbers with a point or exponent become doubles. Integers stay bare, because many of
+    Spark's functions accept only an INT; see `widen`."""
     if node.is_string:
         return _typed(node, pa.string())
     if node.name.isdigit():
@@ -25,14 +25,14 @@ def type_of(node: exp.Expr) -> pa.DataType | None:
 
 
 def widen(node: exp.Expr) -> exp.Expr:
-    """An integer literal as a 64-bit one, for places where its type becomes the type of a result."""
+    """An integer literal as a 64-bit integer, where its type becomes the type of a result."""
     if isinstance(node, exp.Literal) and not node.is_string and node.meta.get("arrow") == pa.int64():
         return _typed(_like(node, f"{node.name}L"), pa.int64())
     return node
 
 
-def beside_decimals(node: exp.Expr) -> exp.Expr:
-    """A number with a point as the exact decimal it looks like, for places where it meets decimals."""
+def as_exact_decimal(node: exp.Expr) -> exp.Expr:
+    """A number with a point as an exact decimal, where it is combined with decimals."""
     return exp.Literal.number(node.meta["exact"]) if "exact" in node.meta else node
 
 

@@ -1,4 +1,4 @@
-"""``dynamic_table_check('table', value)``: the call that asks a dynamic table about a value."""
+"""``dynamic_table_check('table', value)``: looks up a value in a dynamic table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamling.sql.table_names import is_text, resolve_table_name
 
 FUNCTION = "dynamic_table_check"
 
-#: prefix of the columns that hold answers between the parts of a plan
+#: prefix of the columns that hold results between the parts of a plan
 _ANSWER = "__checked"
 _USAGE = f"write {FUNCTION}('table', value)"
 _VOLATILE_SYNTAX = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)
@@ -27,7 +27,7 @@ _VOLATILE_SYNTAX = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)
 
 @dataclass(frozen=True)
 class Lookup:
-    """A mention of a dynamic table in a SQL text."""
+    """A reference to a dynamic table in a SQL text."""
 
     table: str
     call: exp.Expr
@@ -38,9 +38,8 @@ class Lookup:
 
 
 def lookups(sql: str) -> list[Lookup]:
-    """Every table that ``sql`` looks values up in, in the order of the text. Raises `InvalidSql` when the text cannot
-    be read."""
-    if FUNCTION not in sql.lower():  # most do not: they are spared the parsing
+    """Every table that ``sql`` looks values up in, in text order. Raises `InvalidSql` if the text cannot be parsed."""
+    if FUNCTION not in sql.lower():  # most do not: skip the parsing
         return []
     text, query = SourceText(sql), parse(sql)
     resolve_table_names(query)
@@ -50,7 +49,7 @@ def lookups(sql: str) -> list[Lookup]:
 
 
 def resolve_table_names(query: exp.Expr) -> None:
-    """Constants that stand for the names of tables become these names in quotes."""
+    """Replace constants that hold names of tables by the quoted names."""
     for call in _calls(query):
         if call.expressions:
             resolve_table_name(call.expressions[0])
@@ -62,8 +61,8 @@ def is_repeatable(sql: str) -> bool:
     return not any(isinstance(part, _VOLATILE_SYNTAX) or part.name.lower() in catalog.VOLATILE for part in parts)
 
 
-def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[SqlProblem]) -> TableLookup | None:
-    """What a call whose arguments are done asks; None when it is not a question, which is then a problem."""
+def parse_lookup(node: exp.Anonymous, number: int, text: SourceText, problems: list[SqlProblem]) -> TableLookup | None:
+    """The lookup of a call with rewritten arguments; None if the call is invalid, which is reported as a problem."""
     problem = _mistake(node, text)
     if problem is not None:
         problems.append(problem)
@@ -75,7 +74,7 @@ def question(node: exp.Anonymous, number: int, text: SourceText, problems: list[
 
 
 def split_lookup_condition(condition: exp.Expr) -> list[exp.Expr]:
-    """A condition as one or two of which both have to be true: first what asks nobody, then the rest."""
+    """Split a condition into two that must both hold: the part without lookups, then the rest."""
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
     asking = [part for part in parts if _calls(part)]
     if not asking or len(asking) == len(parts):
@@ -84,10 +83,10 @@ def split_lookup_condition(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def lookup_stages(table_lookups: Sequence[TableLookup]) -> Iterator[tuple[TableLookup, ...]]:
-    """The questions in groups that can be asked at once: one that needs an answer comes after the one it needs."""
+    """The lookups in groups that can run together: a lookup follows those whose results it needs."""
     layer: list[TableLookup] = []
     for each in table_lookups:
-        if any(f"`{earlier.answer}`" in each.value for earlier in layer):
+        if any(f"`{earlier.result_column}`" in each.value for earlier in layer):
             yield tuple(layer)
             layer = []
         layer.append(each)
@@ -96,7 +95,7 @@ def lookup_stages(table_lookups: Sequence[TableLookup]) -> Iterator[tuple[TableL
 
 
 def can_look_up(type_: pa.DataType | None) -> bool:
-    """Whether a table can be asked about values of a type: text or lists of text; None: only Spark knows."""
+    """Whether a table can look up values of a type: text or lists of text; None: only Spark knows."""
     if type_ is None or pa.types.is_null(type_) or pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return True
     return bool(pa.types.is_list(type_)) and not pa.types.is_list(type_.value_type) and can_look_up(type_.value_type)
@@ -107,14 +106,14 @@ def _mistake(node: exp.Anonymous, text: SourceText) -> SqlProblem | None:
     if len(args) != 2:
         return text.problem(node, f"{FUNCTION}() takes the name of a table and a value, not {len(args)}", _USAGE)
     if not is_text(args[0]):
-        return text.problem(node, f"the first argument of {FUNCTION}() is not the name of a table in quotes", _USAGE)
+        return text.problem(node, f"the first argument of {FUNCTION}() is not a quoted name of a table", _USAGE)
     if node.find_ancestor(exp.Lambda) is not None:
-        remedy = "give it the whole list: it is true when one element is in the table"
-        return text.problem(node, f"{FUNCTION}() cannot stand inside a lambda", remedy)
+        remedy = "pass the whole list: the result is true if one element is in the table"
+        return text.problem(node, f"{FUNCTION}() is not allowed inside a lambda", remedy)
     type_ = type_of(args[1])
     if not can_look_up(type_):
         remedy = f"cast it: {FUNCTION}('{args[0].name}', CAST(value AS TEXT))"
-        return text.problem(node, f"{FUNCTION}() looks for text or a list of texts, not {type_}", remedy)
+        return text.problem(node, f"{FUNCTION}() looks up text or a list of texts, not {type_}", remedy)
     return None
 
 

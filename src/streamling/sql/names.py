@@ -1,4 +1,4 @@
-"""What a name in an expression means: a column, a field inside it, or an earlier item of the select list."""
+"""Resolves names in expressions: a column, a field inside it, or an earlier item of the select list."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from streamling.sql.source_text import SourceText
 
 @dataclass(frozen=True)
 class Relation:
-    """What a FROM gives: rows, their columns (None: not known), and the names they may be qualified with."""
+    """The result of a FROM: rows, their columns (None: unknown), and the names that can qualify them."""
 
     plan: Plan
     columns: tuple[Column, ...] | None
     #: lower-cased dotted names, each as its parts
     names: frozenset[tuple[str, ...]] = frozenset()
-    #: columns of the plan besides these that go with the rows
+    #: further columns of the plan that go with the rows
     unseen: tuple[str, ...] = ()
-    #: whether the plan has still further columns, which end at the next projection
+    #: whether the plan has still more columns, which end at the next projection
     untidy: bool = False
 
     def renamed(self, alias: str) -> Relation:
@@ -34,17 +34,17 @@ class Relation:
 
 @dataclass
 class NameScope:
-    """The names that the expressions of one SELECT may use."""
+    """The names that the expressions of one SELECT can use."""
 
     text: SourceText
     relation: Relation
     problems: list[SqlProblem]
-    #: columns that earlier items of the select list defined; Spark lets later items use them
+    #: columns that earlier items of the select list define; Spark lets later items use them
     aliases: list[Column] = field(default_factory=list)
 
     def resolved(self, path: Sequence[exp.Identifier]) -> exp.Expr | None:
-        """The column or field that a dotted name means, as Spark SQL with its type and real name noted; None when it
-        cannot be known, which is a problem when the columns are."""
+        """The column or field of a dotted name, as Spark SQL with its type and real name; None if it is unknown, which
+        is a problem if the columns are known."""
         found = self._resolve(path)
         if found is None:
             return None
@@ -59,7 +59,7 @@ class NameScope:
         return resolved
 
     def _resolve(self, path: Sequence[exp.Identifier]) -> tuple[Column, Sequence[exp.Identifier]] | None:
-        """The column a dotted name means and the struct fields after it; None when it cannot be known."""
+        """The column of a dotted name and the struct fields after it; None if it is unknown."""
         columns = self.relation.columns
         if columns is None:
             return None
@@ -75,14 +75,14 @@ class NameScope:
 
     def _column(self, name: exp.Identifier) -> Column | None:
         columns = self.relation.columns or ()
-        return pick(name, columns) or pick(name, self.aliases)
+        return find_column(name, columns) or find_column(name, self.aliases)
 
     def _field(self, type_: pa.DataType | None, name: exp.Identifier) -> tuple[str, pa.DataType | None]:
-        """The field of a struct that a name means, and its type."""
+        """The field of a struct with this name, and its type."""
         if type_ is None:
             return name.name, None
         fields = [Column(field.name, field.type) for field in type_] if pa.types.is_struct(type_) else []
-        found = pick(name, fields)
+        found = find_column(name, fields)
         if found is None:
             listed = ", ".join(field.name for field in fields)
             message = f"there is no field '{name.name}'"
@@ -104,8 +104,8 @@ class NameScope:
         self.problems.append(self.text.problem(wanted, message, hint or f"columns: {listed}"))
 
 
-def pick(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:
-    """The column a name means: quoted names exactly, others without regard to case, the closest spelling first."""
+def find_column(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:
+    """The column with this name: quoted names match exactly, others ignoring case, the closest spelling first."""
     wanted = name.name
     for spelling in (wanted,) if name.quoted else (wanted, wanted.lower()):
         for column in columns:
@@ -117,7 +117,7 @@ def pick(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:
 
 
 def path_of(node: exp.Expr) -> list[exp.Identifier] | None:
-    """``a.b.c`` as its parts; None when the start is not a name."""
+    """``a.b.c`` as its parts; None if it does not start with a name."""
     if isinstance(node, exp.Dot):
         start = path_of(node.this)
         last = node.expression

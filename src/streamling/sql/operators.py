@@ -1,4 +1,4 @@
-"""Operators that Spark does not have, or means differently: shifts, subscripts, ``||`` of lists, LIKE."""
+"""Operators that Spark lacks or interprets differently: shifts, subscripts, ``||`` of lists, LIKE."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INT = range(-(2**31), 2**31)
 
 
 def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
-    """What a node whose parts are done means; None when it is not one of these operators."""
+    """The rewritten form of a node whose parts are rewritten; None if it is not one of these operators."""
     if isinstance(node, exp.BitwiseLeftShift | exp.BitwiseRightShift):
         return _shift(node)
     if isinstance(node, exp.Bracket):
@@ -28,7 +28,7 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
         return _date_and_interval(node)
     if isinstance(node, exp.RegexpLike | exp.RegexpILike):
         flags = [exp.Literal.string("i")] if isinstance(node, exp.RegexpILike) else []
-        made = exp.RegexpLike(this=node.this, expression=patterns.spelled(node.expression, *flags))
+        made = exp.RegexpLike(this=node.this, expression=patterns.java_pattern(node.expression, *flags))
         made.meta.update({**node.meta, "arrow": pa.bool_()})
         return made
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
@@ -39,14 +39,14 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
 
 
 def _shift(node: exp.Binary) -> exp.Expr:
-    """Of 64 bits, by the last six bits of the count, whatever the types are."""
+    """Shifts 64 bits by the last six bits of the count, whatever the types."""
     name = "shiftleft" if isinstance(node, exp.BitwiseLeftShift) else "shiftright"
     return fill(f"{name}(CAST({{0}} AS BIGINT), CAST({{1}} & 63 AS INT))", [node.this, node.expression], pa.int64())
 
 
 def _date_and_interval(node: exp.Binary) -> exp.Expr | None:
-    """A date stays a date: of hours only whole days count. Spark makes a timestamp of it. A time of day goes on after
-    midnight, where Spark stops."""
+    """A date stays a date: only whole days of an interval count; Spark returns a timestamp. A time of day wraps at
+    midnight; Spark fails."""
     span = node.expression.meta["span"]
     sign = "+" if isinstance(node, exp.Add) else "-"
     if pa.types.is_time(type_of(node.this) or pa.null()):
@@ -58,7 +58,7 @@ def _date_and_interval(node: exp.Binary) -> exp.Expr | None:
 
 
 def _subscript(node: exp.Bracket) -> exp.Expr | None:
-    """``x[i]``: lists count from 1 (from the end when negative), what is not there is NULL; ``s['f']`` a field."""
+    """``x[i]``: lists start at 1 (at -1 from the end), a missing element is NULL; ``s['f']`` is a field."""
     if len(node.expressions) != 1:
         raise UnsupportedSql("there is more than one subscript", "write x[1][2]")
     container, [index] = type_of(node.this), node.expressions
@@ -70,7 +70,7 @@ def _subscript(node: exp.Bracket) -> exp.Expr | None:
         return element
     if isinstance(index, exp.Literal) and index.is_string:
         return None
-    # Spark takes an INT and stops at 0
+    # Spark takes an INT and fails at 0
     element = fill("try_element_at({0}, nullif(try_cast({1} AS INT), 0))", [node.this, index])
     if isinstance(index, exp.Literal) and index.name.isdigit() and 0 < int(index.name) in _INT:
         element = call("try_element_at", node.this, index)
@@ -103,7 +103,7 @@ def _is_list(node: exp.Expr) -> bool:
 
 
 def _like_pattern(pattern: exp.Expr, escape: str) -> exp.Expr:
-    """Before an ordinary character an escape counts for nothing, at the end it stands for itself. Spark stops there."""
+    """An escape before an ordinary character is ignored, at the end it is literal. Spark fails there."""
     if len(escape) != 1:
         return pattern
     mark = re.escape(escape)

@@ -1,7 +1,7 @@
-"""Rewritten expressions as Spark SQL.
+"""Prints rewritten expressions as Spark SQL.
 
-Text that a user wrote reaches Spark as a quoted literal or a quoted name, never as SQL: the printer knows a fixed set
-of nodes and refuses every other one, and what it printed is read once more by `check_emitted`.
+User text reaches Spark as a quoted literal or a quoted name, never as SQL: the printer accepts a fixed set of nodes and
+rejects all others, and `check_emitted` reads its output once more.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sqlglot.dialects.spark import Spark
 from streamling.spark.sql_text import literal
 from streamling.sql import catalog
 
-#: what a rewritten expression consists of. Spark SQL that is finished (from templates of the function library) is in
-#: `exp.Var`; the rewriter takes no `exp.Var` from the parser.
+#: the nodes of a rewritten expression. Finished Spark SQL (from templates of the function library) is in `exp.Var`; the
+#: rewriter accepts no `exp.Var` from the parser.
 _PRINTABLE: frozenset[type[exp.Expr]] = frozenset(
     {
         exp.Add, exp.Alias, exp.All, exp.And, exp.Anonymous, exp.Any, exp.Array, exp.Between, exp.BitwiseAnd,
@@ -28,7 +28,7 @@ _PRINTABLE: frozenset[type[exp.Expr]] = frozenset(
 )  # fmt: skip
 
 
-#: Spark takes none of these as an operand of another one, or of a comparison, without brackets
+#: Spark accepts none of these as an operand of another one, or of a comparison, without parentheses
 _PREDICATES = (
     *(exp.Between, exp.Escape, exp.ILike, exp.In, exp.Is, exp.Like, exp.Not, exp.NullSafeEQ, exp.NullSafeNEQ),
     exp.RegexpLike,
@@ -43,7 +43,7 @@ def _needs_brackets(node: str | exp.Expr | None) -> bool:
 
 
 class Unprintable(Exception):
-    """A node that no rule turned into Spark SQL."""
+    """A node without a rule for Spark SQL."""
 
     def __init__(self, node: exp.Expr) -> None:
         super().__init__(type(node).__name__)
@@ -65,11 +65,11 @@ class _Emitted(Spark):
 
 
 def spark_sql(node: exp.Expr) -> str:
-    """``node`` as Spark SQL, every name in quotes. Raises `Unprintable`."""
+    """``node`` as Spark SQL, with all names quoted. Raises `Unprintable`."""
     return node.sql(_Emitted, comments=False, identify=True)
 
 
-#: strings, quoted names, numbers, words, and the signs that operators are made of
+#: strings, quoted names, numbers, words, and operator characters
 _TOKEN = re.compile(
     r"""(?P<quoted>'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`)
       |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[LDF]|BD)?\b)
@@ -79,7 +79,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _BRACKET = re.compile(r"\s*\(")
-#: words that may stand before a bracket without being a function
+#: words that may precede a parenthesis without being a function
 _KEYWORDS = frozenset(
     {
         "all", "and", "any", "array", "as", "between", "boolean", "case", "cast", "date", "decimal", "distinct", "div",
@@ -87,13 +87,14 @@ _KEYWORDS = frozenset(
         "then", "time", "timestamp", "timestamp_ltz", "timestamp_ntz", "try_cast", "when",
     }
 )  # fmt: skip
-#: only inside a query, or to leave the expression by name
+#: valid only inside a query, or refer to things outside the expression by name
 _QUERY_WORDS = frozenset({"identifier", "lateral", "select", "table", "union", "using", "values", "with"})
 _CALLABLE = catalog.SCALARS | catalog.GENERATORS | _KEYWORDS
 
 
 def check_emitted(text: str) -> str | None:
-    """What makes a text more than an expression over columns, literals and reviewed functions; None: nothing."""
+    """The first thing in a text that is not part of an expression over columns, literals and reviewed functions; None:
+    nothing."""
     place, previous = 0, ""
     while place < len(text):
         token = _TOKEN.match(text, place)

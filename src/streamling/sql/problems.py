@@ -1,4 +1,4 @@
-"""Mistakes in a SQL text: what is wrong, where it stands, and the line with a caret under it."""
+"""Errors in a SQL text: message, location, and the line with a caret below it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamling.errors import StreamlingError
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of the SQL text, as character offsets; ``end`` is exclusive."""
+    """A range of the SQL text, as character offsets; ``end`` is exclusive."""
 
     start: int
     end: int
@@ -18,13 +18,13 @@ class Span:
 
 @dataclass(frozen=True)
 class SqlProblem:
-    """One mistake. Line and column are 1-based and count inside the SQL text; 0 = the text as a whole."""
+    """One error. Line and column are 1-based and relative to the SQL text; 0 = the text as a whole."""
 
     message: str
     line: int = 0
     column: int = 0
     remedy: str | None = None
-    #: the line of the SQL and, below it, carets under the place
+    #: the line of the SQL and, below it, carets under the location
     excerpt: str = field(default="", compare=False)
 
     def __str__(self) -> str:
@@ -34,12 +34,12 @@ class SqlProblem:
 
     @property
     def block(self) -> str:
-        """The sentence and the excerpt, for people."""
+        """The message and the excerpt, for people."""
         return f"{self}\n{self.excerpt}" if self.excerpt else str(self)
 
 
 class InvalidSql(StreamlingError):
-    """SQL that cannot be a transform, with all its problems."""
+    """SQL that is not valid in a transform, with all its problems."""
 
     def __init__(self, problems: Iterable[SqlProblem]) -> None:
         self.problems = tuple(problems)
@@ -47,7 +47,7 @@ class InvalidSql(StreamlingError):
 
 
 def problem_at(sql: str, span: Span | None, message: str, remedy: str | None = None) -> SqlProblem:
-    """A problem with its line, column and excerpt worked out from where it stands in ``sql``."""
+    """A problem with its line, column and excerpt, computed from its position in ``sql``."""
     if span is None:
         return SqlProblem(message, remedy=remedy)
     line_start = sql.rfind("\n", 0, span.start) + 1
@@ -57,6 +57,6 @@ def problem_at(sql: str, span: Span | None, message: str, remedy: str | None = N
     column = span.start - line_start + 1
     text = sql[line_start:line_end].rstrip()
     carets = max(1, min(span.end, line_start + len(text)) - span.start)
-    # tabs stay tabs before the caret, so that it stands under its character on every terminal
+    # tabs before the caret stay tabs, so that it is below its character on every terminal
     indent = "".join("\t" if char == "\t" else " " for char in text[: column - 1])
     return SqlProblem(message, line, column, remedy, f"  {text}\n  {indent}{'^' * carets}")

@@ -1,4 +1,4 @@
-"""The select list: stars, aliases, unnest, and the row kind that goes with every row."""
+"""The select list: stars, aliases, unnest, and the row kind of every row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 from streamling.spark.sql_text import quoted
 from streamling.sql.expressions import Expressions
 from streamling.sql.literals import rewrite_number, widen
-from streamling.sql.names import Relation, pick
+from streamling.sql.names import Relation, find_column
 from streamling.sql.plan import Column, LogicalType, Project
 from streamling.sql.problems import SqlProblem
 from streamling.sql.source_text import SourceText
@@ -26,7 +26,7 @@ _KINDS = ("i", "u", "d")
 
 @dataclass(frozen=True)
 class Item:
-    """One output column: Spark SQL, the column, and where it comes from in the text."""
+    """One output column: Spark SQL, the column, and its location in the text."""
 
     sql: str
     column: Column
@@ -47,7 +47,7 @@ def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, probl
         output += _items(item, expressions)
         expressions.names.aliases = [done.column for done in output]
         expressions.earlier = [done.aliased for done in output]
-    source = expressions.asked()
+    source = expressions.with_lookups()
     unseen = tuple(map(quoted, source.unseen))
     if source.columns is None:
         return Relation(_projected(source, output), _known(items, output))
@@ -66,7 +66,7 @@ def _projected(source: Relation, output: Sequence[Item], unseen: tuple[str, ...]
 
 
 def find_logical_types(columns: Sequence[Column]) -> tuple[LogicalType, ...]:
-    """What columns stand for that Spark holds as something else."""
+    """The logical types of columns that Spark stores as another type."""
     return tuple(
         LogicalType(number, column.name, arrow_type_name(column.type))
         for number, column in enumerate(columns)
@@ -75,7 +75,7 @@ def find_logical_types(columns: Sequence[Column]) -> tuple[LogicalType, ...]:
 
 
 def with_op(relations: Sequence[Relation]) -> list[Relation]:
-    """The parts of a union with the row kind in the same place: ``i`` where a part has none."""
+    """The branches of a union with the row kind in the same position: ``i`` for branches without one."""
     columns = [relation.columns or () for relation in relations]
     if not any(column.name == OP_COLUMN for part in columns for column in part):
         return list(relations)
@@ -99,7 +99,7 @@ def _op_at(relation: Relation, place: int) -> Relation:
 
 
 def _known(items: Sequence[exp.Expr], output: Sequence[Item]) -> tuple[Column, ...] | None:
-    """Columns of a projection over unknown columns: those that are named, unless a star may bring more."""
+    """Columns of a projection over unknown columns: the named ones, unless a star may add more."""
     if any(item.is_star for item in items):
         return None
     columns = tuple(item.column for item in output)
@@ -120,7 +120,7 @@ def _items(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
 
 
 def _name(node: exp.Expr, expressions: Expressions) -> str:
-    """What the column is called: the alias, the column itself (also through a cast), else the text as written."""
+    """The name of the column: the alias, the column itself (also inside a cast), otherwise the text as written."""
     if isinstance(node, exp.Alias):
         alias = node.args["alias"]
         return str(alias.name) if alias.quoted else str(alias.name).lower()
@@ -135,7 +135,7 @@ def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
     star = node.this if isinstance(node, exp.Column) else node
     for word in ("rename", "ilike"):
         if star.args.get(word):
-            message = f"* {word.upper()} is not possible here"
+            message = f"* {word.upper()} is not supported"
             expressions.problems.append(expressions.text.problem(star, message, "write the columns with AS"))
     columns = expressions.relation.columns
     if isinstance(node, exp.Column) and (node.table.lower(),) not in expressions.relation.names:
@@ -158,18 +158,18 @@ def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
 def _excluded(name: exp.Expr, columns: Sequence[Column], expressions: Expressions) -> str | None:
     identifier = name.this if isinstance(name, exp.Column) else name
     if not isinstance(identifier, exp.Identifier):
-        expressions.problems.append(expressions.text.problem(name, "this is not the name of a column to leave out"))
+        expressions.problems.append(expressions.text.problem(name, "this is not the name of a column to exclude"))
         return None
-    column = pick(identifier, columns)
+    column = find_column(identifier, columns)
     if column is None:
-        message = f"there is no column '{identifier.name}' to leave out"
+        message = f"there is no column '{identifier.name}' to exclude"
         listed = ", ".join(column.name for column in columns[:20])
         expressions.problems.append(expressions.text.problem(name, message, f"columns: {listed}"))
     return column.name if column else None
 
 
 def _row_kind(columns: Sequence[Column], output: Sequence[Item]) -> Iterator[Item]:
-    """``_gs_op`` of the rows, when they have one and the select list does not speak of it."""
+    """``_gs_op`` of the rows, if they have one and the select list does not mention it."""
     if any(item.column.name == OP_COLUMN for item in output):
         return
     for column in columns:
@@ -183,7 +183,7 @@ def _check(output: Sequence[Item], text: SourceText, problems: list[SqlProblem])
         name = item.column.name
         if name in seen:
             remedy = f"write * EXCEPT ({name}), …" if name == OP_COLUMN else "give one of them another name with AS"
-            problems.append(text.problem(item.node, f"two columns are called '{name}'", remedy))
+            problems.append(text.problem(item.node, f"two columns have the name '{name}'", remedy))
         seen.add(name)
         if name == OP_COLUMN:
             problems += _bad_kind(item, text)

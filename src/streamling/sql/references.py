@@ -1,4 +1,4 @@
-"""Which nodes a SQL text reads."""
+"""The nodes that a SQL text reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def table_name(table: exp.Table) -> str:
 
 
 def references(query: exp.Expr) -> Iterator[exp.Table]:
-    """Every mention of a node in a FROM or join, in the order of the text; names of CTEs are left out."""
+    """Every reference to a node in a FROM or join, in text order, except names of CTEs."""
     tables = [table for table in query.find_all(exp.Table) if not _is_cte(table) and parts(table)]
     yield from sorted(tables, key=lambda table: parts(table)[0].meta.get("start", 0))
 
@@ -32,7 +32,7 @@ def node_names(query: exp.Expr) -> list[str]:
 
 
 def mention_of(name: str, sql: str) -> int:
-    """Where ``name`` stands in a FROM or join of ``sql``; 0 when it does not."""
+    """The position of ``name`` in a FROM or join of ``sql``; 0 if there is none."""
     for table in references(parse(sql)):
         if table_name(table) == name:
             return int(min(part.meta.get("start", 0) for part in parts(table)))
@@ -40,7 +40,7 @@ def mention_of(name: str, sql: str) -> int:
 
 
 def match(name: str, declared: Iterable[str]) -> str | None:
-    """The declared node that ``name`` means: the same spelling, else the same without regard to case."""
+    """The declared node with this ``name``: the same spelling, otherwise the same ignoring case."""
     names = list(declared)
     if name in names:
         return name
@@ -61,12 +61,12 @@ def _is_cte(table: exp.Table) -> bool:
 
 
 def is_used(cte: exp.CTE, query: exp.Expr) -> bool:
-    """True when some FROM in ``query`` means this CTE."""
+    """Whether some FROM in ``query`` refers to this CTE."""
     return any(defining_cte(table) is cte for table in query.find_all(exp.Table))
 
 
 def defining_cte(table: exp.Table) -> exp.CTE | None:
-    """The CTE of an enclosing WITH that a name means, when one defines it before this place."""
+    """The CTE of an enclosing WITH with this name, if one is defined before this position."""
     if table.args.get("db") or not isinstance(table.this, exp.Identifier):
         return None
     child: exp.Expr = table
@@ -83,7 +83,7 @@ def defining_cte(table: exp.Table) -> exp.CTE | None:
 
 
 def _visible(clause: exp.With, within: exp.CTE | None) -> list[exp.CTE]:
-    """The CTEs of a WITH that may be named: inside one of them, those before it."""
+    """The CTEs of a WITH that can be referred to: inside one of them, those before it."""
     ctes: list[exp.CTE] = list(clause.expressions)
     before = [number for number, cte in enumerate(ctes) if cte is within and not clause.args.get("recursive")]
     return ctes[: before[0]] if before else ctes

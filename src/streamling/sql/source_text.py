@@ -1,7 +1,7 @@
-"""Where a part of the syntax tree stands in the text.
+"""Locations of parts of the syntax tree in the text.
 
-sqlglot keeps offsets on names, numbers, strings and calls only. Everything else is found from those: an expression
-reaches from its first to its last known part, a clause starts at its keyword before the first.
+sqlglot stores offsets only for names, numbers, strings and calls. Everything else is derived from those: an expression
+extends from its first to its last known part, a clause starts at the keyword before its first part.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from streamling.sql.library.declaration import Function
     from streamling.sql.plan import Plan
 
-    #: the type of the last of some items (Spark SQL) in a projection of a plan; None when Spark refuses it
+    #: the type of the last of some items (Spark SQL) in a projection of a plan; None if Spark rejects it
     Analyse = Callable[[Plan, Iterable[str]], pa.DataType | None]
 
 
 class SourceText:
-    """A SQL text that can say where things stand in it, and which functions it has besides those of the language.
-    ``analyse`` asks Spark for types that only it knows, once there is a session."""
+    """A SQL text with the locations of its parts, and the functions that plugins add. ``analyse`` asks Spark for types
+    that only it knows, if there is a session."""
 
     def __init__(
         self, sql: str, functions: Mapping[str, Function] | None = None, analyse: Analyse | None = None
@@ -42,11 +42,11 @@ class SourceText:
         return tokenize(self.sql)
 
     def span(self, node: exp.Expr) -> Span | None:
-        """From the first to the last part of ``node`` whose place is known; that of the parent if none is."""
+        """From the first to the last part of ``node`` with a known location; that of the parent if there is none."""
         return _own_span(node) or (self.span(node.parent) if node.parent else None)
 
     def clause(self, node: exp.Expr, *keywords: TokenType) -> Span | None:
-        """The nearest keyword before the first known part of ``node``; that part when there is none."""
+        """The nearest keyword before the first known part of ``node``; that part if there is none."""
         inside = self.span(node)
         if inside is None:
             return None
@@ -54,7 +54,7 @@ class SourceText:
         return Span(before[-1].start, before[-1].end + 1) if before else inside
 
     def item(self, node: exp.Expr) -> str:
-        """What the user wrote for ``node`` of a select list, from comma to comma, on one line."""
+        """The user's text for ``node`` of a select list, from comma to comma, on one line."""
         span = _own_span(node)
         if span is None:
             return node.sql(comments=False).lower()
@@ -65,7 +65,7 @@ class SourceText:
         return " ".join(self.sql[start:end].split())
 
     def whole(self, node: exp.Expr) -> Span | None:
-        """What the user wrote for ``node``, completed to whole brackets; None when no part has a place."""
+        """The user's text for ``node``, extended to balanced brackets; None if no part has a location."""
         span = _own_span(node)
         if span is None:
             return None
@@ -74,7 +74,7 @@ class SourceText:
         return Span(span.start, self._closed(span))
 
     def _cast(self, value: Span) -> Span:
-        """The value of a cast with the ``CAST(`` before it or the ``::type`` behind it."""
+        """The value of a cast with the preceding ``CAST(`` or the following ``::type``."""
         before = [token for token in self._tokens if token.end < value.start][-2:]
         if len(before) == 2 and before[0].text.upper() in ("CAST", "TRY_CAST"):
             return Span(before[0].start, value.end)
@@ -85,7 +85,7 @@ class SourceText:
         return value
 
     def _closed(self, span: Span) -> int:
-        """The end of ``span`` moved behind the brackets that are opened in it, or right after a call's name."""
+        """``span`` extended to close the brackets that are opened in it, or right after a call's name."""
         inside = [t for t in self._tokens if t.start >= span.start]
         depth, end = 0, span.end
         for token in inside:
@@ -103,7 +103,7 @@ class SourceText:
 
 
 def place_of(node: exp.Expr) -> dict[str, int]:
-    """Where ``node`` stands, as its ``meta`` says it: for what takes the place of ``node`` without its parts."""
+    """The location of ``node`` as ``meta``: for what replaces ``node`` without its parts."""
     span = _own_span(node)
     return {} if span is None else {"start": span.start, "end": span.end - 1}
 
@@ -115,7 +115,7 @@ def _reach(
     edge: int,
     place: Callable[[Token], int],
 ) -> int:
-    """How far an item of a select list goes in one direction: to a comma or clause outside of all brackets."""
+    """The extent of an item of a select list in one direction: to a comma or clause outside all brackets."""
     depth, previous = 0, None
     for token in tokens:
         kind = token.token_type

@@ -1,4 +1,4 @@
-"""The types that Spark's own analysis gives expressions, where the compiler does not know them."""
+"""Types of expressions from Spark's own analysis, where the compiler does not know them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class SparkTypes:
-    """Analyses expressions over the input frames of a statement. Nothing runs: an answer costs one analysis, and
-    only expressions whose type the compiler does not know are asked about."""
+    """Analyses expressions over the input frames of a statement without running them. A result costs one analysis, and
+    only expressions of unknown type are analysed."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class SparkTypes:
         self._frames: dict[Plan, DataFrame] = {}
 
     def __call__(self, plan: Plan, items: Iterable[str]) -> pa.DataType | None:
-        """The type of the last of ``items`` (Spark SQL) in a projection of ``plan``; None when Spark refuses it: the
+        """The type of the last of ``items`` (Spark SQL) in a projection of ``plan``; None if Spark rejects it: the
         analysis of the whole statement reports why."""
         from pyspark.errors import PySparkException
 
@@ -55,4 +55,6 @@ class SparkTypes:
 
 
 def _with_empty_lookups(frame: DataFrame, check: LookupColumns) -> Any:
-    return frame.selectExpr("*", *(f"CAST(NULL AS BOOLEAN) AS `{question.answer}`" for question in check.table_lookups))
+    return frame.selectExpr(
+        "*", *(f"CAST(NULL AS BOOLEAN) AS `{lookup.result_column}`" for lookup in check.table_lookups)
+    )

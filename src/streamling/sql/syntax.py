@@ -1,4 +1,4 @@
-"""The expressions a SQL text may contain, node by node. What is not listed is refused, not passed on to Spark."""
+"""The nodes that a SQL expression may contain. Everything else is rejected, not passed on to Spark."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ _PARTS: dict[type[exp.Expr], frozenset[str]] = {
 }  # fmt: skip
 _INSTEAD: dict[type[exp.Expr], str] = {
     exp.AtTimeZone: "write from_utc_timestamp(x, 'zone')",
-    exp.Collate: "write lower(x) to compare without regard to case",
+    exp.Collate: "write lower(x) to compare ignoring case",
     exp.JSONExtract: "write json_query(x, '$.path')",
     exp.JSONExtractScalar: "write json_value(x, '$.path')",
-    exp.Kwarg: "write the arguments in their order, without names",
+    exp.Kwarg: "write the arguments in order, without names",
 }
 _NAMES: dict[type[exp.Expr], str] = {
     exp.JSONExtract: "->",
     exp.JSONExtractScalar: "->>",
-    exp.Kwarg: "an argument with a name",
+    exp.Kwarg: "a named argument",
     exp.Var: "this word",
 }
 
@@ -75,18 +75,18 @@ def check_syntax(node: exp.Expr) -> None:
     parts = _PARTS.get(type(node))
     if parts is None:
         name = _NAMES.get(type(node)) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
-        raise UnsupportedSql(f"{name} is not possible here", _INSTEAD.get(type(node)))
+        raise UnsupportedSql(f"{name} is not supported", _INSTEAD.get(type(node)))
     if isinstance(node, exp.Literal) and not node.is_string and not _NUMBER.fullmatch(node.name):
         raise UnsupportedSql(f"{node.name} is not a number", "such as 1, 1.5 or 1e3")
     for key, value in node.args.items():
         if value and key not in parts:
-            raise UnsupportedSql(f"{key.strip('_').upper()} is not possible here", "leave it out")
+            raise UnsupportedSql(f"{key.strip('_').upper()} is not supported", "remove it")
     if isinstance(node, exp.In) and not node.expressions:
         raise UnsupportedSql("IN has no values", "write x IN (1, 2)")
 
 
 def plain(node: exp.Expr) -> exp.Expr:
-    """Another spelling of something as the usual one."""
+    """The canonical form of an alternative syntax."""
     make = _PLAIN.get(type(node))
     if make is None:
         return node
@@ -100,9 +100,9 @@ def _text(node: exp.Expr) -> exp.Expr:
 
 
 def _joined(node: exp.Expr) -> exp.Expr:
-    """``'a' 'b'``: texts side by side are one."""
+    """``'a' 'b'``: adjacent texts are concatenated."""
     if not all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
-        raise UnsupportedSql("two values stand side by side", "join them with ||")
+        raise UnsupportedSql("there is no operator between two values", "join them with ||")
     return exp.Literal.string("".join(part.name for part in node.expressions))
 
 

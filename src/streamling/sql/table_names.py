@@ -1,4 +1,4 @@
-"""Names of dynamic tables that are written as a constant: a cast of one, or a column that is made of one."""
+"""Names of dynamic tables given as a constant: a cast of one, or a column that consists of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 
 def resolve_table_name(argument: exp.Expr) -> None:
-    """Put the name in quotes in place of a constant that stands for it; anything else stays as it is."""
+    """Replace a constant that holds the name by the quoted name; leave anything else unchanged."""
     name = _constant(argument)
     if name is not None:
         settled = exp.Literal.string(name)
@@ -17,7 +17,7 @@ def resolve_table_name(argument: exp.Expr) -> None:
 
 
 def is_text(node: exp.Expr) -> bool:
-    """Whether it is a text in quotes."""
+    """Whether it is a quoted text."""
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
@@ -35,7 +35,7 @@ def _constant(node: exp.Expr) -> str | None:
 
 
 def _column(column: exp.Column, select: exp.Select) -> str | None:
-    """The constant that a column of what ``select`` reads is made of. Columns of nodes are none."""
+    """The constant behind a column of what ``select`` reads. Columns of nodes are not constants."""
     source = next((clause.this for clause in [select.args.get("from_")] if clause), exp.Null())
     inner = _query(source, select)
     if not isinstance(inner, exp.Select) or column.table.lower() not in ("", source.alias_or_name.lower()):
@@ -55,7 +55,7 @@ def _query(source: exp.Expr, select: exp.Select) -> object:
     for outer in around:
         clause = outer.args.get("with_")
         for cte in clause.expressions if clause else ():
-            # inside of it the name means something else
+            # the name has another meaning inside it
             if cte.alias.lower() == source.name.lower() and not any(each is cte for each in around):
                 return cte.this
     return None

@@ -1,7 +1,7 @@
-"""Text that meets other types, and what DataFusion makes of it.
+"""Text combined with other types, as in DataFusion.
 
-Compared with something, it is read as that type. Of several results, numbers become text beside text, and text becomes
-a date or time beside those.
+In a comparison, text is converted to the other type. Among several results, numbers beside text become text, and text
+beside dates or times becomes a date or time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 
 
 def coerce_text(node: exp.Expr) -> None:
-    """Comparisons and CASE, in place. The parts are done."""
+    """Coerce comparisons and CASE in place. The parts are rewritten."""
     if isinstance(node, _COMPARISONS):
         this, other = as_compared([node.this, node.expression])
         node.set("this", this)
@@ -42,8 +42,8 @@ def coerce_text(node: exp.Expr) -> None:
 
 
 def as_compared(values: Args, *, numbers: bool = False) -> Args:
-    """Text as the number, date or time that it is compared with. Spark reads whole numbers as DataFusion does, and
-    does so by itself, unless ``numbers``."""
+    """Text as the number, date or time that it is compared with. Spark converts whole numbers like DataFusion by
+    itself; they are converted here only with ``numbers``."""
     others = [type_ for value in values if (type_ := type_of(value)) is not None and _is_value(type_)]
     if not others or not any(map(_is_text, values)):
         return values
@@ -55,7 +55,7 @@ def as_compared(values: Args, *, numbers: bool = False) -> Args:
 
 
 def as_results(values: Args) -> Args:
-    """Values of which one is the result, each with the type the result has."""
+    """Values of which one is the result, each converted to the type of the result."""
     wanted = result_type([type_of(value) for value in values])
     if wanted is None:
         return values
@@ -63,7 +63,7 @@ def as_results(values: Args) -> Args:
 
 
 def result_type(types: Sequence[pa.DataType | None]) -> pa.DataType | None:
-    """What text and others become together; None when there is no text among them, or nothing else."""
+    """The common type of text and others; None if there is no text among them, or nothing else."""
     known = [type_ for type_ in types if type_ is not None and type_ != pa.null()]
     if len(known) < len([type_ for type_ in types if type_ != pa.null()]):
         return None  # a type that only Spark knows
@@ -80,10 +80,10 @@ def result_type(types: Sequence[pa.DataType | None]) -> pa.DataType | None:
 
 
 def to_type(value: exp.Expr, type_: pa.DataType) -> exp.Expr:
-    """A cast that is not written."""
+    """An implicit cast."""
     if pa.types.is_string(type_):
         return as_text(value)
-    spelling = typenames.spelled(type_)
+    spelling = typenames.spark_type_name(type_)
     return value if spelling is None else typenames.converted(value, spelling, type_)
 
 
@@ -96,6 +96,6 @@ def _is_value(type_: pa.DataType) -> bool:
 
 
 def _rank(type_: pa.DataType) -> tuple[bool, bool]:
-    """Timestamps over dates, those with a zone over those without."""
+    """Timestamps over dates, with a zone over those without."""
     is_timestamp = bool(pa.types.is_timestamp(type_))
     return is_timestamp, is_timestamp and type_.tz is not None

@@ -1,7 +1,7 @@
 """Casts between dates, times and numbers.
 
-As a number, a time in DataFusion counts the units of its type: nanoseconds for a literal, microseconds or milliseconds
-for a column, by its source. Spark counts seconds. Such a cast is refused; functions say which unit they mean.
+As a number, a time in DataFusion is in the units of its type: nanoseconds for a literal, microseconds or milliseconds
+for a column, depending on its source. Spark uses seconds. Such a cast is rejected; functions make the unit explicit.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from streamling.sql.library.declaration import UnsupportedSql, fill
 
 _TO_SECONDS = "write extract(epoch FROM x) for seconds"
 _FROM_NUMBERS = "write to_timestamp(x) for seconds, to_timestamp_millis(x) or to_timestamp_micros(x)"
-#: of a timestamp; Spark has no cast for it
+#: of a timestamp; Spark has no such cast
 TIME_OF_DAY = "make_time(hour({0}), minute({0}), date_part('second', {0}))"
 
 
 def time_cast(value: exp.Expr, type_: pa.DataType, cast: str = "CAST") -> exp.Expr | None:
-    """``cast(value AS type_)`` where one of both is a date or time; None when Spark's own cast is right."""
+    """``cast(value AS type_)`` where one of both is a date or time; None if Spark's own cast is right."""
     source = type_of(value)
     if source is None:
         return None
     if _counts_units(source) and _is_number(type_):
-        raise UnsupportedSql("a cast from a time to a number does not say which unit it counts", _TO_SECONDS)
+        raise UnsupportedSql("a cast from a time to a number has no defined unit", _TO_SECONDS)
     if _is_number(source) and pa.types.is_timestamp(type_):
-        raise UnsupportedSql("a cast from a number to a timestamp does not say which unit it counts", _FROM_NUMBERS)
+        raise UnsupportedSql("a cast from a number to a timestamp has no defined unit", _FROM_NUMBERS)
     if pa.types.is_date(source) and type_ in (pa.int32(), pa.int64()):
         return fill("unix_date({0})" if type_ == pa.int32() else "CAST(unix_date({0}) AS BIGINT)", [value], type_)
     if source in (pa.int32(), pa.int64()) and pa.types.is_date(type_):

@@ -1,8 +1,8 @@
-"""Type names in casts: those of Spark, of SQL as DataFusion reads it, and Arrow's own.
+"""Type names in casts: those of Spark, of DataFusion's SQL, and Arrow's own.
 
-Where a name means different things, DataFusion's meaning holds: DECIMAL is DECIMAL(38, 10), TIMESTAMP has no zone,
-INT8 has eight bytes. Unsigned integers become the next wider signed type, as everywhere (see `types.spark`). Numbers
-that Spark does not have are bytes for it; casts from and to them are `streamling.sql.wide.operators`'s.
+If a name has different meanings, DataFusion's applies: DECIMAL is DECIMAL(38, 10), TIMESTAMP has no zone, INT8 has
+eight bytes. Unsigned integers become the next wider signed type, as everywhere (see `types.spark`). For Spark, numbers
+wider than its own are bytes; `streamling.sql.wide.operators` casts from and to them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _ARROW: dict[str, _Known] = {
     "time64": _TIME,
 }
 
-#: names that mean something else, or nothing, as a SQL type
+#: names that have another meaning, or none, as a SQL type
 _ARROW_ONLY: dict[str, _Known] = {
     "int8": _BYTE,
     "int16": _SHORT,
@@ -101,7 +101,8 @@ _ARROW_ONLY: dict[str, _Known] = {
 
 
 def arrow_name(name: str) -> _Known | None:
-    """The type that ``arrow_cast`` names: ``Int64``, ``Timestamp(Microsecond, Some("UTC"))``, ``Decimal128(38, 2)``."""
+    """The type for a name in ``arrow_cast``: ``Int64``, ``Timestamp(Microsecond, Some("UTC"))``, ``Decimal128(38,
+    2)``."""
     head, _, rest = name.lower().replace(" ", "").partition("(")
     if head == "timestamp":
         return _NO_ZONE if "none" in rest or "," not in rest else _UTC
@@ -111,12 +112,12 @@ def arrow_name(name: str) -> _Known | None:
     return _ARROW.get(head) or _ARROW_ONLY.get(head)
 
 
-def spelled(type_: pa.DataType) -> str | None:
-    """Spark's spelling of an Arrow type; None for one that Spark does not have."""
+def spark_type_name(type_: pa.DataType) -> str | None:
+    """Spark's name of an Arrow type; None for one that Spark lacks."""
     if pa.types.is_decimal(type_):
         return f"DECIMAL({type_.precision}, {type_.scale})"
     if pa.types.is_list(type_):
-        element = spelled(type_.value_type)
+        element = spark_type_name(type_.value_type)
         return f"ARRAY<{element}>" if element else None
     known = [*_SQL.values(), *_ARROW.values()]
     return next((name for name, arrow in known if arrow == type_), None)
@@ -143,7 +144,7 @@ def arrow_spelling(type_: pa.DataType) -> str:
 
 
 def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -> exp.Expr:
-    """A cast to a type that Spark knows. Names that nobody knows are a problem."""
+    """A cast to a type that Spark knows. Unknown names are a problem."""
     known = spark_type(node.to)
     if known is None:
         problems.append(_unknown(node, text))
@@ -157,7 +158,7 @@ def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -
 
 
 def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
-    """``cast(value AS spelling)`` with the result it has in DataFusion. Raises `UnsupportedSql`."""
+    """``cast(value AS spelling)`` with DataFusion's result. Raises `UnsupportedSql`."""
     if spelling == "STRING" and special(type_of(value)):
         return as_text(value, cast)
     if made := from_text(value, spelling, type_, cast) or time_cast(value, type_, cast):
@@ -168,7 +169,7 @@ def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
 
 
 def _list_cast(value: exp.Expr, type_: pa.DataType, cast: str) -> exp.Expr | None:
-    """A cast of every element, where it is not Spark's own."""
+    """A cast of every element, if it differs from Spark's own."""
     source = type_of(value)
     if source is None or not pa.types.is_list(source) or not pa.types.is_list(type_):
         return None
@@ -177,7 +178,7 @@ def _list_cast(value: exp.Expr, type_: pa.DataType, cast: str) -> exp.Expr | Non
         depth, inner = depth + 1, inner.value_type
     element = exp.Var(this=f"__c{depth}")
     element.meta["arrow"] = source.value_type
-    spelling = spelled(type_.value_type)
+    spelling = spark_type_name(type_.value_type)
     made = converted(element, spelling, type_.value_type, cast) if spelling is not None else None
     if made is None or isinstance(made, exp.Cast):
         return None
@@ -185,7 +186,7 @@ def _list_cast(value: exp.Expr, type_: pa.DataType, cast: str) -> exp.Expr | Non
 
 
 def spark_type(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
-    """Spark's spelling of a type name and the Arrow type of its values."""
+    """Spark's name for a type name and the Arrow type of its values."""
     if type_.this is _T.USERDEFINED:
         return _ARROW.get(str(type_.args.get("kind")).lower())
     if type_.this in (_T.DECIMAL, _T.BIGDECIMAL):
@@ -229,4 +230,4 @@ def _unknown(node: exp.Cast, text: SourceText) -> SqlProblem:
     remedy = (
         f"did you mean {close[0].upper()}?" if close else "such as BIGINT, DOUBLE, DECIMAL(38, 10), TEXT, TIMESTAMP"
     )
-    return text.problem(node.this, f"there is no type {written} to cast to", remedy)
+    return text.problem(node.this, f"the type {written} is unknown", remedy)

@@ -15,7 +15,7 @@ from streamling.sql.plan import Column, Plan, Project
 from streamling.sql.problems import SqlProblem
 from streamling.sql.source_text import SourceText
 
-#: prefix of the columns that hold the elements between the projections an unnest becomes
+#: prefix of the columns that hold the elements between the projections of an unnest
 UNNESTED = "__unnested"
 _CALLS = ("unnest", "explode")
 
@@ -24,7 +24,7 @@ def unnest(
     items: Sequence[exp.Expr], source: Relation, text: SourceText, problems: list[SqlProblem]
 ) -> tuple[Sequence[exp.Expr], Relation]:
     """The items with their unnest calls replaced by columns of the returned source, which has one row per element.
-    Several lists go side by side, the shorter ones filled up with NULL; rows without any element go."""
+    Several lists are unnested in parallel, the shorter ones padded with NULL; rows without any element are dropped."""
     whole = exp.Tuple(expressions=[item.copy() for item in items])
     calls = [call for call in whole.find_all(exp.Anonymous) if call.name.lower() in _CALLS]
     if not calls:
@@ -38,7 +38,7 @@ def unnest(
         lists.append(sql)
         columns.append(column)
     known = None if source.columns is None else (*source.columns, *columns)
-    exploded = _exploded(expressions.asked(), lists, columns)
+    exploded = _exploded(expressions.with_lookups(), lists, columns)
     return whole.expressions, replace(source, plan=exploded, columns=known)
 
 
@@ -60,7 +60,7 @@ def _element(call: exp.Anonymous, expressions: Expressions) -> tuple[str, pa.Dat
 
 def _stand_in(call: exp.Expr, name: str, text: SourceText) -> exp.Expr:
     column = exp.column(exp.to_identifier(name, quoted=True))
-    if isinstance(call.parent, exp.Tuple):  # an item without an alias is called what the user wrote
+    if isinstance(call.parent, exp.Tuple):  # the name of an item without an alias is the user's text
         return exp.alias_(column, exp.to_identifier(text.item(call), quoted=True))
     return column
 

@@ -1,4 +1,4 @@
-"""Functions for SQL that plugins add."""
+"""SQL functions of plugins."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pyarrow as pa
 class SqlFunction(ABC):
     """A function of whole Arrow arrays. Its id is its name in SQL: lower-case letters, digits and ``_``.
 
-    Spark's Python workers run it, which costs a copy of the arguments and of the result; what Spark's own functions
-    can say is faster. An instance is made once and sent to the workers: keep it small.
+    Spark's Python workers run it, which costs a copy of the arguments and of the result; Spark's own functions are
+    faster. One instance is created and sent to the workers: keep it small.
     """
 
-    #: the types of the arguments; what SQL gives is cast to them
+    #: the types of the arguments; SQL values are cast to them
     argument_types: ClassVar[tuple[pa.DataType, ...]]
-    returns: ClassVar[pa.DataType]
+    return_type: ClassVar[pa.DataType]
 
     @abstractmethod
     def call(self, *arguments: pa.Array) -> pa.Array:
-        """The result for every row, as many as there are in each argument. Must depend on the arguments alone: the
-        same rows may come again."""
+        """The result, with as many rows as each argument. Must depend only on the arguments: the same rows may be
+        replayed."""

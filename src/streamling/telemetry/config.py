@@ -10,18 +10,18 @@ from streamling.config.section import Section
 
 
 class OpenTelemetryMetrics(Section):
-    """Where metrics are pushed to."""
+    """Push of metrics."""
 
     ingestion_endpoint: values.OtlpEndpoint = Field(
         default=values.NO_ENDPOINT,
         examples=["http://localhost:4318/v1/metrics"],
         json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"},
-        description="OTLP endpoint; none: no push.",
+        description="OTLP endpoint; none: metrics are not pushed.",
     )
     endpoint_protocol: values.OtlpProtocol = Field(
         default="http/protobuf",
         json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_PROTOCOL"},
-        description="What it speaks; also HttpBinary, HttpJson, Grpc.",
+        description="Protocol of the endpoint; HttpBinary, HttpJson and Grpc are also accepted.",
     )
     batch_interval_secs: float = Field(default=15, gt=0, description="Time between two pushes.")
     global_tags: values.Tags = Field(
@@ -29,24 +29,26 @@ class OpenTelemetryMetrics(Section):
     )
     metric_deny_list: values.Names = Field(
         default=("kafka_consumer.msg_decode_latency", "kafka_producer.msg_encode_latency"),
-        description="Metrics that are not recorded.",
+        description="Names of metrics that are not recorded.",
     )
 
     @property
     def tags(self) -> dict[str, str]:
-        """``global_tags`` one by one."""
+        """The tags of ``global_tags``."""
         return values.parse_tags(self.global_tags)
 
     @property
     def pushes(self) -> bool:
-        """Whether there is anywhere to push to."""
+        """Whether metrics are pushed."""
         return self.ingestion_endpoint != values.NO_ENDPOINT
 
 
 class TelemetryConfig(CoreConfig):
-    """What metrics add to the configuration."""
+    """The settings of metrics."""
 
     open_telemetry_metrics: OpenTelemetryMetrics = Field(default=OpenTelemetryMetrics())
     pod_name: str | None = Field(
-        default=None, json_schema_extra={"environment": "POD_NAME"}, description="Pod, as a tag on metrics."
+        default=None,
+        json_schema_extra={"environment": "POD_NAME"},
+        description="Name of the pod, used as a tag of all metrics.",
     )

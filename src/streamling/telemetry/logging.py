@@ -36,12 +36,12 @@ def configure_logging(log_format: str, level: str) -> None:
 
 
 def logs_are_json() -> bool:
-    """Whether whoever reads stderr expects one JSON object per line."""
+    """Whether stderr has one JSON object per line."""
     return any(isinstance(h.formatter, _JsonFormatter) for h in logging.getLogger("streamling").handlers)
 
 
 def formatted_as_json(level: int, message: str) -> str | None:
-    """``message`` as a line of the log where that is JSON, without going through its lock; None for a text log."""
+    """``message`` as a JSON log line, without taking the log's lock; None for a text log."""
     for handler in logging.getLogger("streamling").handlers:
         if isinstance(handler.formatter, _JsonFormatter):
             return handler.format(logging.LogRecord("streamling", level, "", 0, message, None, None))
@@ -49,7 +49,8 @@ def formatted_as_json(level: int, message: str) -> str | None:
 
 
 def _level(text: str) -> int:
-    """The level in ``text``, which may be in the form of RUST_LOG (`info,streamling=debug`): ours wins."""
+    """The level in ``text``, which may use the syntax of RUST_LOG (`info,streamling=debug`): the level for `streamling`
+    wins."""
     level = logging.INFO
     for part in text.lower().split(","):
         target, _, name = part.strip().rpartition("=")
@@ -78,7 +79,7 @@ class _TextFormatter(logging.Formatter):
         return f"{time} {level} {message}{trace}"
 
     def _trace(self, record: logging.LogRecord) -> str:
-        """Indented: what an error quotes from outside must not look like a log line."""
+        """Indented: text that an error quotes must not look like a log line."""
         if not record.exc_info:
             return ""
         lines = printable_lines(self.formatException(record.exc_info)).split("\n")
@@ -102,7 +103,7 @@ class _JsonFormatter(logging.Formatter):
 
 @contextmanager
 def captured_warnings() -> Iterator[list[str]]:
-    """Collects what is logged as a warning meanwhile, besides showing it."""
+    """Collects warnings that are logged during the block, and still shows them."""
     messages: list[str] = []
 
     class Collector(logging.Handler):

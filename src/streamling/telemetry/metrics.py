@@ -1,7 +1,7 @@
-"""What a pipeline measures while it runs: counters, gauges and histograms by name and tags.
+"""Measurements of a running pipeline: counters, gauges and histograms by name and tags.
 
-Nodes record through the `Metrics` of their context; the numbers stay here until someone takes a `snapshot`. Nothing is
-pushed, formatted or computed before that, so recording costs a dictionary look-up under a lock.
+Nodes record through the `Metrics` of their context; the values stay here until someone takes a `snapshot`. Nothing is
+pushed, formatted or computed before that, so recording costs a dictionary lookup under a lock.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from streamling.errors import StreamlingError
 
 Kind = Literal["counter", "gauge", "histogram"]
 Tags = tuple[tuple[str, str], ...]
-#: node, name and tags that the node gave: what tells series apart
+#: node, name and the node's own tags: the identity of a series
 SeriesKey = tuple[str, str, Tags]
 
-#: the name that the pipeline as a whole records under
+#: the name under which the pipeline as a whole records
 PIPELINE = ""
 
-#: upper bounds of a histogram's buckets, in milliseconds: a tenth of a second to an hour
+#: upper bounds of a histogram's buckets, in milliseconds: 100 ms to an hour
 BUCKETS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000)
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Observations of a histogram, in milliseconds; the last bucket holds what is above all bounds."""
+    """Observations of a histogram, in milliseconds; the last bucket holds values above all bounds."""
 
     count: int
     sum: float
@@ -39,21 +39,21 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Series:
-    """One measured thing at the moment of a snapshot."""
+    """One series at the time of a snapshot."""
 
     name: str
     kind: Kind
     tags: Mapping[str, str]
     value: float | Distribution
-    #: the same in every snapshot, which tags that are described later are not
+    #: stable across snapshots, unlike tags that are added later
     key: SeriesKey
 
 
 class MetricStore:
-    """All measurements of one run. ``denied`` names are not recorded; ``tags`` are on every series."""
+    """All measurements of one run. ``denied`` names are not recorded; ``tags`` apply to every series."""
 
     def __init__(self, denied: Collection[str] = (), tags: Mapping[str, str] | None = None) -> None:
-        #: Unix time of the first possible measurement
+        #: Unix time when measuring started
         self.began = time.time()
         self._denied = frozenset(denied)
         self._tags = dict(tags or {})
@@ -63,16 +63,16 @@ class MetricStore:
         self._lock = threading.Lock()
 
     def add_tags(self, node: str, tags: Mapping[str, str]) -> None:
-        """Add ``tags`` to all series of ``node``, also to those that are there; the newest value of a tag wins."""
+        """Add ``tags`` to all series of ``node``, including existing ones; the newest value of a tag wins."""
         with self._lock:
             self._nodes.setdefault(node, {}).update(tags)
 
     def of(self, node: str) -> NodeMetrics:
-        """Where ``node`` records."""
+        """The metrics object of ``node``."""
         return NodeMetrics(self, node)
 
     def value(self, name: str, node: str = PIPELINE, **tags: str) -> float | Distribution | None:
-        """What has been measured so far under exactly these tags; None when nothing has."""
+        """The current value for exactly these tags; None if there is none."""
         with self._lock:
             found = self._series.get((node, name, _sorted(tags)))
             return None if found is None else found.read()
@@ -96,7 +96,7 @@ class MetricStore:
         with self._lock:
             if (known := self._kinds.setdefault(name, kind)) != kind:
                 raise StreamlingError.user(
-                    f"metric '{name}' is a {known} and cannot be a {kind} as well: use another name"
+                    f"metric '{name}' is a {known} and cannot also be a {kind}: use another name"
                 )
             if key not in self._series:
                 self._series[key] = _VALUES[kind]()
@@ -108,7 +108,7 @@ class MetricStore:
 
 
 class NodeMetrics:
-    """The measurements of one node; may be used from any thread."""
+    """The measurements of one node; thread-safe."""
 
     def __init__(self, store: MetricStore, node: str) -> None:
         self._store = store
@@ -116,7 +116,7 @@ class NodeMetrics:
 
     def count(self, name: str, value: int = 1, tags: Mapping[str, str] | None = None) -> None:
         if value < 0:
-            raise StreamlingError.user(f"metric '{name}' counts upwards only, not by {value}: use a gauge")
+            raise StreamlingError.user(f"metric '{name}' is a counter and cannot be changed by {value}: use a gauge")
         self._store.record("counter", self._node, name, value, tags)
 
     def latency(self, name: str, seconds: float, tags: Mapping[str, str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The metrics of a run in a file, as the textfile collector of Prometheus' node exporter reads it."""
+"""The metrics of a run in a file, for the textfile collector of Prometheus' node exporter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamling.telemetry.prometheus import exposition
 
 
 class MetricsFile:
-    """Called for each writing. ``tags`` tell the series from those of other pipelines in the same folder."""
+    """Writes the file when called. ``tags`` distinguish the series from those of other pipelines in the same folder."""
 
     def __init__(self, path: Path, metrics: MetricStore, tags: Mapping[str, str]) -> None:
         self._path = path
@@ -21,7 +21,7 @@ class MetricsFile:
         self._tags = tags
 
     def __call__(self, seconds: float) -> None:
-        # readers see the old or the new text, never half of one; they look for *.prom only
+        # readers see the old or the new text, never a part; they read only *.prom
         partial = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             partial.write_text(redact(exposition(self._metrics.snapshot(), self._tags)), encoding="utf-8")

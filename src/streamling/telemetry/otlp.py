@@ -1,4 +1,4 @@
-"""Pushing what a run measures to an OTLP endpoint."""
+"""Pushes the metrics of a run to an OTLP endpoint."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def pushing(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> Iterator[Push]:
-    """What pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
+def create_push(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> Iterator[Push]:
+    """A function that pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     with ExitStack() as resources:
         with _packages_needed():
@@ -32,14 +32,14 @@ def pushing(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> Iter
 
 
 class Push:
-    """Called for each push, with the longest time that it may take."""
+    """Pushes when called, with a time limit."""
 
     def __init__(self, metrics: MetricStore, send: Send, resource: Mapping[str, str], *, deltas: bool) -> None:
         self._metrics = metrics
         self._send = send
         self._resource = resource
         self._deltas = deltas
-        #: when the last push that arrived was made, and the rows that it told
+        #: time of the last successful push, and the rows it reported
         self._since = self._began = int(metrics.began * 1e9)
         self._told: Mapping[SeriesKey, float] = {}
 
@@ -54,8 +54,8 @@ class Push:
         answer = self._send(message, seconds)
         # only now: what did not arrive is part of the next difference
         self._since, self._told = now, {key: _number(series) for key, series in rows.items()}
-        if refused := answer.partial_success.rejected_data_points:
-            raise StreamlingError(f"{refused} data points were refused: {answer.partial_success.error_message}")
+        if rejected := answer.partial_success.rejected_data_points:
+            raise StreamlingError(f"{rejected} data points were rejected: {answer.partial_success.error_message}")
 
     def _new(self, rows: Iterable[Series]) -> Iterator[Series]:
         for series in rows:
@@ -69,7 +69,7 @@ def _number(series: Series) -> float:
 
 
 def _resource(config: AppConfig) -> dict[str, str]:
-    """Who measured."""
+    """The pipeline that measured."""
     resource = {"service.name": "streamling", "service.instance.id": config.application_id}
     pod = config.part(TelemetryConfig).pod_name
     return {**resource, "k8s.pod.name": pod} if pod else resource

@@ -1,4 +1,4 @@
-"""Where OTLP messages go: the address of the configuration, and the headers of the environment."""
+"""The OTLP endpoint: the address from the configuration, and the headers from the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamling.document.scalars import redact_url
 
 log = logging.getLogger(__name__)
 
-#: the more particular one is read last and wins
+#: the more specific one is read last and wins
 _HEADER_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS")
 _PATH: Final = "/v1/metrics"
 _GRPC_PORT: Final = 4317
@@ -21,7 +21,7 @@ _GRPC_PORT: Final = 4317
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An OTLP receiver; only ``shown`` may be shown."""
+    """An OTLP receiver; messages may contain only ``shown``."""
 
     shown: str
     #: for HTTP, without user and password
@@ -29,12 +29,12 @@ class Endpoint:
     #: for gRPC
     host: str
     secure: bool
-    #: names in small letters
+    #: names in lower case
     headers: Mapping[str, str]
 
     @property
     def secrets(self) -> Iterator[str]:
-        """What must not be shown."""
+        """What must be masked."""
         yield from (word for value in self.headers.values() for word in value.split())
         yield from (value for _, value in parse_qsl(urlsplit(self.url).query) if value)
 
@@ -51,8 +51,8 @@ class Endpoint:
 
 
 def headers_from(env: Mapping[str, str]) -> dict[str, str]:
-    """What the variables of OpenTelemetry say: ``name=value,name=value``, percent-encoded. Others would see the text
-    of a wrong entry in the log, so only its variable is named."""
+    """The headers in OpenTelemetry's variables: ``name=value,name=value``, percent-encoded. For an invalid entry, only
+    the variable is logged: the text may be secret."""
     headers: dict[str, str] = {}
     for variable in _HEADER_VARIABLES:
         for entry in filter(str.strip, env.get(variable, "").split(",")):
@@ -60,7 +60,7 @@ def headers_from(env: Mapping[str, str]) -> dict[str, str]:
             if equals and name and (name + value).isprintable() and name.isascii():
                 headers[name.lower()] = value
             else:
-                log.warning("%s holds an entry that is not name=value: left out", variable)
+                log.warning("%s contains an entry that is not name=value; ignored", variable)
     return headers
 
 

@@ -1,4 +1,4 @@
-"""A snapshot as the message that OTLP receivers take."""
+"""Converts a snapshot to an OTLP message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamling.telemetry.metrics import BUCKETS, Distribution, Kind, Series
 
 @dataclass(frozen=True)
 class Period:
-    """From when until when was measured, in nanoseconds of Unix time."""
+    """Start and end of a measurement, in nanoseconds of Unix time."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class Period:
 def request(
     resource: Mapping[str, str], whole: Period, snapshot: Iterable[Series], last: Period, rows: Iterable[Series]
 ) -> ExportMetricsServiceRequest:
-    """All of ``snapshot``, measured over the ``whole`` time, and the ``rows`` that came in the ``last`` part of it."""
+    """All of ``snapshot``, measured over the ``whole`` time, and the ``rows`` of the ``last`` part of it."""
     by_name: dict[str, list[Series]] = {}
     for series in snapshot:
         by_name.setdefault(series.name, []).append(series)
@@ -67,7 +67,7 @@ def _number(series: Series, period: Period) -> otlp.NumberDataPoint:
     point = otlp.NumberDataPoint(attributes=_attributes(series.tags), time_unix_nano=period.end)
     assert not isinstance(series.value, Distribution)
     if series.kind == "gauge":
-        point.as_double = series.value  # one type for all values, also for those that happen to be whole
+        point.as_double = series.value  # one type for all values, even if one happens to be whole
         return point
     point.start_time_unix_nano = period.start
     point.as_int = int(series.value)

@@ -1,4 +1,4 @@
-"""Ways to hand a message to an OTLP receiver. Each `send` raises a `StreamlingError` when it did not arrive."""
+"""Sends messages to an OTLP receiver. Each `send` raises a `StreamlingError` if the message did not arrive."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _AGENT = f"streamling/{__version__}"
 
 
 class Send(Protocol):
-    """Waits ``seconds`` at most for the answer."""
+    """Waits at most ``seconds`` for the response."""
 
     def __call__(self, message: ExportMetricsServiceRequest, seconds: float) -> ExportMetricsServiceResponse: ...
 
 
 @contextmanager
 def transport(endpoint: Endpoint, protocol: str) -> Iterator[Send]:
-    """How to send to ``endpoint`` in one of the protocols of the configuration."""
+    """The sender for ``endpoint`` and one of the protocols of the configuration."""
     if protocol == "grpc":
         with _grpc(endpoint) as send:
             yield send
@@ -46,8 +46,8 @@ def transport(endpoint: Endpoint, protocol: str) -> Iterator[Send]:
 
 
 class _Http:
-    """Protobuf or JSON. Uses what comes with Python: one request in a while needs no pool, and an attempt that hangs in
-    the look-up of a name must be left behind at the end, which the client of handlers and webhooks would wait for."""
+    """Protobuf or JSON over HTTP. Uses Python's own client: occasional requests need no pool, and an attempt that hangs
+    in a DNS lookup must not delay the exit, which the client of handlers and webhooks would wait for."""
 
     def __init__(self, endpoint: Endpoint, *, as_json: bool) -> None:
         self._endpoint = endpoint
@@ -65,12 +65,12 @@ class _Http:
                 max_bytes=_MOST_BYTES,
             )
         except ResponseTooLargeError:
-            raise StreamlingError.transient(f"the answer has more than {_MOST_BYTES} bytes") from None
+            raise StreamlingError.transient(f"the response has more than {_MOST_BYTES} bytes") from None
         except (OSError, HTTPException) as error:
             raise StreamlingError.transient(reason_of(error)) from None
         if 200 <= reply.status < 300:
             return self._answer(reply.body)
-        raise StreamlingError.transient(f"the answer was {reply.status} {reply.reason}{self._said(reply)}")
+        raise StreamlingError.transient(f"the response was {reply.status} {reply.reason}{self._explanation(reply)}")
 
     def _body(self, message: ExportMetricsServiceRequest) -> bytes:
         if not self._as_json:
@@ -78,8 +78,8 @@ class _Http:
         text: str = json_format.MessageToJson(message, indent=None, use_integers_for_enums=True)
         return text.encode()
 
-    def _said(self, reply: HttpResponse) -> str:
-        """Why a receiver refuses, in its own words, unless it repeats what only it should know."""
+    def _explanation(self, reply: HttpResponse) -> str:
+        """The receiver's explanation, unless it contains a secret."""
         if reply.content_type not in ("text/plain", "application/json"):
             return ""
         text = reply.body.decode(errors="replace")
@@ -89,7 +89,7 @@ class _Http:
         return f": {said}" if said else ""
 
     def _answer(self, text: bytes) -> ExportMetricsServiceResponse:
-        """Not every gateway answers with the message that the protocol asks for."""
+        """Not every gateway responds with the message that the protocol requires."""
         answer = ExportMetricsServiceResponse()
         try:
             if self._as_json:
@@ -128,4 +128,4 @@ def _grpc(endpoint: Endpoint) -> Iterator[Send]:
 
 
 def _status(code: str, details: str, seconds: float) -> str:
-    return f"no answer within {seconds:g} s" if code == "DEADLINE_EXCEEDED" else f"{code.lower()}: {details}"
+    return f"no response within {seconds:g} s" if code == "DEADLINE_EXCEEDED" else f"{code.lower()}: {details}"

@@ -1,4 +1,4 @@
-"""A snapshot in the text form that Prometheus reads (exposition format 0.0.4)."""
+"""Formats a snapshot for Prometheus (text exposition format 0.0.4)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _NOT_IN_LABELS = re.compile(r"[^a-zA-Z0-9_]")
 
 
 def exposition(snapshot: Iterable[Series], tags: Mapping[str, str] | None = None) -> str:
-    """The text, in an order that does not depend on that of ``snapshot``. ``tags`` are on every series that does not
-    have them itself."""
+    """The text, in an order independent of ``snapshot``. ``tags`` are added to every series that does not have them."""
     families: dict[str, list[Series]] = {}
     for series in snapshot:
         families.setdefault(family(series.name, series.kind), []).append(series)
@@ -24,7 +23,7 @@ def exposition(snapshot: Iterable[Series], tags: Mapping[str, str] | None = None
 
 
 def family(name: str, kind: Kind) -> str:
-    """What the metric ``name`` is called in Prometheus.
+    """The Prometheus name of the metric ``name``.
 
     >>> family("output_rows", "counter"), family("http_request_latency", "histogram")
     ('streamling_output_rows_total', 'streamling_http_request_latency_milliseconds')

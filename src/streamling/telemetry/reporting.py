@@ -1,7 +1,7 @@
-"""Telling others what a run measures while it runs: to whom, how often, and what happens when they do not listen.
+"""Exports the metrics of a run: where, how often, and what happens on failure.
 
-Nobody who listens to metrics can stop a pipeline or hold up its end: every report runs on a thread of its own, failures
-are warnings, and the last report has two seconds.
+An exporter can neither stop a pipeline nor delay its end: each has its own thread, failures are warnings, and the last
+export has two seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streamling.telemetry.metrics import MetricStore
 
 log = logging.getLogger(__name__)
 
-#: reports everything measured so far, within so many seconds
+#: exports everything measured so far, within this many seconds
 Report = Callable[[float], None]
 
 _FILE_SECONDS: Final = 5.0
@@ -32,7 +32,7 @@ _REMINDER: Final = 600.0
 
 
 def is_reported(config: AppConfig, file: Path | None) -> bool:
-    """Whether anybody wants to know what a run measures."""
+    """Whether the metrics of a run are exported."""
     return file is not None or config.part(TelemetryConfig).open_telemetry_metrics.pushes
 
 
@@ -40,7 +40,7 @@ def is_reported(config: AppConfig, file: Path | None) -> bool:
 def reporting_metrics(
     metrics: MetricStore, config: AppConfig, file: Path | None, env: Mapping[str, str]
 ) -> Iterator[None]:
-    """Reports ``metrics`` while the block runs and once more at its end, as ``config`` says and to ``file``."""
+    """Export ``metrics`` while the block runs and once at its end, as ``config`` says and to ``file``."""
     with ExitStack() as reporters:
         if file is not None:
             from streamling.telemetry.metrics_file import MetricsFile
@@ -49,18 +49,18 @@ def reporting_metrics(
             reporters.enter_context(Reporter(f"write metrics to {file}", _FILE_SECONDS, lambda: nullcontext(write)))
         settings = config.part(TelemetryConfig).open_telemetry_metrics
         if settings.pushes:
-            from streamling.telemetry.otlp import pushing
+            from streamling.telemetry.otlp import create_push
             from streamling.telemetry.otlp_endpoint import Endpoint
 
             endpoint = Endpoint.of(settings.ingestion_endpoint, env)
-            push = partial(pushing, metrics, config, endpoint)
+            push = partial(create_push, metrics, config, endpoint)
             reporters.enter_context(Reporter(f"push metrics to {endpoint.shown}", settings.batch_interval_secs, push))
         yield
 
 
 class Reporter:
-    """Reports every ``interval`` seconds while the block runs and once at its end. ``doing`` is for the log; ``opened``
-    is called on the reporting thread, as packages that it imports must not hold up the start."""
+    """Exports every ``interval`` seconds while the block runs and once at its end. ``doing`` is for the log; ``opened``
+    is called on the export thread, because packages that it imports must not delay the start."""
 
     def __init__(self, doing: str, interval: float, opened: Callable[[], AbstractContextManager[Report]]) -> None:
         self._interval = interval
@@ -75,8 +75,8 @@ class Reporter:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join(_LAST + 0.5)
-        if self._thread.is_alive():  # it does not hold up the end of the process
-            self._failure_log.failed("the last ones took too long", time.monotonic())
+        if self._thread.is_alive():  # does not delay the end of the process
+            self._failure_log.failed("the last export took too long", time.monotonic())
 
     def _run(self) -> None:
         try:
@@ -99,7 +99,7 @@ class Reporter:
 
 
 class FailureLog:
-    """Tells of failures when they begin, once in a while, and when they are over."""
+    """Logs failures when they start, at a limited rate after that, and when they are over."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
@@ -111,7 +111,7 @@ class FailureLog:
         if self._times == 1:
             log.warning("cannot %s: %s (the pipeline is not affected)", self._doing, why)
         elif now - self._last_logged >= _REMINDER:
-            log.warning("still cannot %s, in %d attempts: %s", self._doing, self._times, why)
+            log.warning("still cannot %s after %d attempts: %s", self._doing, self._times, why)
         else:
             return
         self._last_logged = now

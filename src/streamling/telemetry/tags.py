@@ -1,4 +1,4 @@
-"""The tags that say which pipeline and which node a measurement is of."""
+"""Tags that identify the pipeline and the node of a measurement."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from streamling.telemetry.metrics import MetricStore
 log = logging.getLogger(__name__)
 
 
-def store_for(pipeline: Pipeline, config: AppConfig) -> MetricStore:
-    """An empty store that knows the nodes of ``pipeline``; operators add what they know of themselves later."""
+def create_store(pipeline: Pipeline, config: AppConfig) -> MetricStore:
+    """An empty store that knows the nodes of ``pipeline``; operators add their own tags later."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     store = MetricStore(settings.metric_deny_list, settings.tags)
     for node in pipeline.nodes:
@@ -23,10 +23,10 @@ def store_for(pipeline: Pipeline, config: AppConfig) -> MetricStore:
 
 
 def add_own_labels(store: MetricStore, node: Node, own: Mapping[str, str]) -> None:
-    """Tags by which an operator says what it talks to; it knows better than the file."""
+    """Add the tags of an operator about the system it uses; they override those in the file."""
     for name in own.keys() & node.options.telemetry.labels.keys():
         log.warning(
-            "%s: label %s is '%s', as the node itself says, not '%s' as telemetry.labels says",
+            "%s: label %s is '%s' as reported by the node; ignoring '%s' from telemetry.labels",
             *(node, name, own[name], node.options.telemetry.labels[name]),
         )
     store.add_tags(node.name, own)

@@ -1,4 +1,4 @@
-"""Writes down what the engine asks of an operator, and lets a test fail or hold up any of it."""
+"""Records the engine's calls of an operator, and lets a test fail or block any of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from streamling.plugins.operators import Operator, Sink
 
-#: everything the engine may call once data is about to flow
+#: every method the engine may call when rows are about to flow
 METHODS = (
     "open",
     "restore",
@@ -31,7 +31,7 @@ T = TypeVar("T", bound=type[Operator[Any]])
 
 @dataclass
 class Call:
-    """One call of the engine; ``result`` is what came back."""
+    """One call by the engine, with its ``result``."""
 
     operator: Operator[Any]
     method: str
@@ -42,23 +42,23 @@ class Call:
 
 
 class Fault(RuntimeError):
-    """What a test made happen."""
+    """A failure injected by a test."""
 
 
 @dataclass
 class _Planned:
-    """A fault that comes with the last of so many calls."""
+    """A fault that is raised at the last of this many calls."""
 
     calls: int
     error: Exception
 
 
 class CallLog:
-    """Calls of all instances of the operator under test, in the order they came."""
+    """Calls of all instances of the operator under test, in order."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
-        #: calls that came while another thread was inside the same instance
+        #: calls made while another thread was inside the same instance
         self.overlaps: list[Call] = []
         self._inside: dict[int, int] = {}
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class CallLog:
         self._gates: dict[str, threading.Event] = {}
 
     def of(self, *methods: str) -> list[Call]:
-        """Calls of these methods that did not fail."""
+        """Successful calls of these methods."""
         with self._lock:
             return [call for call in self.calls if call.method in methods and not call.failed]
 
@@ -74,7 +74,7 @@ class CallLog:
         return len(self.of(*methods))
 
     def instances(self) -> list[list[Call]]:
-        """The calls of each instance on its own."""
+        """The calls of each instance separately."""
         with self._lock:
             by_instance: dict[int, list[Call]] = {}
             for call in self.calls:
@@ -82,25 +82,25 @@ class CallLog:
         return list(by_instance.values())
 
     def fail(self, *methods: str, call: int = 1, error: Exception | None = None) -> None:
-        """Let the nth call of any of ``methods`` from now on raise ``error`` (by default a `Fault`) instead."""
+        """Make the nth call of any of ``methods`` from now on raise ``error`` (by default a `Fault`)."""
         planned = _Planned(call, error or Fault(f"{' or '.join(methods)} failed on purpose"))
         self._faults.update(dict.fromkeys(methods, planned))
 
     def hold(self, method: str) -> threading.Event:
-        """Let calls of ``method`` wait until the returned event is set."""
+        """Block calls of ``method`` until the returned event is set."""
         gate = self._gates[method] = threading.Event()
         return gate
 
     # ── from recorded operators ──────────────────────────────────────────────────────────────────────────────
 
     def run(self, operator: Operator[Any], method: str, arguments: tuple[Any, ...], action: Callable[[], Any]) -> Any:
-        """``action``, written down; what an operator calls on itself is its own business."""
+        """Run ``action`` and record it; calls that an operator makes on itself are not recorded."""
         thread = threading.get_ident()
         if self._inside.get(id(operator)) == thread:
             return action()
         call = self._enter(Call(operator, method, arguments, thread))
         try:
-            self._act_up(method)
+            self._apply_faults(method)
             call.result = action()
         except BaseException:
             call.failed = True
@@ -118,7 +118,7 @@ class CallLog:
             self.calls.append(call)
         return call
 
-    def _act_up(self, method: str) -> None:
+    def _apply_faults(self, method: str) -> None:
         gate = self._gates.get(method)
         if gate is not None:
             gate.wait()
@@ -129,20 +129,20 @@ class CallLog:
                 raise planned.error
 
 
-def recorded(operator: T, journal: CallLog) -> T:
-    """``operator`` with every call of the engine passing through ``journal``."""
-    # what the default marker of a sink does is flush, and that is written down
+def record_calls(operator: T, call_log: CallLog) -> T:
+    """``operator`` with every call of the engine recorded in ``call_log``."""
+    # the default marker of a sink calls flush, which is recorded
     flushes = getattr(operator, "marker", None) is Sink.marker
     methods = [name for name in METHODS if hasattr(operator, name) and not (name == "marker" and flushes)]
-    overrides = {name: _recorded(getattr(operator, name), name, journal) for name in methods}
+    overrides = {name: _recorded(getattr(operator, name), name, call_log) for name in methods}
     made: Any = type(operator.__name__, (operator,), {**overrides, "__module__": operator.__module__})
     kind: T = made
     return kind
 
 
-def _recorded(original: Callable[..., Any], name: str, journal: CallLog) -> Callable[..., Any]:
+def _recorded(original: Callable[..., Any], name: str, call_log: CallLog) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(self: Operator[Any], *arguments: Any) -> Any:
-        return journal.run(self, name, arguments, lambda: original(self, *arguments))
+        return call_log.run(self, name, arguments, lambda: original(self, *arguments))
 
     return call

@@ -1,4 +1,4 @@
-"""What the contracts of all kinds share: the hooks, and the tests that hold for every operator."""
+"""The base of all contracts: the hooks, and the tests that apply to every operator."""
 
 from __future__ import annotations
 
@@ -11,131 +11,133 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.plugin_fields import typed_fields
 from streamling.plugins.operators import Operator
 from streamling.testing.call_log import Call
-from streamling.testing.harness import NAME, Bench
+from streamling.testing.harness import NAME, PipelineHarness
 from streamling.types.row_kind import OP_COLUMN
 
-#: rows of each kind that a difference shows
+#: maximum number of rows of each kind shown in a difference
 _SHOWN = 5
 _DEFAULT_SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), (OP_COLUMN, pa.string())])
 
 
 class OperatorContract:
-    """Hooks that every contract has. Everything but ``operator`` has a default."""
+    """Hooks of every contract. All but ``operator`` have a default."""
 
     #: the class under test
     operator: ClassVar[type[Operator[Any]]]
-    #: a Spark session, for operators that cannot do without; set it from a fixture
+    #: a Spark session, for operators that need one; set it from a fixture
     session: Any = None
 
     def options(self) -> Mapping[str, Any]:
-        """The node's fields as they would stand in the pipeline file, without ``type`` and ``from``."""
+        """The node's fields as in the pipeline file, without ``type`` and ``from``."""
         return {}
 
     def external_state(self) -> object:
-        """The outside world as far as it can be compared: files, tables. Describing a node must not change it."""
+        """The state of external systems in comparable form: files, tables. Describing a node must not change it."""
         return None
 
-    def bench(self) -> Bench:
-        """A fresh state, in which runs of the operator follow each other."""
-        return Bench(self.operator, self.options(), session=self.session)
+    def harness(self) -> PipelineHarness:
+        """A fresh state for successive runs of the operator."""
+        return PipelineHarness(self.operator, self.options(), session=self.session)
 
     # ── tests of every kind ──────────────────────────────────────────────────────────────────────────────────
 
-    def given(self) -> Sequence[pa.RecordBatch]:
-        """What stands above the operator; nothing above a source."""
+    def input_batches(self) -> Sequence[pa.RecordBatch]:
+        """The batches of the operator's input; empty for a source."""
         return ()
 
     def test_a_dry_run_changes_nothing(self) -> None:
-        bench = self.bench()
+        harness = self.harness()
         before = self.external_state()
-        bench.prepare(self.given())
-        assert not bench.journal.calls, f"called although no data was about to flow: {_names(bench.journal.calls)}"
-        assert not bench.position, f"the constructor or a schema method stored {bench.position}"
-        assert self.external_state() == before, "the constructor or a schema method changed the outside world"
+        harness.prepare(self.input_batches())
+        assert not harness.call_log.calls, (
+            f"called although no rows were about to flow: {_names(harness.call_log.calls)}"
+        )
+        assert not harness.position, f"the constructor or a schema method stored {harness.position}"
+        assert self.external_state() == before, "the constructor or a schema method changed an external system"
 
     def test_options_may_be_written_as_text(self) -> None:
-        bench = self.bench()
-        typed = typed_fields(bench.kind)
+        harness = self.harness()
+        typed = typed_fields(harness.kind)
         own = {key: str(value) if _is_number(value) else value for key, value in self.options().items()}
         node = {key: value for key, value in self.options().items() if key in typed}
         options = {key: value for key, value in own.items() if key not in typed}
-        as_text = Bench(self.operator, {**node, "options": options}, session=self.session)
-        registry = bench.registry(self.given())
-        expected = bench.pipeline(registry)[NAME].options
-        found = as_text.pipeline(as_text.registry(self.given()))[NAME].options
+        as_text = PipelineHarness(self.operator, {**node, "options": options}, session=self.session)
+        registry = harness.registry(self.input_batches())
+        expected = harness.pipeline(registry)[NAME].options
+        found = as_text.pipeline(as_text.registry(self.input_batches()))[NAME].options
         assert found.model_dump() == expected.model_dump(), "the same options in quotes mean something else"
 
     def test_a_failing_open_stops_the_pipeline_and_nothing_else_is_called(self) -> None:
-        bench = self.bench()
-        bench.journal.fail("open")
-        self.check_named(bench.failure(self.given()))
-        assert [call.method for call in bench.journal.calls] == ["open"], _names(bench.journal.calls)
-        assert not bench.position, "a position was stored although nothing ran"
+        harness = self.harness()
+        harness.call_log.fail("open")
+        self.check_names_node(harness.failure(self.input_batches()))
+        assert [call.method for call in harness.call_log.calls] == ["open"], _names(harness.call_log.calls)
+        assert not harness.position, "a position was stored although nothing ran"
 
-    def test_an_error_keeps_its_marks_and_gets_the_name_of_the_node(self) -> None:
-        """What a plugin marks retriable or user-facing reaches the user as such."""
+    def test_errors_keep_their_flags_and_name_the_node(self) -> None:
+        """The retriable and user-facing flags of a plugin's error reach the user."""
         for mark in ("mark_retriable", "mark_user_facing"):
-            bench = self.bench()
-            marked = getattr(StreamlingError("refused on purpose"), mark)()
-            bench.journal.fail("open", error=marked)
-            error = bench.failure(self.given())
-            assert str(error).endswith(f"'{NAME}': refused on purpose"), str(error)
+            harness = self.harness()
+            marked = getattr(StreamlingError("failed on purpose"), mark)()
+            harness.call_log.fail("open", error=marked)
+            error = harness.failure(self.input_batches())
+            assert str(error).endswith(f"'{NAME}': failed on purpose"), str(error)
             assert (error.retriable, error.internal) == (mark == "mark_retriable", mark != "mark_user_facing")
 
     def test_an_instance_is_never_called_by_two_threads_at_once(self) -> None:
-        bench = self.bench()
-        self.run_through(bench)
-        assert not bench.journal.overlaps, f"called during another call: {_names(bench.journal.overlaps)}"
+        harness = self.harness()
+        self.run_once(harness)
+        assert not harness.call_log.overlaps, f"called during another call: {_names(harness.call_log.overlaps)}"
 
     # ── for the contracts of the kinds ───────────────────────────────────────────────────────────────────────
 
-    def run_through(self, bench: Bench) -> None:
-        """One run from beginning to end."""
-        bench.finish(self.given())
+    def run_once(self, harness: PipelineHarness) -> None:
+        """Run once from beginning to end."""
+        harness.finish(self.input_batches())
 
-    def check_named(self, error: StreamlingError) -> None:
-        """An error must say which node it is about, and show the cause."""
+    def check_names_node(self, error: StreamlingError) -> None:
+        """An error must name its node and show the cause."""
         assert f"'{NAME}'" in str(error), f"the error does not name the node: {error}"
         assert any("on purpose" in part for part in (str(error), *error.causes())), "the cause is lost"
 
-    def check_lifecycle(self, bench: Bench, *, runs: int = 1) -> None:
-        """Every instance was opened first and closed last, once each."""
-        lives = [[call.method for call in calls] for calls in bench.journal.instances()]
+    def check_lifecycle(self, harness: PipelineHarness, *, runs: int = 1) -> None:
+        """Each instance was opened first and closed last, exactly once."""
+        lives = [[call.method for call in calls] for calls in harness.call_log.instances()]
         assert len(lives) >= runs, f"{runs} runs made only {len(lives)} instances"
         for life in lives:
             assert life[0] == "open", f"the first call was {life[0]}: {life}"
             assert life[-1] == "close", f"the last call was {life[-1]}: {life}"
-            assert life.count("open") == life.count("close") == 1, f"open and close have to come once: {life}"
+            assert life.count("open") == life.count("close") == 1, f"open and close must be called exactly once: {life}"
 
 
 def sample_rows(first: int = 0, count: int = 5) -> pa.RecordBatch:
-    """Rows for operators that take any columns: ``id``, ``name``, ``_gs_op``."""
+    """Rows for operators that accept any columns: ``id``, ``name``, ``_gs_op``."""
     ids = range(first, first + count)
     columns = [pa.array(ids, pa.int64()), pa.array([f"n{id}" for id in ids]), pa.array(["i"] * count)]
     return pa.record_batch(columns, schema=_DEFAULT_SCHEMA)
 
 
 def with_operation(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows as they arrive: one without an operation is an insert."""
+    """Rows as they arrive: a row without an operation is an insert."""
     return [{**row, OP_COLUMN: row.get(OP_COLUMN, "i")} for row in rows]
 
 
-def operation_added(batch: pa.RecordBatch) -> pa.RecordBatch:
+def add_operation(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch as the engine passes it on: rows without an operation are inserts."""
     if OP_COLUMN in batch.schema.names:
         return batch
     return batch.append_column(pa.field(OP_COLUMN, pa.string()), pa.array(["i"] * batch.num_rows, pa.string()))
 
 
-def same_columns(found: pa.Schema, declared: pa.Schema) -> bool:
-    """Names and types agree; whether nulls are allowed is not compared."""
+def have_same_columns(found: pa.Schema, declared: pa.Schema) -> bool:
+    """Whether names and types are equal; nullability is ignored."""
     return list(found.names) == list(declared.names) and list(found.types) == list(declared.types)
 
 
-def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
-    """What is wrong with the rows that were found, in a few lines; empty when they are the expected ones, in order."""
+def describe_difference(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
+    """A short description of the difference between the rows; empty if they are equal and in order."""
     lost, extra = missing(expected, found), missing(found, expected)
-    lines = [f"{len(found)} rows came out, {len(expected)} were expected"]
+    lines = [f"{len(found)} rows arrived, {len(expected)} were expected"]
     for what, rows in (("missing", lost), ("not expected", extra)):
         if rows:
             shown = "".join(f"\n    {dict(row)}" for row in rows[:_SHOWN])
@@ -150,7 +152,7 @@ def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[st
 
 
 def missing(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows of ``expected`` that ``found`` does not hold, as often as they should be there."""
+    """Rows of ``expected`` that are missing in ``found``, counting duplicates."""
     left = [repr(sorted(row.items())) for row in found]
     lost = []
     for row in expected:

@@ -1,4 +1,4 @@
-"""Runs an operator the way a Spark executor would: sent through a pickle, called with batches. Needs no cluster."""
+"""Runs an operator like a Spark executor: pickled, then called with batches. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import pyarrow as pa
 
 from streamling.planning.executor_work import on_executor
 from streamling.plugins.operators import Operator
-from streamling.testing.contract import operation_added
-from streamling.testing.harness import NAME, Bench
+from streamling.testing.contract import add_operation
+from streamling.testing.harness import NAME, PipelineHarness
 
 
-def run_on_executor(bench: Bench, operator: type[Operator[Any]], batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """What a partition of ``batches`` becomes there; ``operator`` is the class as its author wrote it."""
+def run_on_executor(
+    harness: PipelineHarness, operator: type[Operator[Any]], batches: list[pa.RecordBatch]
+) -> list[pa.RecordBatch]:
+    """The result of a partition of ``batches`` there; ``operator`` is the class as its author wrote it."""
     from pyspark import cloudpickle
 
-    run = bench.prepare(batches)
+    run = harness.prepare(batches)
     assert run.analysis is not None
     planned = run.analysis.nodes[NAME]
     function = pickle.loads(cloudpickle.dumps(on_executor(planned, operator)))  # type: ignore[no-untyped-call]
-    made: Iterable[pa.RecordBatch] = function(map(operation_added, batches))
+    made: Iterable[pa.RecordBatch] = function(map(add_operation, batches))
     return list(made)

@@ -1,4 +1,4 @@
-"""Runs an operator in real pipelines: the engine's flows, lanes, checkpoints and state, without Spark if it can."""
+"""Runs an operator in real pipelines: the engine's flows, lanes, checkpoints and state, without Spark if possible."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing.call_log import CallLog, recorded
+from streamling.testing.call_log import CallLog, record_calls
 from streamling.testing.nodes import BatchListSource, RecordingSink
 
 #: name and type of the node under test
 NAME = "under_test"
 TYPE = "contract.under_test"
 
-#: seconds after which a pipeline that does not end has failed its test
+#: seconds after which a pipeline that does not end fails its test
 PATIENCE = 60.0
 
 
 class NoSpark:
-    """Stands where a Spark session would: enough for pipelines that never need one."""
+    """Replaces a Spark session in pipelines that never use one."""
 
     def newSession(self) -> NoSpark:  # noqa: N802 - Spark's name
         return self
@@ -41,7 +41,7 @@ class NoSpark:
 
 
 class WatchedState(MemoryState):
-    """Calls ``before_store`` with what is about to be stored, on the checkpoint thread."""
+    """Calls ``before_store`` with the entries to be stored, on the checkpoint thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,35 +52,35 @@ class WatchedState(MemoryState):
         super().put_many(entries)
 
 
-class Bench:
-    """One operator, the state and the outside world it lives in; runs come and go, these stay."""
+class PipelineHarness:
+    """One operator with its state and its external systems, which outlive single runs."""
 
     def __init__(self, operator: type[Operator[Any]], options: Mapping[str, Any], *, session: Any = None) -> None:
         self.kind = kind_of(operator)
-        self.journal = CallLog()
+        self.call_log = CallLog()
         self.state = WatchedState()
-        self.book: list[dict[str, Any]] = []
+        self.written_rows: list[dict[str, Any]] = []
         self.pending: list[dict[str, Any]] = []
         self.schemas: list[pa.Schema] = []
         self.options = options
-        #: settings of the application that differ from the defaults
+        #: settings that differ from the defaults
         self.config: Mapping[str, Any] = {}
-        #: False: the given source waits for more instead of ending, and the run has to be stopped
+        #: False: the source of the input waits for more instead of ending, and the run must be stopped
         self.ends = True
         self.before_write: Callable[[int], object] = lambda rows: None
         self.before_flush: Callable[[int], object] = lambda rows: None
-        self.asked: Callable[[int], object] = lambda number: None
+        self.on_read: Callable[[int], object] = lambda number: None
         self._operator = operator
         self._session: Any = session or NoSpark()
         self.run: PipelineRun | None = None
 
     def registry(self, batches: Sequence[pa.RecordBatch] = ()) -> Registry:
         registry = Registry.builtin()
-        registry.register(self.kind, TYPE, recorded(self._operator, self.journal))
-        given = {"batches": batches, "asked": lambda number: self.asked(number), "bounded": self.ends}
+        registry.register(self.kind, TYPE, record_calls(self._operator, self.call_log))
+        given = {"batches": batches, "on_read": lambda number: self.on_read(number), "bounded": self.ends}
         registry.register(NodeKind.SOURCE, "contract.given", type("Given", (BatchListSource,), given))
         ledger = {
-            "book": self.book,
+            "written_rows": self.written_rows,
             "pending": self.pending,
             "schemas": self.schemas,
             "before_write": lambda rows: self.before_write(rows),
@@ -90,7 +90,7 @@ class Bench:
         return registry
 
     def pipeline(self, registry: Registry, **more: Any) -> Pipeline:
-        """The node under test with a given source above it and a ledger below it, where it takes either."""
+        """The node under test, with a source of the input above it and a recording sink below it if it takes them."""
         node = {"type": TYPE, **self.options, **more}
         sections: dict[str, dict[str, Any]] = {"sources": {}, "transforms": {}, "sinks": {}}
         if self.kind is NodeKind.SOURCE:
@@ -105,7 +105,7 @@ class Bench:
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def prepare(self, batches: Sequence[pa.RecordBatch] = (), *, interval: float = 0.05, **more: Any) -> PipelineRun:
-        """A run that is analysed and not started, as under ``--dry-run``."""
+        """An analysed run that is not started, as with ``--dry-run``."""
         registry = self.registry(batches)
         config = AppConfig.model_validate({**self.config, "checkpoint_interval_sec": interval})
         run = PipelineRun(self.pipeline(registry, **more), config=config, registry=registry, state=self.state)
@@ -119,24 +119,24 @@ class Bench:
         return run
 
     def finish(self, batches: Sequence[pa.RecordBatch] = (), **more: Any) -> None:
-        """Run to the end; raises what made the pipeline fail."""
+        """Run to the end; raises the error of a failed pipeline."""
         wait_for_end(self.start(batches, **more))
 
     def failure(self, batches: Sequence[pa.RecordBatch] = (), **more: Any) -> StreamlingError:
-        """Run a pipeline that has to fail."""
+        """Run a pipeline that must fail, and return its error."""
         try:
             self.finish(batches, **more)
         except StreamlingError as error:
             return error
-        raise AssertionError("the pipeline ended well, although it was made to fail")
+        raise AssertionError("the pipeline succeeded although it should have failed")
 
     def stop(self) -> None:
-        """Stop the current run cleanly, as on SIGTERM; may be called from its own threads."""
+        """Stop the current run cleanly, as on SIGTERM; can be called from its own threads."""
         assert self.run is not None
-        self.run.stop("the test wants it")
+        self.run.stop("stopped by the test")
 
-    def stop_here(self) -> None:
-        """`stop`, and go on only when no further batch will be read."""
+    def stop_and_wait(self) -> None:
+        """`stop`, and return when no further batch will be read."""
         run = self.run
         assert run is not None
         self.stop()
@@ -148,18 +148,18 @@ class Bench:
         return self.run is not None and (self.run._stopping.is_set() or not self.run._running)
 
     @property
-    def arrived(self) -> list[dict[str, Any]]:
-        """Rows in the ledger, durable or not."""
-        return [*self.book, *self.pending]
+    def received_rows(self) -> list[dict[str, Any]]:
+        """Rows in the recording sink, durable or not."""
+        return [*self.written_rows, *self.pending]
 
     @property
     def position(self) -> dict[str, Any]:
-        """What the state backend holds."""
+        """The entries of the state backend."""
         return self.state.items()
 
 
 def wait_for_end(run: PipelineRun) -> None:
-    """Wait for the end of a run, but not for ever."""
+    """Wait for the end of a run, with a time limit."""
     outcome: list[BaseException] = []
 
     def wait() -> None:
@@ -177,15 +177,15 @@ def wait_for_end(run: PipelineRun) -> None:
 
 
 def eventually(condition: Callable[[], object], what: str) -> None:
-    """Wait for something that another thread does."""
+    """Wait for a condition that another thread fulfils."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"did not happen within {PATIENCE:g} s: {what}"
         time.sleep(0.01)
 
 
-def settled(value: Callable[[], int], seconds: float = 0.5) -> int:
-    """``value`` once it has not changed for a while."""
+def wait_until_settled(value: Callable[[], int], seconds: float = 0.5) -> int:
+    """``value`` when it has not changed for a while."""
     last, since = value(), time.monotonic()
     while time.monotonic() - since < seconds:
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The other ends of a pipeline under test: a source of given rows, and a sink that keeps them."""
+"""The ends of a pipeline under test: a source of prepared batches, and a sink that records rows."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.plugins.operators import END, End, Position, Sink, Source, SourceBatch, Wait
 
 
-class GivenOptions(SourceOptions):
-    """A source of given batches has nothing to set."""
+class BatchListOptions(SourceOptions):
+    """The source of prepared batches has no options."""
 
 
-class BatchListSource(Source[GivenOptions]):
-    """Hands out given batches in order, empty ones included; its position is the number handed out."""
+class BatchListSource(Source[BatchListOptions]):
+    """Emits prepared batches in order, including empty ones; its position is the number emitted."""
 
-    Options = GivenOptions
+    Options = BatchListOptions
     batches: ClassVar[Sequence[pa.RecordBatch]]
-    #: called with the number of the batch that is about to be handed out
-    asked: ClassVar[Callable[[int], object]]
+    #: called with the number of the batch that is about to be emitted
+    on_read: ClassVar[Callable[[int], object]]
     bounded = True
 
     def schema(self) -> pa.Schema:
@@ -31,22 +31,22 @@ class BatchListSource(Source[GivenOptions]):
         at = position.get(self.context.name, 0)
         if at >= len(self.batches):
             return END if self.bounded else Wait(0.02)
-        type(self).asked(at)
+        type(self).on_read(at)
         return SourceBatch(self.batches[at], {self.context.name: at + 1})
 
 
-class LedgerOptions(SinkOptions):
-    """A ledger has nothing to set."""
+class RecordingSinkOptions(SinkOptions):
+    """The recording sink has no options."""
 
 
-class RecordingSink(Sink[LedgerOptions]):
-    """Keeps rows ``pending`` until ``flush``, then in its ``book``, which outlives the run."""
+class RecordingSink(Sink[RecordingSinkOptions]):
+    """Keeps rows in ``pending`` until ``flush``, then in its ``written_rows``, which outlives the run."""
 
-    Options = LedgerOptions
+    Options = RecordingSinkOptions
     pending: ClassVar[list[dict[str, Any]]]
-    book: ClassVar[list[dict[str, Any]]]
+    written_rows: ClassVar[list[dict[str, Any]]]
     schemas: ClassVar[list[pa.Schema]]
-    #: called before each write with the number of rows so far, and before each flush with that of pending ones
+    #: called before each write with the number of rows so far, and before each flush with the number of pending rows
     before_write: ClassVar[Callable[[int], object]]
     before_flush: ClassVar[Callable[[int], object]]
 
@@ -54,11 +54,11 @@ class RecordingSink(Sink[LedgerOptions]):
         self.pending.clear()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        type(self).before_write(len(self.book) + len(self.pending))
+        type(self).before_write(len(self.written_rows) + len(self.pending))
         self.schemas.append(batch.schema)
         self.pending.extend(batch.to_pylist())
 
     def flush(self) -> None:
         type(self).before_flush(len(self.pending))
-        self.book.extend(self.pending)
+        self.written_rows.extend(self.pending)
         self.pending.clear()

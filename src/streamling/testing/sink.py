@@ -1,4 +1,4 @@
-"""The contract of sinks, of those that take Arrow batches and of those that Spark writes."""
+"""The contract of sinks, both for Arrow batches and for those written by Spark."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import pyarrow as pa
 
 from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.plugins.operators import Sink
-from streamling.testing.contract import OperatorContract, difference, missing, sample_rows, with_operation
+from streamling.testing.contract import OperatorContract, describe_difference, missing, sample_rows, with_operation
 from streamling.testing.executor import run_on_executor
-from streamling.testing.harness import eventually, settled, wait_for_end
+from streamling.testing.harness import eventually, wait_for_end, wait_until_settled
 
-#: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
+#: one batch being written, a full queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
 
 
 class SinkContract(OperatorContract):
-    """Derive, set ``operator``, write ``durable`` (and ``options``).
+    """Derive, set ``operator``, implement ``durable`` (and ``options``).
 
-    Each test has a new instance of the class: let ``durable`` and ``options`` speak of one place per test, such as
-    a folder of ``tmp_path`` taken from an autouse fixture.
+    Each test has a new instance of the class: ``durable`` and ``options`` must use the same location within a test,
+    such as a folder of ``tmp_path`` from an autouse fixture.
     """
 
     def durable(self) -> Sequence[Mapping[str, Any]] | None:
-        """Rows that would survive a crash now, read from outside. None when the sink keeps nothing."""
-        raise NotImplementedError("write `durable`: the rows that survive a crash, read from outside")
+        """Rows that would survive a crash now, read independently of the sink. None if the sink keeps nothing."""
+        raise NotImplementedError("implement `durable`: the rows that survive a crash, read independently of the sink")
 
     def expected(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        """What ``rows`` look like in `durable`; the same by default."""
+        """``rows`` as they appear in `durable`; unchanged by default."""
         return rows
 
-    def given(self) -> list[pa.RecordBatch]:
-        """Batches that reach the sink, with empty ones in between."""
+    def input_batches(self) -> list[pa.RecordBatch]:
+        """Batches for the sink, with empty ones in between."""
         batches = [sample_rows(first, 5) for first in range(0, 40, 5)]
         return [part for batch in batches for part in (batch, batch.slice(0, 0))]
 
@@ -44,150 +44,150 @@ class SinkContract(OperatorContract):
     # ── tests ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def test_every_row_is_durable_at_the_end(self) -> None:
-        bench = self.bench()
-        bench.finish(self.given())
-        self._check_durable(len(self.given()), exactly=True)
-        self.check_lifecycle(bench)
+        harness = self.harness()
+        harness.finish(self.input_batches())
+        self._check_durable(len(self.input_batches()), exactly=True)
+        self.check_lifecycle(harness)
 
     def test_a_position_is_stored_only_when_everything_before_it_is_durable(self) -> None:
-        bench = self.bench()
+        harness = self.harness()
         stored: list[int] = []
 
         def check(entries: Mapping[str, Any]) -> None:
             stored.append(entries["given"])
             self._check_durable(entries["given"])
 
-        bench.state.before_store = check
-        bench.finish(self.given(), interval=0.005)
+        harness.state.before_store = check
+        harness.finish(self.input_batches(), interval=0.005)
         assert stored, "nothing was ever stored"
-        assert stored[-1] == len(self.given())
+        assert stored[-1] == len(self.input_batches())
 
     def test_each_acknowledgement_follows_a_flush(self) -> None:
-        bench = self.bench()
-        given = self.given()
+        harness = self.harness()
+        input_batches = self.input_batches()
 
         def check(entries: Mapping[str, Any]) -> None:
             flushed = written = 0
-            for call in bench.journal.of("write", *_SETTLES):
+            for call in harness.call_log.of("write", *_SETTLES):
                 if call.method == "write":
                     written += call.arguments[0].num_rows
                 else:
                     flushed = written
-            before = sum(batch.num_rows for batch in given[: entries["given"]])
+            before = sum(batch.num_rows for batch in input_batches[: entries["given"]])
             assert flushed >= before, f"{before} rows are acknowledged, {flushed} were flushed"
 
         if self._flushes:
-            bench.state.before_store = check
-        bench.finish(given, interval=0.005)
+            harness.state.before_store = check
+        harness.finish(input_batches, interval=0.005)
 
-    def test_rows_come_in_the_order_of_the_source(self) -> None:
-        bench = self.bench()
-        bench.finish(self.given())
+    def test_rows_arrive_in_source_order(self) -> None:
+        harness = self.harness()
+        harness.finish(self.input_batches())
         if self._flushes:
-            written = [row for call in bench.journal.of("write") for row in call.arguments[0].to_pylist()]
-            assert written == self._rows(len(self.given()))
+            written = [row for call in harness.call_log.of("write") for row in call.arguments[0].to_pylist()]
+            assert written == self._rows(len(self.input_batches()))
 
     def test_empty_batches_are_never_delivered(self) -> None:
-        bench = self.bench()
-        bench.finish(self.given())
-        for call in bench.journal.of("write"):
+        harness = self.harness()
+        harness.finish(self.input_batches())
+        for call in harness.call_log.of("write"):
             assert call.arguments[0].num_rows, "an empty batch was written"
 
     def test_a_failing_write_stops_the_pipeline_and_stores_nothing(self) -> None:
-        bench = self.bench()
-        bench.journal.fail(*_WRITES, call=2)
-        self.check_named(bench.failure(self.given(), interval=3600))
-        assert not bench.position, "a position was stored although rows were lost"
-        self.check_lifecycle(bench)
+        harness = self.harness()
+        harness.call_log.fail(*_WRITES, call=2)
+        self.check_names_node(harness.failure(self.input_batches(), interval=3600))
+        assert not harness.position, "a position was stored although rows were lost"
+        self.check_lifecycle(harness)
 
     def test_a_failing_flush_acknowledges_nothing(self) -> None:
         if not self._flushes:
             return  # what Spark writes is durable when the call returns
-        bench = self.bench()
-        bench.journal.fail(*_SETTLES)
-        self.check_named(bench.failure(self.given(), interval=0.005))
-        assert not bench.position, "a position was stored although its rows are not durable"
-        assert not bench.journal.count("finalized"), "an epoch was finalized although its flush failed"
-        self.check_lifecycle(bench)
+        harness = self.harness()
+        harness.call_log.fail(*_SETTLES)
+        self.check_names_node(harness.failure(self.input_batches(), interval=0.005))
+        assert not harness.position, "a position was stored although its rows are not durable"
+        assert not harness.call_log.count("finalized"), "an epoch was finalized although its flush failed"
+        self.check_lifecycle(harness)
 
     def test_after_a_crash_at_any_moment_no_row_is_lost(self) -> None:
-        bench = self.bench()
+        harness = self.harness()
         for number in (1, 2, 3):
-            bench.journal.fail(*_WRITES, call=number)
-            bench.failure(self.given(), interval=0.005)
-        bench.finish(self.given())
-        self._check_durable(len(self.given()))
-        self.check_lifecycle(bench, runs=4)
+            harness.call_log.fail(*_WRITES, call=number)
+            harness.failure(self.input_batches(), interval=0.005)
+        harness.finish(self.input_batches())
+        self._check_durable(len(self.input_batches()))
+        self.check_lifecycle(harness, runs=4)
 
-    def test_a_restart_goes_on_after_the_rows_that_were_acknowledged(self) -> None:
-        bench = self.bench()
-        given = self.given()
-        bench.asked = lambda number: bench.stop_here() if number == 3 else None
-        bench.finish(given)
-        first = bench.position["given"]
-        assert first < len(given)
+    def test_a_restart_continues_after_the_acknowledged_rows(self) -> None:
+        harness = self.harness()
+        input_batches = self.input_batches()
+        harness.on_read = lambda number: harness.stop_and_wait() if number == 3 else None
+        harness.finish(input_batches)
+        first = harness.position["given"]
+        assert first < len(input_batches)
         self._check_durable(first, exactly=True)
-        bench.asked = lambda number: None
-        bench.finish(given)
-        self._check_durable(len(given), exactly=True)
+        harness.on_read = lambda number: None
+        harness.finish(input_batches)
+        self._check_durable(len(input_batches), exactly=True)
 
-    def test_a_slow_sink_holds_the_source_back(self) -> None:
-        bench = self.bench()
-        gates = [bench.journal.hold(method) for method in _WRITES]
+    def test_a_slow_sink_slows_the_source_down(self) -> None:
+        harness = self.harness()
+        gates = [harness.call_log.hold(method) for method in _WRITES]
         read: list[int] = []
-        bench.asked = read.append
-        many = [batch for batch in self.given() * 2 if batch.num_rows]
-        run = bench.start(many, interval=3600)
-        eventually(lambda: bench.over or read, "the source is read")
-        ahead = settled(lambda: len(read))
+        harness.on_read = read.append
+        many = [batch for batch in self.input_batches() * 2 if batch.num_rows]
+        run = harness.start(many, interval=3600)
+        eventually(lambda: harness.over or read, "the source is read")
+        ahead = wait_until_settled(lambda: len(read))
         for gate in gates:
             gate.set()
         wait_for_end(run)
         assert ahead <= _MOST_BATCHES_AHEAD, f"{ahead} batches were read while the sink wrote its first one"
 
     def test_several_instances_lose_nothing(self) -> None:
-        bench = self.bench()
-        bench.finish(self.given(), parallelism=2)
-        self._check_durable(len(self.given()))
+        harness = self.harness()
+        harness.finish(self.input_batches(), parallelism=2)
+        self._check_durable(len(self.input_batches()))
 
-    def test_finalized_epochs_are_told_in_order(self) -> None:
-        bench = self.bench()
+    def test_finalized_epochs_are_reported_in_order(self) -> None:
+        harness = self.harness()
         slow = threading.Event()
-        bench.asked = lambda number: slow.wait(0.02)
-        bench.finish(self.given(), interval=0.005)
-        epochs = [call.arguments[0] for call in bench.journal.of("finalized")]
+        harness.on_read = lambda number: slow.wait(0.02)
+        harness.finish(self.input_batches(), interval=0.005)
+        epochs = [call.arguments[0] for call in harness.call_log.of("finalized")]
         assert epochs == sorted(epochs)
 
-    def test_it_runs_on_executors_too(self) -> None:
-        """Only for sinks that say that they may be divided."""
+    def test_it_also_runs_on_executors(self) -> None:
+        """Only for sinks that declare that they can be distributed."""
         if getattr(self.operator, "distributable", False):
-            batches = [batch for batch in self.given() if batch.num_rows]
-            (count,) = run_on_executor(self.bench(), self.operator, batches)
+            batches = [batch for batch in self.input_batches() if batch.num_rows]
+            (count,) = run_on_executor(self.harness(), self.operator, batches)
             assert count.to_pylist() == [{"rows": sum(batch.num_rows for batch in batches)}]
-            self._check_durable(len(self.given()), exactly=True)
+            self._check_durable(len(self.input_batches()), exactly=True)
 
-    # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _flushes(self) -> bool:
-        """False for a sink that Spark writes: its rows are durable when the call returns."""
+        """False for a sink written by Spark: its rows are durable when the call returns."""
         return issubclass(self.operator, Sink)
 
     def _rows(self, batches: int) -> list[dict[str, Any]]:
-        return with_operation([row for batch in self.given()[:batches] for row in batch.to_pylist()])
+        return with_operation([row for batch in self.input_batches()[:batches] for row in batch.to_pylist()])
 
     def _check_durable(self, batches: int, *, exactly: bool = False) -> None:
-        """The rows of the first ``batches`` of the source have to be durable now."""
+        """The rows of the first ``batches`` of the source must be durable now."""
         durable = self.durable()
         if durable is None:
             return
         expected = self.expected(self._rows(batches))
         lost = missing(expected, durable)
-        assert not lost, f"{len(lost)} rows are not durable: {difference(expected, durable)}"
+        assert not lost, f"{len(lost)} rows are not durable: {describe_difference(expected, durable)}"
         if exactly:
-            assert len(durable) == len(expected), f"rows are there twice: {difference(expected, durable)}"
+            assert len(durable) == len(expected), f"rows are duplicated: {describe_difference(expected, durable)}"
 
 
 _WRITES = ("write", "write_arrow", "write_frame")
-#: what makes rows durable: `flush`, or the `marker` of a sink that acknowledges by itself
+#: methods that make rows durable: `flush`, or the `marker` of a sink that acknowledges by itself
 _SETTLES = ("flush", "marker")

@@ -15,55 +15,61 @@ from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import End, Position, Source, SourceBatch, SparkRead, Wait
 from streamling.testing.call_log import Call, Fault
-from streamling.testing.contract import OperatorContract, difference, missing, same_columns, with_operation
-from streamling.testing.harness import NAME, Bench, eventually, settled, wait_for_end
+from streamling.testing.contract import (
+    OperatorContract,
+    describe_difference,
+    have_same_columns,
+    missing,
+    with_operation,
+)
+from streamling.testing.harness import NAME, PipelineHarness, eventually, wait_for_end, wait_until_settled
 
-#: one batch in the sink's hands, a full queue, and one that the flow waits to hand over
+#: one batch being written, a full queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
 
 
-#: seconds without a new row after which a source that has nothing to give is taken to have given everything
+#: after this many seconds without a new row, an idle source is taken to have emitted everything
 _QUIET = 3.0
 
 
 class SourceContract(OperatorContract):
-    """Derive, set ``operator``, write ``expected`` (and ``options``); let there be more than five batches, so that
-    a stop comes in the middle.
+    """Derive, set ``operator``, implement ``expected`` (and ``options``); use more than five batches, so that a stop
+    happens in the middle.
 
     A source that never ends is stopped as soon as all expected rows have arrived.
     """
 
     def expected(self) -> Sequence[Mapping[str, Any]]:
-        """The rows that the source gives, in its order."""
-        raise NotImplementedError("write `expected`: the rows that the source gives")
+        """The rows that the source emits, in order."""
+        raise NotImplementedError("implement `expected`: the rows that the source emits")
 
     # ── tests ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def test_every_row_arrives_once_and_in_order(self) -> None:
-        bench = self.bench()
-        self.run_through(bench)
-        self._check_book(bench)
-        self.check_lifecycle(bench)
+        harness = self.harness()
+        self.run_once(harness)
+        self._check_rows(harness)
+        self.check_lifecycle(harness)
 
     def test_batches_have_the_declared_columns(self) -> None:
-        bench = self.bench()
-        source = bench.prepare()._sources[NAME]
+        harness = self.harness()
+        source = harness.prepare()._sources[NAME]
         declared = source.schema()
         for _, rows in self._read_through({}, len(self._rows())):
             found = rows.schema
-            assert same_columns(found, declared), f"read returned ({found}), schema declares ({declared})"
+            assert have_same_columns(found, declared), f"read returned ({found}), schema declares ({declared})"
 
     def test_positions_are_json_under_the_name_of_the_node(self) -> None:
-        bench = self.bench()
-        self.run_through(bench)
-        for call in self._batches(bench):
+        harness = self.harness()
+        self.run_once(harness)
+        for call in self._batches(harness):
             position = dict(call.result.position)
             assert json.loads(json.dumps(position, allow_nan=False)) == position, "a position must be plain JSON"
             strangers = [key for key in position if key != NAME and not key.startswith(f"{NAME}:")]
-            assert not strangers, f"keys {strangers} may clash with another node: begin them with the node's name"
+            assert not strangers, f"keys {strangers} may clash with another node: start them with the node's name"
 
     def test_the_same_position_leads_to_the_same_rows(self) -> None:
-        """From every place the source has been at, through the state backend, on a new instance."""
+        """From every position of the source, through the state backend, on a new instance."""
         rows = self._rows()
         start = 0
         for position, batch in self._read_through({}, len(rows)):
@@ -72,114 +78,114 @@ class SourceContract(OperatorContract):
             assert with_operation(read_on) == rows[start:]
             start += batch.num_rows
 
-    def test_a_restart_goes_on_where_the_last_run_stopped(self) -> None:
-        bench = self.bench()
-        bench.before_write = lambda _: bench.stop_here()
-        bench.finish()
-        first = list(bench.book)
+    def test_a_restart_continues_where_the_last_run_stopped(self) -> None:
+        harness = self.harness()
+        harness.before_write = lambda _: harness.stop_and_wait()
+        harness.finish()
+        first = list(harness.written_rows)
         assert first, "nothing had arrived when the pipeline was stopped"
         assert first == self._rows()[: len(first)]
-        bench.before_write = lambda _: None
-        self.run_through(bench)
-        self._check_book(bench, "rows were lost or came twice over a clean stop")
-        self.check_lifecycle(bench, runs=2)
+        harness.before_write = lambda _: None
+        self.run_once(harness)
+        self._check_rows(harness, "rows were lost or duplicated by a clean stop")
+        self.check_lifecycle(harness, runs=2)
 
-    def test_a_finished_source_gives_nothing_more_after_a_restart(self) -> None:
-        bench = self.bench()
-        self.run_through(bench)
-        before = bench.position
-        run = bench.start()
-        eventually(lambda: bench.over or self._is_idle(bench), "the source says that there is nothing to read")
-        bench.stop()
+    def test_a_finished_source_emits_nothing_after_a_restart(self) -> None:
+        harness = self.harness()
+        self.run_once(harness)
+        before = harness.position
+        run = harness.start()
+        eventually(lambda: harness.over or self._is_idle(harness), "the source reports that there is nothing to read")
+        harness.stop()
         wait_for_end(run)
-        self._check_book(bench)
-        assert bench.position == before, "the position moved although nothing was read"
+        self._check_rows(harness)
+        assert harness.position == before, "the position moved although nothing was read"
 
     def test_after_a_crash_at_any_flush_no_row_is_lost(self) -> None:
         for flush in (1, 2, 3):
-            bench = self.bench()
-            self._crash_at_flush(bench, flush)
-            bench.before_flush = lambda _: None
-            self.run_through(bench)
-            assert not missing(self._rows(), bench.book), f"rows were lost after a crash at flush {flush}"
+            harness = self.harness()
+            self._crash_at_flush(harness, flush)
+            harness.before_flush = lambda _: None
+            self.run_once(harness)
+            assert not missing(self._rows(), harness.written_rows), f"rows were lost after a crash at flush {flush}"
 
-    def test_a_slow_sink_holds_the_source_back(self) -> None:
-        bench = self.bench()
+    def test_a_slow_sink_slows_the_source_down(self) -> None:
+        harness = self.harness()
         go = threading.Event()
-        bench.before_write = lambda _: go.wait()
-        bench.start(interval=3600)
-        eventually(lambda: bench.over or bench.journal.count("read"), "the source is asked for rows")
-        ahead = settled(lambda: len(self._batches(bench)))
+        harness.before_write = lambda _: go.wait()
+        harness.start(interval=3600)
+        eventually(lambda: harness.over or harness.call_log.count("read"), "the source is read")
+        ahead = wait_until_settled(lambda: len(self._batches(harness)))
         go.set()
-        self._let_end(bench)
+        self._wait_until_done(harness)
         assert ahead <= _MOST_BATCHES_AHEAD, f"{ahead} batches were read while the sink wrote its first one"
-        self._check_book(bench)
+        self._check_rows(harness)
 
     def test_a_failing_read_stops_the_pipeline_and_keeps_what_was_stored(self) -> None:
-        bench = self.bench()
-        bench.journal.fail("read", call=2)
-        self.check_named(bench.failure(interval=3600))
-        assert not bench.position, "a position was stored although the epoch never ended"
-        self.check_lifecycle(bench)
+        harness = self.harness()
+        harness.call_log.fail("read", call=2)
+        self.check_names_node(harness.failure(interval=3600))
+        assert not harness.position, "a position was stored although the epoch never ended"
+        self.check_lifecycle(harness)
 
-    def test_commit_comes_after_the_position_is_stored(self) -> None:
-        bench = self.bench()
+    def test_commit_follows_the_stored_position(self) -> None:
+        harness = self.harness()
         stored: list[Position] = []
-        bench.state.before_store = lambda entries: stored.append(dict(entries))
-        self.run_through(bench)
-        for call in bench.journal.of("commit"):
+        harness.state.before_store = lambda entries: stored.append(dict(entries))
+        self.run_once(harness)
+        for call in harness.call_log.of("commit"):
             wanted = {key: value for key, value in call.arguments[0].items() if value is not None}
             known = {key: value for entries in stored for key, value in entries.items()}
             assert set(wanted) <= set(known), f"committed {wanted}, which was never stored"
 
     def test_everything_is_called_on_one_thread(self) -> None:
-        bench = self.bench()
-        self.run_through(bench)
-        for calls in bench.journal.instances():
+        harness = self.harness()
+        self.run_once(harness)
+        for calls in harness.call_log.instances():
             assert len({call.thread for call in calls}) == 1
 
-    # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def run_through(self, bench: Bench) -> None:
-        bench.start()
-        self._let_end(bench)
+    def run_once(self, harness: PipelineHarness) -> None:
+        harness.start()
+        self._wait_until_done(harness)
 
     def _rows(self) -> list[dict[str, Any]]:
         return with_operation(self.expected())
 
-    def _check_book(self, bench: Bench, why: str = "") -> None:
-        wrong = difference(self._rows(), bench.book)
+    def _check_rows(self, harness: PipelineHarness, why: str = "") -> None:
+        wrong = describe_difference(self._rows(), harness.written_rows)
         assert not wrong, f"{why}{': ' if why else ''}{wrong}"
 
-    def _let_end(self, bench: Bench) -> None:
-        """A bounded source ends by itself; another one is stopped when every row has arrived, when a row arrived that
-        nobody expects, or when it has had nothing to give for a while."""
-        assert bench.run is not None
-        if not bench.run.bounded:
-            quiet = _Quiet(lambda: len(bench.arrived))
+    def _wait_until_done(self, harness: PipelineHarness) -> None:
+        """A bounded source ends by itself; another one is stopped when all rows have arrived, when an unexpected row
+        has arrived, or when it has been idle for a while."""
+        assert harness.run is not None
+        if not harness.run.bounded:
+            quiet = _Quiet(lambda: len(harness.received_rows))
             eventually(
-                lambda: bench.over or self._is_settled(bench) or (self._is_idle(bench) and quiet.is_over()),
-                "every row arrives",
+                lambda: harness.over or self._is_settled(harness) or (self._is_idle(harness) and quiet.is_over()),
+                "all rows arrive",
             )
-            bench.stop()
-        wait_for_end(bench.run)
+            harness.stop()
+        wait_for_end(harness.run)
 
-    def _is_settled(self, bench: Bench) -> bool:
-        rows, arrived = self._rows(), bench.arrived
-        # a source that reads again what was not stored may give a row twice
+    def _is_settled(self, harness: PipelineHarness) -> bool:
+        rows, arrived = self._rows(), harness.received_rows
+        # a source that replays rows whose position was not stored may emit a row twice
         known = {repr(sorted(row.items())) for row in rows}
         strange = any(repr(sorted(row.items())) not in known for row in arrived)
         return strange or (len(arrived) >= len(rows) and not missing(rows, arrived))
 
-    def _is_idle(self, bench: Bench) -> bool:
-        """Whether the source of this run had nothing to give when it was asked."""
-        assert bench.run is not None
-        current = bench.run._sources[NAME]
-        answers = [call.result for call in bench.journal.of("read") if call.operator is current]
+    def _is_idle(self, harness: PipelineHarness) -> bool:
+        """Whether the source of this run had nothing to read at its last call."""
+        assert harness.run is not None
+        current = harness.run._sources[NAME]
+        answers = [call.result for call in harness.call_log.of("read") if call.operator is current]
         return any(isinstance(answer, Wait | End) for answer in answers)
 
-    def _batches(self, bench: Bench) -> list[Call]:
-        return [call for call in bench.journal.of("read") if isinstance(call.result, SourceBatch)]
+    def _batches(self, harness: PipelineHarness) -> list[Call]:
+        return [call for call in harness.call_log.of("read") if isinstance(call.result, SourceBatch)]
 
     def _table(self, rows: pa.RecordBatch | pa.Table | SparkRead) -> pa.Table:
         if isinstance(rows, SparkRead):
@@ -188,10 +194,10 @@ class SourceContract(OperatorContract):
 
     def _read_through(self, position: Position, count: int) -> list[tuple[Position, pa.Table]]:
         """What a new instance reads that finds ``position`` in the state backend: batches, each with the position
-        before it. The rows of a batch are only good until the next call, as for the engine."""
-        bench = self.bench()
-        bench.state.put_many(position)
-        source = bench.prepare()._sources[NAME]
+        before it. As in the engine, the rows of a batch are valid only until the next call."""
+        harness = self.harness()
+        harness.state.put_many(position)
+        source = harness.prepare()._sources[NAME]
         assert isinstance(source, Source)
         source.open()
         try:
@@ -199,8 +205,8 @@ class SourceContract(OperatorContract):
         finally:
             source.close()
 
-    def _crash_at_flush(self, bench: Bench, number: int) -> None:
-        """Fail when the sink flushes rows for the nth time; sources with fewer batches end before."""
+    def _crash_at_flush(self, harness: PipelineHarness, number: int) -> None:
+        """Fail when the sink flushes rows for the nth time; sources with fewer batches end before that."""
         flushes = 0
 
         def count(rows: int) -> None:
@@ -209,14 +215,14 @@ class SourceContract(OperatorContract):
             if flushes == number:
                 raise Fault("flush failed on purpose")
 
-        bench.before_flush = count
-        bench.start(interval=0.01)
+        harness.before_flush = count
+        harness.start(interval=0.01)
         with suppress(StreamlingError):
-            self._let_end(bench)
+            self._wait_until_done(harness)
 
 
 class _Quiet:
-    """Whether a number has stayed the same for long enough."""
+    """Whether a number has been unchanged for long enough."""
 
     def __init__(self, value: Callable[[], int]) -> None:
         self._value = value
@@ -230,7 +236,7 @@ class _Quiet:
 
 
 def _read(source: Source[Any], count: int, table: Any) -> Iterator[tuple[Position, pa.Table]]:
-    """Batches until the end, or until ``count`` rows were read and the source has nothing more to give."""
+    """Batches until the end, or until ``count`` rows were read and the source is idle."""
     rows, position = 0, source.restore()
     for _ in range(10_000):
         step = source.read(position)

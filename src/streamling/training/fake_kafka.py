@@ -1,5 +1,5 @@
-"""A stand-in for a Kafka broker and a schema registry: one topic, one partition, a few messages. It speaks just enough
-for Spark's Kafka source to read them, so that a start-up archive can learn from it where there is no Kafka."""
+"""A minimal Kafka broker and schema registry: one topic, one partition, a few messages. It implements just enough for
+Spark's Kafka source to read them, so that a start-up archive can be trained without Kafka."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from typing import Any, Final
 
 _HOST: Final = "127.0.0.1"
 _SCHEMA_ID: Final = 1
-#: numbers of requests in Kafka's protocol, and the one version of each that is spoken here: the first that knows
-#: isolation levels, as sources ask for committed messages only
+#: numbers of requests in Kafka's protocol, and the one version of each that is implemented here: the first with
+#: isolation levels, since sources read committed messages only
 _FETCH, _LIST_OFFSETS, _METADATA, _API_VERSIONS = 1, 2, 3, 18
 _VERSIONS: Final = {_FETCH: 4, _LIST_OFFSETS: 2, _METADATA: 4, _API_VERSIONS: 0}
 _UNSUPPORTED_VERSION: Final = 35
 _EARLIEST: Final = -2
-#: seconds that a reader who has all messages waits for more
+#: seconds that a reader at the end of the topic waits for more messages
 _IDLE: Final = 0.1
 
 
 @dataclass(frozen=True)
 class FakeKafka:
-    """Where it listens."""
+    """Its addresses."""
 
     brokers: str
     registry_url: str
@@ -36,7 +36,7 @@ class FakeKafka:
 
 @contextmanager
 def fake_kafka(topic: str, schema: Any, values: Sequence[bytes]) -> Iterator[FakeKafka]:
-    """A broker with ``topic``, whose messages are ``values`` in Avro's encoding, and a registry with ``schema``."""
+    """A broker with ``topic``, whose messages are ``values`` in Avro encoding, and a registry with ``schema``."""
     messages = [b"\0" + _SCHEMA_ID.to_bytes(4, "big") + value for value in values]
     with (
         _serving(lambda port: _Broker((_HOST, port), _broker_of(topic, messages))) as broker,
@@ -47,7 +47,7 @@ def fake_kafka(topic: str, schema: Any, values: Sequence[bytes]) -> Iterator[Fak
 
 @contextmanager
 def _serving(make: Callable[[int], socketserver.TCPServer]) -> Iterator[int]:
-    """Serve on any free port, given to the block."""
+    """Serve on a free port, which is yielded."""
     with make(0) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         try:
@@ -71,7 +71,7 @@ def _registry_of(schema: Any) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     return Registry
 
@@ -165,7 +165,7 @@ def _varint(number: int) -> bytes:
 
 
 def _crc32c(content: bytes) -> int:
-    """The checksum of Kafka's batches; Python only has another one."""
+    """The checksum of Kafka's batches; Python has only CRC-32."""
     crc = 0xFFFFFFFF
     for byte in content:
         crc ^= byte

@@ -1,4 +1,4 @@
-"""The small job a start-up archive is trained on: what pipelines do in their first seconds.
+"""The small job that trains a start-up archive: what pipelines do in their first seconds.
 
 `streamling.jvm.archive` runs this module as a process; it reports on stdout, one JSON object per line.
 """
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _ROWS = 50
 
-# How the time of a build is spread, for the progress shown.
+# The share of each phase in the time of a build, for the progress bar.
 _SHARE_START = 0.2
 _SHARE_STEPS = 0.4
 _SHARE_WRITING = 0.39
 _WRITING_SECONDS = 12
 
-#: a pipeline as users write them; every format that needs no connector
+#: a typical pipeline; every format that needs no Spark package
 _PIPELINE = """
 sources:
   raw: {{type: file, path: "{folder}", format: {format}, mode: {{type: bounded}}, primary_key: id}}
@@ -83,12 +83,12 @@ transforms:
 sinks:
   rows: {{type: memory, from: shaped}}
 """
-#: rows come within a second or two, or never
+#: rows arrive within a second or two, or never
 _KAFKA_SECONDS = 60
 
 
-def steps(session: SparkSession, folder: Path, connectors: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
-    """The job as named steps, so that progress can be shown. ``folder`` is scratch."""
+def steps(session: SparkSession, folder: Path, spark_packages: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
+    """The job as named steps, so that progress can be shown. ``folder`` is a scratch folder."""
     chosen: list[tuple[str, Callable[[], None]]] = [
         ("csv", lambda: _pipeline(session, folder, "csv")),
         ("json", lambda: _pipeline(session, folder, "json")),
@@ -98,9 +98,9 @@ def steps(session: SparkSession, folder: Path, connectors: frozenset[str]) -> li
         ("stream", lambda: _stream(session, folder)),
         ("python worker", lambda: _python_worker(session)),
     ]
-    if "avro" in connectors:
+    if "avro" in spark_packages:
         chosen.append(("avro", lambda: _avro(session)))
-    if "kafka" in connectors:
+    if "kafka" in spark_packages:
         chosen.append(("kafka", lambda: _kafka(session)))
     return chosen
 
@@ -121,7 +121,7 @@ def _rows() -> list[dict[str, object]]:
 
 
 def _pipeline(session: SparkSession, folder: Path, format: str) -> None:
-    """A whole run of the real engine."""
+    """A complete run of the real engine."""
     from streamling.config import AppConfig
 
     files = folder / format
@@ -218,7 +218,7 @@ def _avro(session: SparkSession) -> None:
 
 
 def _kafka(session: SparkSession) -> None:
-    """The real source on a stand-in for Kafka. What goes wrong costs time at starts, and nothing else."""
+    """The real source on a fake Kafka. A failure here only makes starts slower."""
     from streamling.config import AppConfig
     from streamling.connectors.kafka.config import KafkaSource
     from streamling.training.fake_kafka import fake_kafka
@@ -241,24 +241,24 @@ def _encoded(number: int) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Build the archive that the last argument orders."""
+    """Build the archive that the last argument describes."""
     if "--background" in arguments:
         os.nice(10)
     order = json.loads(arguments[-1])
-    cache_dir, conf, connectors = Path(order["cache_dir"]), order["conf"], frozenset(order["connectors"])
+    cache_dir, conf, spark_packages = Path(order["cache_dir"]), order["conf"], frozenset(order["spark_packages"])
     try:
-        archive = Archive.for_settings(cache_dir=cache_dir, conf=conf, connectors=connectors)
-        with archive.building() as ours:
+        archive = Archive.for_settings(cache_dir=cache_dir, conf=conf, spark_packages=spark_packages)
+        with archive.build_lock() as ours:
             if not ours:
                 raise StreamlingError("another process is building it")
             _report_progress(doing="starting Spark", done=0.0)
             archive.prepare()
             runtime = SparkRuntime.start(
-                master="local[2]", conf=conf, cache_dir=cache_dir, connectors=connectors, record=True
+                master="local[2]", conf=conf, cache_dir=cache_dir, spark_packages=spark_packages, record=True
             )
             _train(runtime)
             if not archive.publish():
-                archive.give_up(runtime.last_output())
+                archive.record_failure(runtime.last_output())
                 raise StreamlingError(runtime.last_output() or "Java wrote none")
     except StreamlingError as error:
         print(error, file=sys.stderr)
@@ -270,7 +270,7 @@ def main(arguments: list[str]) -> int:
 def _train(runtime: SparkRuntime) -> None:
     try:
         session = runtime.session()
-        todo = steps(session, runtime.scratch, runtime.connectors)
+        todo = steps(session, runtime.scratch, runtime.spark_packages)
         for number, (name, step) in enumerate(todo):
             _report_progress(doing=f"learning: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
             step()
@@ -279,7 +279,7 @@ def _train(runtime: SparkRuntime) -> None:
 
 
 def _stop(runtime: SparkRuntime) -> None:
-    """Writing the archive takes a third of all the time and tells nothing: let the bar creep meanwhile."""
+    """Writing the archive takes a third of the time and reports nothing: advance the bar slowly meanwhile."""
     ended = threading.Thread(target=runtime.stop)
     ended.start()
     since = time.monotonic()

@@ -19,7 +19,7 @@ def main(folder: str, cache_dir: str) -> None:
     source = make_source(folder, format="avro")
     schema = [[field.name, str(field.type)] for field in source.schema()]
     runtime = SparkRuntime.start(
-        master="local[2]", cache_dir=Path(cache_dir), connectors=source.connectors(source.options)
+        master="local[2]", cache_dir=Path(cache_dir), spark_packages=source.spark_packages(source.options)
     )
     try:
         run = Run(runtime.session(), source)

@@ -114,7 +114,7 @@ def test_recursive_types_are_rejected(tmp_path: Path) -> None:
 
 def test_the_avro_connector_is_requested(tmp_path: Path) -> None:
     sources = {format: make_source(tmp_path, format=format) for format in ("avro", "csv")}
-    needs = {format: source.connectors(source.options) for format, source in sources.items()}
+    needs = {format: source.spark_packages(source.options) for format, source in sources.items()}
     assert needs == {"avro": {"avro"}, "csv": frozenset()}
 
 

@@ -18,7 +18,7 @@ from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.output.redaction import add_secrets
 from streamling.runtime.run import PipelineRun
-from streamling.testing import Bench, TransformContract
+from streamling.testing import PipelineHarness, TransformContract
 from streamling.testing.contract import sample_rows
 from streamling.testing.harness import NoSpark, eventually, wait_for_end
 from streamling.types.spark import LOGICAL
@@ -40,8 +40,8 @@ def updated(request: Request) -> Reply:
     return Reply.of([change(row) for row in body] if isinstance(body, list) else change(body))
 
 
-def bench(server: Endpoint, **options: Any) -> Bench:
-    return Bench(HandlerTransform, {"url": server.url, "primary_key": "id", **options})
+def bench(server: Endpoint, **options: Any) -> PipelineHarness:
+    return PipelineHarness(HandlerTransform, {"url": server.url, "primary_key": "id", **options})
 
 
 def batches(*counts: int) -> list[pa.RecordBatch]:
@@ -49,8 +49,8 @@ def batches(*counts: int) -> list[pa.RecordBatch]:
     return [sample_rows(start, count) for start, count in zip(starts, counts, strict=True)]
 
 
-def names(made: Bench) -> list[str]:
-    return [row["name"] for row in made.book]
+def names(made: PipelineHarness) -> list[str]:
+    return [row["name"] for row in made.written_rows]
 
 
 class TestContract(TransformContract):
@@ -129,7 +129,7 @@ def test_requests_hold_no_more_rows_and_bytes_than_allowed():
         made.config = {"external_http_handler": {"trigger_max_count": 4, "max_request_bytes": 120}}
         made.finish(batches(10))
     assert sorted(len(request.rows) for request in server.requests) == [1, 3, 3, 3]
-    assert len(made.book) == 10
+    assert len(made.written_rows) == 10
 
 
 def test_a_row_beyond_the_limit_of_a_request_is_an_error():
@@ -144,7 +144,7 @@ def test_a_row_beyond_the_limit_of_a_request_is_an_error():
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def answering(value: Any, **options: Any) -> Bench:
+def answering(value: Any, **options: Any) -> PipelineHarness:
     """Return a bench that has run one row against an endpoint that returns ``value``."""
     with endpoint(lambda request: Reply(text=value if isinstance(value, bytes) else json.dumps(value).encode())) as at:
         made = bench(at, **options)
@@ -154,12 +154,12 @@ def answering(value: Any, **options: Any) -> Bench:
 
 @pytest.mark.parametrize("nothing", [b"", b"[]", b"null", b"[null]", b" \n"])
 def test_a_response_without_rows_drops_them(nothing):
-    assert answering(nothing).book == []
+    assert answering(nothing).written_rows == []
 
 
 def test_a_response_may_have_more_rows_than_the_request():
     rows = [{"id": n, "name": "x"} for n in range(5)]
-    assert [row["id"] for row in answering(rows).book] == [0, 1, 2, 3, 4]
+    assert [row["id"] for row in answering(rows).written_rows] == [0, 1, 2, 3, 4]
 
 
 def test_one_row_may_become_several():
@@ -182,7 +182,7 @@ def test_one_row_may_become_several():
     ],
 )
 def test_the_response_decides_the_row_kind(version, answer):
-    assert [row["_gs_op"] for row in answering(answer, payload_version=version).book] == ["d", "u"]
+    assert [row["_gs_op"] for row in answering(answer, payload_version=version).written_rows] == ["d", "u"]
 
 
 def test_the_row_kind_is_kept_if_the_response_has_none():
@@ -190,7 +190,7 @@ def test_the_row_kind_is_kept_if_the_response_has_none():
     with endpoint(lambda request: Reply.of([{"id": row["id"]} for row in request.json])) as server:
         made = bench(server)
         made.finish([given])
-    assert [row["_gs_op"] for row in made.book] == ["i", "u", "d"]
+    assert [row["_gs_op"] for row in made.written_rows] == ["i", "u", "d"]
 
 
 def failing(answer: Any, given: pa.RecordBatch | None = None, **options: Any) -> StreamlingError:
@@ -255,7 +255,7 @@ def test_responses_with_many_rows_are_combined_in_order():
     with endpoint(many) as server:
         made = bench(server, one_row_per_request=True)
         made.finish(batches(5))
-    assert [row["id"] for row in made.book] == list(range(45_000))
+    assert [row["id"] for row in made.written_rows] == list(range(45_000))
 
 
 def test_schema_override_adds_removes_and_changes_columns(caplog):
@@ -273,7 +273,7 @@ def test_schema_override_adds_removes_and_changes_columns(caplog):
     assert "'name'" not in caplog.text
     assert made.schemas[0].names == ["id", "score", "_gs_op"]
     rows = [{"id": str(n), "score": Decimal("12.50"), "_gs_op": "i"} for n in range(4)]
-    assert sorted(made.book, key=lambda row: row["id"]) == rows
+    assert sorted(made.written_rows, key=lambda row: row["id"]) == rows
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_values_survive_a_round_trip_to_the_last_digit():
     with endpoint(echo) as server:
         made = bench(server)
         made.finish([given])
-    assert made.book == given.to_pylist()
+    assert made.written_rows == given.to_pylist()
     assert made.schemas[0].types == given.schema.types
 
 
@@ -334,7 +334,7 @@ def test_wide_integers_are_numbers_with_all_their_digits():
         (2, 0, 0),
         (3, None, None),
     ]
-    assert [row["spark"] for row in made.book] == held.to_pylist() * 2
+    assert [row["spark"] for row in made.written_rows] == held.to_pylist() * 2
     assert made.schemas[0].types[:3] == schema.types
 
 
@@ -343,7 +343,7 @@ def test_requests_and_responses_of_several_megabytes():
     with endpoint(echo) as server:
         made = bench(server)
         made.finish([given])
-    assert [len(row["text"]) for row in made.book] == [1_500_000, 200_000]
+    assert [len(row["text"]) for row in made.written_rows] == [1_500_000, 200_000]
     assert len(server.requests) == 1
 
 
@@ -360,7 +360,7 @@ def test_many_requests_are_in_flight_and_the_order_is_kept(options):
     with endpoint(slowly) as server:
         made = bench(server, **options)
         made.finish(batches(40, 40, 40))
-    assert [row["id"] for row in made.book] == list(range(120))
+    assert [row["id"] for row in made.written_rows] == list(range(120))
     assert 10 < server.most_at_once <= 25
     assert server.connections <= 25
 
@@ -375,7 +375,7 @@ def test_requests_of_several_batches_overlap():
     with endpoint(meet) as server:
         made = bench(server)
         made.finish(batches(*[3] * 8), interval=3600)
-    assert [row["id"] for row in made.book] == list(range(24))
+    assert [row["id"] for row in made.written_rows] == list(range(24))
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -386,15 +386,15 @@ def test_no_more_requests_are_in_flight_than_configured(most, counts):
         made.config = {"external_http_handler": {"buffer_size": most}}
         made.finish(batches(*counts))
     assert server.most_at_once == most
-    assert [row["id"] for row in made.book] == list(range(sum(counts)))
+    assert [row["id"] for row in made.written_rows] == list(range(sum(counts)))
 
 
 def test_a_result_is_emitted_immediately_even_if_no_batch_follows():
     with endpoint(lambda request: Reply(text=request.text, seconds=0.05)) as server:
         made = bench(server)
-        made.asked = lambda number: eventually(lambda: len(made.arrived) == number, "the batch before arrives")
+        made.on_read = lambda number: eventually(lambda: len(made.received_rows) == number, "the batch before arrives")
         made.finish(batches(1, 1, 1), interval=3600)
-    assert len(made.book) == 3
+    assert len(made.written_rows) == 3
 
 
 def test_a_position_is_stored_only_after_the_responses():
@@ -416,7 +416,7 @@ def test_a_position_is_stored_only_after_the_responses():
         wait_for_end(run)
     assert not [position for position, answered in stored if position > 3 and not answered]
     assert made.position == {"given": 6}
-    assert [row["id"] for row in made.book] == list(range(6))
+    assert [row["id"] for row in made.written_rows] == list(range(6))
 
 
 def test_all_nodes_of_a_pipeline_share_one_client():
@@ -428,7 +428,7 @@ def test_all_nodes_of_a_pipeline_share_one_client():
         wait_for_end(run)
     assert len(threads) <= 1
     assert not [thread for thread in threading.enumerate() if thread.name == "http"]
-    assert sorted(row["id"] for row in made.book) == list(range(9))
+    assert sorted(row["id"] for row in made.written_rows) == list(range(9))
 
 
 # ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -458,7 +458,7 @@ def test_transient_errors_are_retried(trouble):
         made.finish(batches(3))
     assert len(server.requests) == 3
     assert {request.text for request in server.requests} == {server.requests[0].text}
-    assert len(made.book) == 3
+    assert len(made.written_rows) == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
@@ -487,7 +487,7 @@ def test_a_request_that_times_out_is_retried():
         made.config = {"external_http_handler": {"operator_timeout_sec": 0.2}}
         made.finish(batches(1))
         silent.set()
-    assert len(made.book) == 1
+    assert len(made.written_rows) == 1
     assert not waited_for
 
 
@@ -499,7 +499,7 @@ def test_an_unavailable_endpoint_is_retried(caplog):
     run = made.start(batches(5, 5))
     eventually(lambda: "connection refused; attempt 1" in caplog.text, "the trouble is logged")
     with endpoint(echo, port=port):
-        eventually(lambda: len(made.arrived) == 10, "the rows arrive")
+        eventually(lambda: len(made.received_rows) == 10, "the rows arrive")
         made.stop()
         wait_for_end(run)
     assert len(caplog.records) < 10
@@ -512,7 +512,7 @@ def test_a_stop_does_not_wait_for_an_unavailable_endpoint():
     made = bench(server)
     made.ends = False
     run = made.start(batches(5))
-    eventually(lambda: made.journal.count("process"), "the rows are in the handler")
+    eventually(lambda: made.call_log.count("process"), "the rows are in the handler")
     made.stop()
     with pytest.raises(StreamlingError, match="POST http"):
         wait_for_end(run)
@@ -534,7 +534,7 @@ def test_a_drain_waits_for_requests_in_flight():
         made.stop()
         go.set()
         wait_for_end(run)
-    assert [row["id"] for row in made.book] == list(range(10))
+    assert [row["id"] for row in made.written_rows] == list(range(10))
     assert made.position == {"given": 1}
 
 
@@ -557,7 +557,7 @@ def test_under_random_failures_every_row_is_emitted_once_and_in_order(seed):
     with endpoint(flaky) as server:
         made = bench(server, **options)
         made.finish(batches(*counts), interval=0.02)
-    assert [row["id"] for row in made.book] == list(range(sum(counts)))
+    assert [row["id"] for row in made.written_rows] == list(range(sum(counts)))
     assert made.position == {"given": len(counts)}
 
 
@@ -567,7 +567,7 @@ def test_no_message_contains_a_secret():
 
     with endpoint(repeats) as server:
         url = server.url.replace("http://", "http://me:pa55word@") + "?token=t0ken"
-        made = Bench(HandlerTransform, {"url": url, "primary_key": "id", "headers": {"X-Key": "hunter2"}})
+        made = PipelineHarness(HandlerTransform, {"url": url, "primary_key": "id", "headers": {"X-Key": "hunter2"}})
         text = repr(made.failure(batches(1)))
     for secret in ("hunter2", "pa55word", "t0ken"):
         assert secret not in text

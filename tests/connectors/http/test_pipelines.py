@@ -23,7 +23,7 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing import Bench
+from streamling.testing import PipelineHarness
 from streamling.testing.contract import sample_rows
 from streamling.testing.harness import NoSpark, eventually, wait_for_end
 from tests.harness.endpoint import Reply, Request, echo, endpoint
@@ -32,15 +32,17 @@ from tests.paths import ROOT
 EXAMPLE = ROOT / "examples" / "http"
 
 
-def nodes(*batches: pa.RecordBatch, ends: bool = True) -> Bench:
+def nodes(*batches: pa.RecordBatch, ends: bool = True) -> PipelineHarness:
     """The contract's source and ledger, for custom pipelines."""
-    made = Bench(HandlerTransform, {})
+    made = PipelineHarness(HandlerTransform, {})
     made.ends = ends
     made.given = batches
     return made
 
 
-def start(made: Bench, session: Any = None, *, config: AppConfig | None = None, **sections: Any) -> PipelineRun:
+def start(
+    made: PipelineHarness, session: Any = None, *, config: AppConfig | None = None, **sections: Any
+) -> PipelineRun:
     registry = made.registry(made.given)
     text = json.dumps({"sources": {"given": {"type": "contract.given", "primary_key": "id"}}, **sections})
     run = PipelineRun(
@@ -89,7 +91,7 @@ def test_checkpoints_continue_while_rows_wait_for_a_full_batch(size):
     with endpoint(echo) as server:
         stored: list[int] = []
         made.state.before_store = lambda entries: stored.append(entries["given"])
-        made.asked = lambda number: time.sleep(0.02)
+        made.on_read = lambda number: time.sleep(0.02)
         run = start(
             made,
             transforms={"asked": handler(server.url, batch_size=size, batch_flush_interval="1h")},
@@ -97,7 +99,7 @@ def test_checkpoints_continue_while_rows_wait_for_a_full_batch(size):
         )
         eventually(lambda: made.position == {"given": 30}, "the last position is stored while the source waits")
         assert len(set(stored)) > 1, "nothing was stored while rows came"
-        assert [row["id"] for row in made.book] == list(range(30))
+        assert [row["id"] for row in made.written_rows] == list(range(30))
         made.stop()
         wait_for_end(run)
 
@@ -111,7 +113,7 @@ def test_an_interval_alone_collects_the_rows_of_that_time():
             transforms={"asked": handler(server.url, batch_flush_interval="300ms")},
             sinks={"ledger": {"type": "contract.ledger", "from": "asked"}},
         )
-        eventually(lambda: len(made.arrived) == 10, "rows go out without a marker")
+        eventually(lambda: len(made.received_rows) == 10, "rows go out without a marker")
         made.stop()
         wait_for_end(run)
     assert len(server.requests) < 10
@@ -121,7 +123,7 @@ def test_a_slow_endpoint_holds_the_source_back():
     made = nodes(*(sample_rows(10 * number, 10) for number in range(200)))
     with endpoint(lambda request: Reply(text=request.text, seconds=0.002)) as server:
         most = []
-        made.asked = lambda number: most.append(number - len(server.accepted))
+        made.on_read = lambda number: most.append(number - len(server.accepted))
         run = start(
             made,
             config=AppConfig(checkpoint_interval_sec=3600),
@@ -129,7 +131,7 @@ def test_a_slow_endpoint_holds_the_source_back():
             sinks={"ledger": {"type": "contract.ledger", "from": "asked"}},
         )
         wait_for_end(run)
-    assert len(made.book) == 2000
+    assert len(made.written_rows) == 2000
     assert max(most) <= 60, "batches pile up in front of the endpoint"
 
 

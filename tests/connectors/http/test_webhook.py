@@ -15,14 +15,14 @@ import pytest
 
 from streamling.connectors.http.webhook import WebhookSink
 from streamling.errors import StreamlingError
-from streamling.testing import Bench, SinkContract
+from streamling.testing import PipelineHarness, SinkContract
 from streamling.testing.contract import sample_rows
 from streamling.testing.harness import eventually, wait_for_end
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 
 
-def bench(server: Endpoint, **options: Any) -> Bench:
-    return Bench(WebhookSink, {"url": server.url, **options})
+def bench(server: Endpoint, **options: Any) -> PipelineHarness:
+    return PipelineHarness(WebhookSink, {"url": server.url, **options})
 
 
 def batches(*counts: int) -> list[pa.RecordBatch]:
@@ -190,10 +190,10 @@ def test_under_random_failures_and_stops_no_row_is_lost(seed):
     print(f"seed {seed}: {counts} {options}, stop at batch {stop_at}")
     with endpoint(flaky) as server:
         made = bench(server, primary_key="id", **options)
-        made.asked = lambda number: made.stop() if number == stop_at else None
+        made.on_read = lambda number: made.stop() if number == stop_at else None
         with suppress(StreamlingError):  # a request that failed four times in a row while the pipeline stops
             made.finish(batches(*counts), interval=0.02)
-        made.asked = lambda number: None
+        made.on_read = lambda number: None
         made.finish(batches(*counts), interval=0.02)
     assert sorted({row["id"] for row in server.rows}) == list(range(sum(counts)))
     assert made.position == {"given": len(counts)}

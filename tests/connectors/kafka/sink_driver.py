@@ -44,7 +44,7 @@ class KafkaSinkBench(Bench):
 
     def registry(self) -> Registry:
         registry = super().registry()
-        given = {"batches": self.batches, "asked": lambda number: self.between(number)}
+        given = {"batches": self.batches, "on_read": lambda number: self.between(number)}
         registry.register(NodeKind.SOURCE, "given", type("Given", (BatchListSource,), given))
         return registry
 

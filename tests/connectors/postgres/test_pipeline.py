@@ -79,7 +79,7 @@ class TestAppending(PostgresContract):
 def run(pg: Driver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[str, Any]], **config: Any) -> None:
     """Run given batches into sinks, to the end."""
     registry = Registry.builtin()
-    given = {"batches": batches, "asked": lambda number: None}
+    given = {"batches": batches, "on_read": lambda number: None}
     registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
     settings = AppConfig(**{"checkpoint_interval_sec": 0.05, "postgres_sink": pg.settings, **config})
     nodes = {

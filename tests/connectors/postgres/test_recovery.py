@@ -106,7 +106,7 @@ def test_a_server_that_is_not_running_yet_is_retried(postgres_folder: Path, capl
         port = server.port
     pg = Driver(f"postgresql://postgres@127.0.0.1:{port}/postgres")
     worker = Worker(lambda: pg.write(ROWS))
-    eventually(lambda: said(caplog, "trying again"))
+    eventually(lambda: said(caplog, "retrying"))
     with LocalPostgres(postgres_folder, port=port):
         worker.finish()
         assert pg.rows() == [(1, "a")]
@@ -124,7 +124,7 @@ def test_a_stop_ends_the_retries(caplog: pytest.LogCaptureFixture) -> None:
     stopping = threading.Event()
     pg = Driver("postgresql://postgres@127.0.0.1:1/postgres", **{"pass": "hunter2"})
     worker = Worker(lambda: pg.sink(ROWS.schema, stopping=stopping).open())
-    eventually(lambda: said(caplog, "trying again"))
+    eventually(lambda: said(caplog, "retrying"))
     stopping.set()
     with pytest.raises(StreamlingError, match=r"at 127\.0\.0\.1:1/postgres") as raised:
         worker.finish()
@@ -141,7 +141,7 @@ def test_repeated_failures_are_logged_as_errors(caplog: pytest.LogCaptureFixture
     stopping.set()
     with pytest.raises(StreamlingError):
         worker.finish()
-    assert [r.levelno for r in caplog.records if "trying again" in r.message] == [logging.WARNING, logging.ERROR]
+    assert [r.levelno for r in caplog.records if "retrying" in r.message] == [logging.WARNING, logging.ERROR]
 
 
 def test_a_database_that_does_not_exist_fails_immediately(pg: Driver) -> None:
@@ -204,7 +204,7 @@ def test_without_a_time_limit_a_long_wait_does_not_fail(pg: Driver, caplog: pyte
             eventually(lambda: pg.execute("SELECT 1 FROM pg_locks WHERE NOT granted"))
         worker.finish()
     assert pg.rows() == [(1, "b")]
-    assert not said(caplog, "trying again")
+    assert not said(caplog, "retrying")
 
 
 def test_a_deadlock_is_retried(pg: Driver, caplog: pytest.LogCaptureFixture) -> None:

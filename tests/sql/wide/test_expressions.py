@@ -1,4 +1,4 @@
-"""What Spark makes of wide numbers: the expressions of the JVM, and the kernels in its workers."""
+"""Wide numbers in Spark: the expressions of the JVM, and the kernels in its workers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def expressions_of(type_: pa.DataType) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("type_", TYPES, ids=str)
-def test_bytes_of_avro_and_longs_there_and_back(spark: Any, type_: pa.DataType) -> None:
+def test_bytes_of_avro_and_longs_round_trip(spark: Any, type_: pa.DataType) -> None:
     layout = held(type_)
     numbers = [*edges(type_), *some(type_, 50, random.Random(7))]
     size = needed_bytes(layout) + 3
@@ -75,7 +75,7 @@ def test_bytes_of_avro_and_longs_there_and_back(spark: Any, type_: pa.DataType) 
             assert row["of_long"] == (layout.encode(long) if long >= layout.low else b"")
 
 
-def test_what_does_not_fit_is_told_apart(spark: Any) -> None:
+def test_values_that_do_not_fit_are_distinguished(spark: Any) -> None:
     too_large = [(-1, U256), (2**256, U256), (2**255, I256), (-(2**255) - 1, I256)]
     expressions = [
         from_twos_complement(f"X'{shortest(number).hex()}'", held(type_), "X'00'") for number, type_ in too_large
@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_told_apart(spark: Any) -> None:
     assert list(row) == [b"\0"] * len(too_large) + [None, None]
 
 
-def test_kernels_run_in_workers_and_only_rows_that_are_asked_can_fail(spark: Any) -> None:
+def test_kernels_run_in_workers_and_only_needed_rows_can_fail(spark: Any) -> None:
     layout = held(U256)
     table = pa.table({"a": from_integers([1, 6, None], layout), "b": from_integers([0, 2, 3], layout)})
     numbers = spark.createDataFrame(table)

@@ -1,4 +1,4 @@
-"""Wide numbers in SQL: what Spark gives after our rewriting against Python's integers and `decimal`."""
+"""Wide numbers in SQL: Spark's results after our rewriting compared with Python's integers and `decimal`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _values() -> list[dict[str, Any]]:
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    """As Spark holds them."""
+    """In Spark's representation."""
 
     def column(name: str, type_: pa.DataType) -> pa.Array:
         values = [row[name] for row in rows]
@@ -77,7 +77,7 @@ def _held(value: Any, type_: pa.DataType) -> Any:
 
 
 def _meant(value: Any, type_: pa.DataType) -> Any:
-    """A value of Spark's as Python has it."""
+    """A value of Spark as a Python value."""
     layout = layout_of(type_)
     if value is None:
         return None
@@ -99,7 +99,7 @@ def _fraction(row: dict[str, Any], name: str) -> Fraction:
     return Fraction(row[name], 10 ** held(TYPES[name]).scale)
 
 
-#: SQL, what it gives for a row without nulls, and its type; an exception stands for a row the SQL must not be asked for
+#: SQL, its result for a row without nulls, and its type; an exception marks a row that the SQL must not evaluate
 CASES: list[tuple[str, Callable[[dict[str, Any]], Any], pa.DataType]] = [
     # comparison and order
     ("u < v", lambda r: r["u"] < r["v"], pa.bool_()),
@@ -119,7 +119,7 @@ CASES: list[tuple[str, Callable[[dict[str, Any]], Any], pa.DataType]] = [
     ("e < n", lambda r: _fraction(r, "e") < Fraction(r["n"]), pa.bool_()),
     ("greatest(u, v, 7)", lambda r: max(r["u"], r["v"], 7), U256),
     ("least(i, j)", lambda r: min(r["i"], r["j"]), I256),
-    # arithmetic, guarded where it has no result
+    # arithmetic, guarded if it has no result
     ("CASE WHEN u >= v THEN u - v ELSE v - u END", lambda r: abs(r["u"] - r["v"]), U256),
     ("u / 3 * 2 + u % 3", lambda r: r["u"] // 3 * 2 + r["u"] % 3, U256),
     ("i / 7", lambda r: _cut(r["i"], 7), I256),
@@ -193,7 +193,7 @@ def frame(spark: Any, rows: list[dict[str, Any]]) -> Any:
 
 
 @pytest.mark.spark
-def test_every_expression_gives_what_python_gives(spark: Any, frame: Any, rows: list[dict[str, Any]]) -> None:
+def test_every_expression_equals_python(spark: Any, frame: Any, rows: list[dict[str, Any]]) -> None:
     items = ", ".join(f"{sql} AS c{number}" for number, (sql, _, _) in enumerate(CASES))
     out = transform(f"SELECT id, {items} FROM src").apply(spark, {"src": frame})
     declared = to_arrow_schema(out.schema)
@@ -245,7 +245,7 @@ def test_columns_keep_their_type_through_stars_filters_unions_and_unnest(spark: 
         ("SELECT id, to_u256('a' || t) AS x FROM src WHERE i = 1", "'a1' is not a number (line 1, column 12"),
     ],
 )  # fmt: skip
-def test_what_has_no_result_is_told_in_the_users_terms(spark: Any, frame: Any, sql: str, message: str) -> None:
+def test_errors_at_run_time_are_translated(spark: Any, frame: Any, sql: str, message: str) -> None:
     node = transform(sql)
     out = node.apply(spark, {"src": frame})
     with pytest.raises(Exception) as failure:
@@ -261,27 +261,27 @@ def test_what_has_no_result_is_told_in_the_users_terms(spark: Any, frame: Any, s
 @pytest.mark.parametrize(
     ("item", "message"),
     [
-        ("u = b", "u256 and bool do not go together"),
-        ("u + x", "u256 and double do not go together"),
-        ("u > i", "u256 and i256 do not go together"),
-        ("u + i", "u256 and i256 do not go together"),
+        ("u = b", "u256 and bool cannot be combined"),
+        ("u + x", "u256 and double cannot be combined"),
+        ("u > i", "u256 and i256 cannot be combined"),
+        ("u + i", "u256 and i256 cannot be combined"),
         ("u > -1", "-1 does not fit into u256"),
         (f"u < {2**256}", f"{2**256} does not fit into u256"),
         ("u = 'x'", "'x' is not a number"),
         ("u < 1.5", "'1.5' is not a whole number"),
         ("-u", "u256 has no negative numbers"),
         ("hex(u)", "hex() does not take u256"),
-        ("u & 1", "u & 1 is not possible with u256"),
-        ("u LIKE '1%'", "is not possible with u256"),
+        ("u & 1", "u & 1 is not supported for u256"),
+        ("u LIKE '1%'", "is not supported for u256"),
         ("CAST(u AS BOOLEAN)", "no cast from u256 to BOOLEAN"),
         ("CAST(b AS U256)", "no cast from bool to u256"),
         ("u256_add(u)", "u256_add() takes 2 arguments, not 1"),
         ("to_u256('-1')", "-1 does not fit into u256"),
-        ("u = n", "u256 and decimal128(20, 2) do not go together"),
-        ("d > x", "do not go together"),
+        ("u = n", "u256 and decimal128(20, 2) cannot be combined"),
+        ("d > x", "cannot be combined"),
     ],
 )
-def test_what_cannot_be_is_refused_without_spark(item: str, message: str) -> None:
+def test_invalid_expressions_are_rejected_without_spark(item: str, message: str) -> None:
     problems, _ = check_sql(f"SELECT id, {item} AS x FROM src", {"src": SCHEMA})
     assert [message in problem.message for problem in problems] == [True]
     assert problems[0].excerpt
@@ -298,7 +298,7 @@ def test_comparisons_need_no_function() -> None:
     assert "streamling_wide" not in str(compile_sql(sql, {"src": columns}).plan)
 
 
-def test_the_static_check_knows_the_types_of_the_outcome() -> None:
+def test_the_static_check_knows_the_result_types() -> None:
     _, schema = check_sql("SELECT u + 1 AS x, CAST(u AS TEXT) AS t, l FROM src", {"src": SCHEMA})
     assert schema is not None
     assert schema.types == [U256, pa.string(), pa.list_(U256)]

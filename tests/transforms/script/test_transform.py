@@ -19,8 +19,7 @@ from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
-from streamling.testing import Bench as OperatorBench
-from streamling.testing import TransformContract
+from streamling.testing import PipelineHarness, TransformContract
 from streamling.testing.harness import NAME, NoSpark
 from streamling.transforms.script.config import WasmScript
 from streamling.transforms.script.transform import ScriptTransform
@@ -43,20 +42,20 @@ class TestScriptTransform(TransformContract):
 def test_columns_that_the_schema_does_not_have_are_reported_once(caplog):
     script = "row => row.id < 10 ? { id: row.id, totla: 1, _gs_op: 'i' } : [{ id: row.id, total: 2, other: 3 }]"
     options = {"language": "js", "script": script, "primary_key": "id", "schema": {"id": "int64", "total": "int64"}}
-    bench = OperatorBench(ScriptTransform, {**options, "parallelism": 2})
+    bench = PipelineHarness(ScriptTransform, {**options, "parallelism": 2})
     batches = [pa.record_batch({"id": list(range(first, first + 10))}) for first in range(0, 40, 10)]
     bench.finish(batches)
     said = "the script returns columns that are not part of the output (declare them in 'schema'): "
     found = [message.removeprefix(said) for message in caplog.messages if message.startswith(said)]
     assert sorted(found) == ["'other'", "'totla'"]
-    assert sorted(row["total"] or 0 for row in bench.book) == [0] * 10 + [2] * 30
+    assert sorted(row["total"] or 0 for row in bench.written_rows) == [0] * 10 + [2] * 30
 
 
 @pytest.mark.parametrize("schema", [{"id": "int64", "total": "int64"}, None])
 def test_columns_that_the_text_shows_are_reported_before_anything_runs(caplog, schema):
     """Also without `schema`, where the columns of the input apply; and not again when they occur."""
     options = {"language": "ts", "script": "row => ({ id: row.id, totla: 1 as any })", "primary_key": "id"}
-    bench = OperatorBench(ScriptTransform, options if schema is None else {**options, "schema": schema})
+    bench = PipelineHarness(ScriptTransform, options if schema is None else {**options, "schema": schema})
     batches = [pa.record_batch({"id": [1, 2]})]
     run = bench.prepare(batches)
     run.check_without_spark()
@@ -145,7 +144,7 @@ def test_a_failing_script_stops_the_pipeline_and_its_rows_are_replayed():
     options = {"language": "js", "primary_key": "id", "batch_size": 5}
     rows = pa.record_batch({"id": list(range(40)), "name": [f"n{id}" for id in range(40)], "_gs_op": ["i"] * 40})
     given = [rows.slice(start, 10) for start in range(0, 40, 10)]
-    bad = OperatorBench(
+    bad = PipelineHarness(
         ScriptTransform, {**options, "script": "r => { if (r.id === 23) throw new Error('no'); return r }"}
     )
     error = bad.failure(given, interval=0.01)
@@ -153,11 +152,11 @@ def test_a_failing_script_stops_the_pipeline_and_its_rows_are_replayed():
     assert "row 4 of the batch: the script failed: Error: no" in str(error)
     assert '"id":23' in str(error)
     assert not error.internal
-    good = OperatorBench(ScriptTransform, {**options, "script": "r => r"})
+    good = PipelineHarness(ScriptTransform, {**options, "script": "r => r"})
     good.state = bad.state
-    good.book.extend(bad.book)
+    good.written_rows.extend(bad.written_rows)
     good.finish(given)
-    assert sorted({row["id"] for row in good.book}) == list(range(40))
+    assert sorted({row["id"] for row in good.written_rows}) == list(range(40))
 
 
 @pytest.mark.parametrize("engine", ["quickjs", "v8"])

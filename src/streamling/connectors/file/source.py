@@ -89,7 +89,7 @@ class FileSource(Source[FileSourceOptions]):
         return {"path": self.options.path}
 
     @classmethod
-    def connectors(cls, options: FileSourceOptions) -> frozenset[str]:
+    def spark_packages(cls, options: FileSourceOptions) -> frozenset[str]:
         return frozenset({"avro"}) if options.format == "avro" else frozenset()
 
     @classmethod

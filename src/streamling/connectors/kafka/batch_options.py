@@ -31,9 +31,13 @@ def batch_options(context: NodeContext[KafkaSourceOptions], cores: int) -> dict[
     """Return the options of Spark's reader. A large batch of one partition is split into consecutive ranges, one per
     core: the results of the tasks are combined in task order, which preserves the order of the partition."""
     options, config = context.options, context.config
-    rows = options.batch_size or config.given("record_batch_size") or (_COLLECTED_ROWS if context.collected else _ROWS)
+    rows = (
+        options.batch_size
+        or config.explicit_value("record_batch_size")
+        or (_COLLECTED_ROWS if context.collected else _ROWS)
+    )
     interval = options.batch_flush_interval
-    if interval is None and (milliseconds := config.given("record_batch_interval_ms")) is not None:
+    if interval is None and (milliseconds := config.explicit_value("record_batch_interval_ms")) is not None:
         interval = milliseconds / 1000
     reader_options = {
         "maxOffsetsPerTrigger": str(rows),

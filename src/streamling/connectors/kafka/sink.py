@@ -95,7 +95,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             self._own_schema()
 
     @classmethod
-    def connectors(cls, options: KafkaSinkOptions) -> frozenset[str]:
+    def spark_packages(cls, options: KafkaSinkOptions) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
 
     @classmethod

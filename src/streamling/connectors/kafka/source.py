@@ -216,7 +216,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return self.options.errors is not None
 
     @classmethod
-    def connectors(cls, options: KafkaSourceOptions) -> frozenset[str]:
+    def spark_packages(cls, options: KafkaSourceOptions) -> frozenset[str]:
         return frozenset({"avro", "kafka"})
 
     @classmethod

@@ -12,7 +12,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def unhex(text: str) -> bytes | None:
-    """The bytes of hexadecimal text behind ``0x``; None when it is none."""
+    """The bytes of hexadecimal text after ``0x``; None if it is invalid."""
     try:
         return bytes.fromhex(text[2:]) if " " not in text else None
     except ValueError:
@@ -61,7 +61,7 @@ def _converted(number: str, source: str, target: str) -> str | None:
 
 
 def _is_plain(number: str, base: int) -> bool:
-    """Python's int() also takes spaces, 0x, underscores and digits of other alphabets."""
+    """Python's int() also accepts spaces, 0x, underscores and digits of other scripts."""
     digits = number[1:] if number[:1] in ("+", "-") else number
     return bool(digits) and all(char in _DIGITS[:base] for char in digits.lower())
 

@@ -1,4 +1,4 @@
-"""What stands at a path in JSON text. Text that is no JSON has nothing anywhere."""
+"""Values at a path in JSON text. Invalid JSON has no values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def value(texts: pa.Array, paths: pa.Array) -> pa.Array:
 
 
 def query(texts: pa.Array, paths: pa.Array, wrappers: pa.Array) -> pa.Array:
-    """Objects and arrays as JSON; others only when they are wrapped."""
+    """Objects and arrays as JSON; others only if they are wrapped."""
     return mapped(_wrapped, pa.string(), texts, paths, wrappers)
 
 
 def exists(texts: pa.Array, paths: pa.Array) -> pa.Array:
-    """NULL for text that is no JSON."""
+    """NULL for invalid JSON."""
     return mapped(_exists, pa.bool_(), texts, paths)
 
 
@@ -33,7 +33,7 @@ def _scalar(text: str, path: str) -> str | None:
         return None
     if found is None or isinstance(found, dict | list):
         return None
-    if isinstance(found, str):  # numbers too, as they are written
+    if isinstance(found, str):  # numbers too, as written
         return str(found)
     return write(found)
 
@@ -58,7 +58,7 @@ def _exists(text: str, path: str) -> bool | None:
 
 
 def _at(found: Any, path: str) -> Any:
-    """The value at the path; None when there is none. A path that is no path leads nowhere."""
+    """The value at the path; None if there is none or the path is invalid."""
     way = steps(path)
     if way is None:
         return None

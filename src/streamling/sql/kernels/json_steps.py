@@ -9,7 +9,7 @@ Steps = tuple[str | int, ...]
 
 @lru_cache(maxsize=256)
 def steps(path: str) -> Steps | None:
-    """The keys and places on the way; None when ``path`` cannot be read."""
+    """The keys and indexes of the path; None if ``path`` is invalid."""
     rest = path.strip()
     for mode in ("lax ", "strict "):
         rest = rest.removeprefix(mode).lstrip()

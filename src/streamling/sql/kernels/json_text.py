@@ -1,4 +1,4 @@
-"""JSON as text: reading, writing, quoting. Numbers keep their digits."""
+"""JSON text: reading, writing, quoting. Numbers keep their digits."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from streamling.types.json_depth import is_too_deep
 
 
 class Number(str):
-    """A number as it was written."""
+    """A number as written."""
 
     __slots__ = ()
 
 
 class NotJson(Exception):
-    """The text is no JSON."""
+    """The text is not JSON."""
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=_no_constant)
@@ -58,7 +58,7 @@ def compact(texts: pa.Array) -> pa.Array:
 
 
 def embedded(texts: pa.Array) -> pa.Array:
-    """Text inside other JSON: an object or array as it is, everything else as a string."""
+    """Text inside other JSON: an object or array unchanged, everything else as a string."""
     return mapped(_embedded, pa.string(), texts)
 
 

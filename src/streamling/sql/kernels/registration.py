@@ -1,4 +1,4 @@
-"""Makes kernels known to a Spark session."""
+"""Registers kernels with a Spark session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession, texts: Iterable[str]) -> None:
-    """Registers the kernels that ``texts`` (Spark SQL) call. Without any, no Python worker will ever start."""
+    """Register the kernels that ``texts`` (Spark SQL) call. If there are none, Python workers never start."""
     joined = "\n".join(texts)
     if KERNEL_PREFIX not in joined:
         return
@@ -27,10 +27,10 @@ def register(spark: SparkSession, texts: Iterable[str]) -> None:
 
 
 def register_function(spark: SparkSession, name: str, function: Callable[..., pa.Array], returns: str) -> None:
-    """Make a function of Arrow arrays known to the session as ``name``."""
+    """Register a function of Arrow arrays with the session as ``name``."""
     from pyspark.sql.pandas.functions import arrow_udf
 
-    make: Any = arrow_udf  # every overload asks for the kind of function, which the call then warns about
+    make: Any = arrow_udf  # every overload requires the kind of function, which then logs a warning
     spark.udf.register(name, make(function, returns))
 
 

@@ -1,4 +1,4 @@
-"""From a function of one row's values to one on Arrow arrays."""
+"""Applies a function of one row's values to Arrow arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def mapped(function: Callable[..., Any], type_: pa.DataType, *arrays: pa.Array) -> pa.Array:
-    """``function`` of every row; NULL where an argument is."""
+    """``function`` of every row; NULL if an argument is NULL."""
     if len(arrays) == 1:
         values = (None if value is None else function(value) for value in arrays[0].to_pylist())
     else:

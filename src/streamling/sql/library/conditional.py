@@ -27,8 +27,8 @@ def _widened(name: str, first: int = 0) -> Rewrite:
 
 
 def _extreme(name: str, args: Args) -> exp.Expr | None:
-    """``least`` or ``greatest`` of decimals that share no type of 38 digits: only the chosen one is cast to the type of
-    the result. None for everything else, which Spark's own functions do."""
+    """``least`` or ``greatest`` of decimals without a common type of 38 digits: only the chosen value is cast to the
+    type of the result. None for everything else, which is left to Spark's own functions."""
     if name not in _ORDER or fit_together(args):
         return None
     values, branches = list(args), []
@@ -51,48 +51,50 @@ def _nullif(args: Args) -> exp.Expr:
 
 
 FUNCTIONS = (
-    Function("coalesce", "any any*", _widened("coalesce"), "The first that is not NULL.", "coalesce(NULL, 2, 3) = 2"),
     Function(
-        "greatest", "any any*", _widened("greatest"), "The largest; NULLs do not count.", "greatest(1, NULL, 3) = 3"
+        "coalesce", "any any*", _widened("coalesce"), "The first value that is not NULL.", "coalesce(NULL, 2, 3) = 2"
     ),
-    Function("least", "any any*", _widened("least"), "The smallest; NULLs do not count.", "least(1, NULL, 3) = 1"),
+    Function(
+        "greatest", "any any*", _widened("greatest"), "The largest value, ignoring NULLs.", "greatest(1, NULL, 3) = 3"
+    ),
+    Function("least", "any any*", _widened("least"), "The smallest value, ignoring NULLs.", "least(1, NULL, 3) = 1"),
     Function(
         "nullif",
         "any any",
         _nullif,
-        "NULL when both are equal, else the first.",
+        "NULL if both are equal, otherwise the first.",
         "nullif(1, 2) = 1\nnullif(1, 1) IS NULL",
-        differs="0.0 and -0.0 are equal, as they are for `=`",
+        differs="0.0 and -0.0 are equal, as with `=`",
     ),
     Function(
         "nvl",
         "any any",
         _widened("nvl"),
-        "The second when the first is NULL.",
+        "The second if the first is NULL.",
         "nvl(NULL, 2) = 2",
         None,
         "ifnull",
-        differs="times stay times and decimals keep their digits, DataFusion makes text or doubles of them",
+        differs=("times stay times and decimals keep their digits; DataFusion converts them to text or doubles"),
     ),
     Function(
         "nvl2",
         "any any any",
         _widened("nvl2", 1),
-        "The second when the first is not NULL, else the third.",
+        "The second if the first is not NULL, otherwise the third.",
         "nvl2(1, 'a', 'b') = 'a'",
     ),
     Function(
         "if",
         "bool any any",
         _widened("if", 1),
-        "The second when the first is true, else the third.",
+        "The second if the first is true, otherwise the third.",
         "if(1 < 2, 'a', 'b') = 'a'",
     ),
     Function(
         "coalesce_meta",
         "any any*",
         _widened("coalesce"),
-        "The first that is not NULL.",
+        "The first value that is not NULL.",
         "coalesce_meta(NULL, 'a') = 'a'",
     ),
 )

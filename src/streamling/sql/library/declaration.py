@@ -1,4 +1,5 @@
-"""How a SQL function is declared: once, as data, for the compiler, its messages, the documentation and the tests."""
+"""Declarations of SQL functions: one per function, as data, for the compiler, its messages, the documentation and the
+tests."""
 
 from __future__ import annotations
 
@@ -20,29 +21,29 @@ Args = list[exp.Expr]
 
 
 class UnsupportedSql(Exception):
-    """Raised by a rewrite whose arguments cannot be; the message and what to do instead."""
+    """Raised by a rewrite for invalid arguments; message and remedy."""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
         super().__init__(message)
         self.remedy = remedy
 
 
-#: looks at the arguments; None: these are not for this function but for Spark's of the same name
+#: inspects the arguments; None: they belong to Spark's function of the same name
 Rewrite = Callable[[Args], exp.Expr | None]
 
-#: the type of a call, from its arguments; None where only Spark knows it
+#: the type of a call, from its arguments; None if only Spark knows it
 TypeRule = Callable[[Args], pa.DataType | None]
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function on whole Arrow arrays that Spark's Python workers run, because Spark cannot express it."""
+    """A function on whole Arrow arrays that runs in Spark's Python workers, because Spark cannot express it."""
 
     #: module below `streamling.sql.kernels` and the function in it
     path: str
     #: Spark's name of the result type
     returns: str
-    #: the module, where it is another one
+    #: the module, if it is another one
     module: str | None = None
 
     @property
@@ -50,17 +51,17 @@ class Kernel:
         return KERNEL_PREFIX + self.path.replace(".", "_")
 
 
-#: a template over the arguments (``{0}``, ``{*}``), one template for each number of arguments from the smallest on,
-#: code that looks at the arguments, or a kernel
+#: a template over the arguments (``{0}``, ``{*}``), one template per number of arguments from the smallest on, code
+#: that inspects the arguments, or a kernel
 Implementation = str | tuple[str, ...] | Rewrite | Kernel
 
 
 @dataclass(frozen=True)
 class Function:
-    """One function, all that is known about it."""
+    """One function and everything about it."""
 
     name: str
-    #: the kinds of its arguments; ``?`` may be left out, ``*`` may be repeated, also not at all
+    #: the kinds of its arguments; ``?`` marks optional ones, ``*`` those that repeat zero or more times
     takes: str
     spark: Implementation
     #: one sentence
@@ -70,7 +71,7 @@ class Function:
     result: pa.DataType | TypeRule | None = None
     #: other names, separated by spaces
     aliases: str = ""
-    #: why it gives something else than DataFusion's function of this name, where it does
+    #: why its result differs from DataFusion's function of this name, if it does
     differs: str = ""
     #: kernels that its rewrite puts into larger expressions
     uses: tuple[Kernel, ...] = ()
@@ -81,7 +82,7 @@ class Function:
 
     @cached_property
     def arity(self) -> tuple[int, int | None]:
-        """The smallest and the largest number of arguments; None: any."""
+        """The minimum and maximum number of arguments; None: any."""
         words = self.takes.split()
         return sum(word[-1] not in "?*" for word in words), None if self.takes.endswith("*") else len(words)
 
@@ -102,7 +103,7 @@ class Function:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """All that a call may come to use."""
+        """All kernels that a call may use."""
         return (self.spark,) if isinstance(self.spark, Kernel) else self.uses
 
     def fits(self, count: int) -> bool:
@@ -110,7 +111,7 @@ class Function:
         return least <= count and (most is None or count <= most)
 
     def compile(self, args: Args) -> exp.Expr | None:
-        """The call as Spark's, its type noted. None when these arguments belong to Spark's function of this name."""
+        """The call as Spark's, with its type. None if these arguments belong to Spark's function of this name."""
         args = [_adapted(self._kind(place), arg) for place, arg in enumerate(args)]
         if isinstance(self.spark, Kernel):
             rewritten: exp.Expr | None = fill(self.spark.spark_name + "({*})", args)
@@ -132,7 +133,7 @@ def call(name: str, *args: exp.Expr) -> exp.Expr:
 
 
 def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Expr:
-    """A template with the arguments, as Spark SQL, in their places. ``{{`` is a brace."""
+    """A template filled with the arguments as Spark SQL. ``{{`` is a brace."""
     spelled = [_spelled(arg) for arg in args]
     parts = []
     for literal, place, _, _ in Formatter().parse(template):
@@ -140,7 +141,7 @@ def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Exp
         if place is not None:
             parts.append(", ".join(spelled) if place == "*" else spelled[int(place)])
     if sum(map(len, parts)) > MAX_CHARACTERS:
-        remedy = "compute parts of it in a subquery, or in a sql transform before this one"
+        remedy = "compute parts of it in a subquery, or in an earlier sql transform"
         raise UnsupportedSql("the expression is nested too deeply and becomes too long for Spark", remedy)
     filled = exp.Var(this="".join(parts))
     if type_ is not None:
@@ -148,7 +149,7 @@ def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Exp
     return filled
 
 
-#: what stands for itself in any expression; everything else needs brackets around it
+#: needs no parentheses in any expression; everything else does
 _ATOMS = (
     exp.Column,
     exp.Literal,
@@ -171,17 +172,17 @@ def _spelled(arg: exp.Expr) -> str:
 
 
 def literal_text(arg: exp.Expr) -> str | None:
-    """What a text literal says."""
+    """The value of a text literal."""
     return arg.name if isinstance(arg, exp.Literal) and arg.is_string else None
 
 
 def like(place: int) -> TypeRule:
-    """A result with the type of an argument."""
+    """The result has the type of an argument."""
     return lambda args: type_of(args[place]) if place < len(args) else None
 
 
 def element_of(place: int) -> TypeRule:
-    """A result with the type of the elements of an argument."""
+    """The result has the type of the elements of an argument."""
 
     def rule(args: Args) -> pa.DataType | None:
         type_ = type_of(args[place])
@@ -190,13 +191,13 @@ def element_of(place: int) -> TypeRule:
     return rule
 
 
-# greatest() and least() would make a number of NULL
+# greatest() and least() would turn NULL into a number
 _INT = "CAST(if({0} > 2147483647, 2147483647, if({0} < -2147483648, -2147483648, {0})) AS INT)"
 _SMALL = (pa.int8(), pa.int16(), pa.int32())
 
 
 def _adapted(kind: str, arg: exp.Expr) -> exp.Expr:
-    """Most of Spark's counts are INT, all of DataFusion's are 64 bits: larger ones mean the largest INT. Elsewhere a
+    """Most of Spark's counts are INT, all of DataFusion's are 64-bit: larger ones become the largest INT. Elsewhere a
     bare integer is a 64-bit one."""
     if kind not in ("int", "place"):
         return widen(arg)

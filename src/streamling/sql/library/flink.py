@@ -1,4 +1,4 @@
-"""Text functions with the meaning they have in Flink, which the original took over."""
+"""Text functions with Flink's semantics, which the Rust implementation adopted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _parse_url(args: Args) -> exp.Expr:
 
 def _elt(args: Args) -> exp.Expr:
     if len(args) < 2:
-        raise UnsupportedSql("elt() has nothing to choose from", "write elt(number, first, second, …)")
+        raise UnsupportedSql("elt() has no values to choose from", "write elt(number, first, second, …)")
     values = [fill("CAST({0} AS STRING)", [arg]) for arg in args[1:]]
     return fill("if({0} > 0, try_element_at({1}, {0}), NULL)", [args[0], fill("array({*})", values)])
 
@@ -40,7 +40,7 @@ FUNCTIONS = (
         "bin",
         "long",
         "if({0} < 0, concat('-', bin(coalesce(try_subtract(0L, {0}), {0}))), bin({0}))",
-        "Binary digits of a number, with its sign.",
+        "The binary digits of a number, with its sign.",
         "bin(42) = '101010'\nbin(-2) = '-10'",
         _TEXT,
     ),
@@ -48,7 +48,7 @@ FUNCTIONS = (
         "elt",
         "int any any*",
         lambda args: _elt([args[0], *args[1:]]),
-        "The n-th of the values, as text; NULL when there is none.",
+        "The n-th of the values, as text; NULL if there is none.",
         "elt(2, 'a', 'b') = 'b'",
         _TEXT,
     ),
@@ -56,7 +56,10 @@ FUNCTIONS = (
         "instr",
         "text text int? int?",
         ("CAST(instr({0}, {1}) AS BIGINT)", _INSTR.replace("{3}", "1"), _INSTR),
-        "Position of a text in another, from a position on (backwards when negative), the n-th; 0 when there is none.",
+        (
+            "Position of the n-th occurrence of a text in another, starting at a position (backwards if "
+            "negative); 0 if there is none."
+        ),
         "instr('foobarbar', 'bar') = 4\ninstr('foobarbar', 'bar', 1, 2) = 7\ninstr('foobarbar', 'bar', -1) = 7",
         _LONG,
     ),
@@ -67,7 +70,7 @@ FUNCTIONS = (
             "CAST(instr({1}, {0}) AS BIGINT)",
             "if({2} < 1, if({0} IS NULL OR {1} IS NULL, NULL, 0L), CAST(locate({0}, {1}, {2}) AS BIGINT))",
         ),
-        "Position of the first text in the second, from a position on; 0 when it is not there.",
+        "Position of the first text in the second, starting at a position; 0 if it is not found.",
         "locate('bar', 'foobarbar', 5) = 7",
         _LONG,
     ),
@@ -75,7 +78,7 @@ FUNCTIONS = (
         "parse_url",
         "text name text?",
         _parse_url,
-        "HOST, PATH, QUERY (or one key of it), REF, PROTOCOL, FILE, AUTHORITY or USERINFO of a URL, or NULL.",
+        ("HOST, PATH, QUERY (or one key of it), REF, PROTOCOL, FILE, AUTHORITY or USERINFO of a URL, or NULL."),
         "parse_url('http://u@e.com/p?q=1#f', 'HOST') = 'e.com'\nparse_url('http://e.com/p?q=1', 'query', 'q') = '1'",
         _TEXT,
     ),
@@ -83,7 +86,7 @@ FUNCTIONS = (
         "split",
         "text text",
         _SPLIT,
-        "The pieces between separators; the characters when the separator is empty.",
+        "The parts between separators; the characters if the separator is empty.",
         "split(',a,,', ',') = ['', 'a', '', '']",
         _TEXTS,
     ),
@@ -91,7 +94,7 @@ FUNCTIONS = (
         "split_index",
         "text text int",
         _INDEX,
-        "The n-th piece, from 0; NULL when there is none.",
+        "The n-th part, from 0; NULL if there is none.",
         "split_index('a,b', ',', 1) = 'b'",
         _TEXT,
     ),
@@ -99,17 +102,19 @@ FUNCTIONS = (
         "translate",
         "text text text",
         "if({1} IS NULL, {0}, translate({0}, {1}, coalesce({2}, '')))",
-        "Characters of the second replaced by those of the third; those without an opposite go.",
+        ("Replaces characters of the second text by those of the third; characters without a counterpart are removed."),
         "translate('cat', 'at', 'o') = 'co'",
         _TEXT,
         "translate3",
-        differs="as in the original, NULL for the characters changes nothing and NULL for the replacements removes",
+        differs=(
+            "as in the Rust implementation, NULL as characters changes nothing and NULL as replacements removes them"
+        ),
     ),
     Function(
         "url_decode",
         "text",
         "try_url_decode({0})",
-        "Text of a URL; NULL when it cannot be read.",
+        "Decodes URL-encoded text; NULL if it is invalid.",
         "url_decode('foo+bar') = 'foo bar'",
         _TEXT,
     ),
@@ -117,7 +122,7 @@ FUNCTIONS = (
         "url_encode",
         "text",
         "url_encode({0})",
-        "Text as it stands in a URL.",
+        "Encodes text for a URL.",
         "url_encode('a+b/c') = 'a%2Bb%2Fc'",
         _TEXT,
     ),

@@ -29,7 +29,7 @@ def _by_word(spellings: dict[str, str], what: str, type_: pa.DataType) -> Callab
         word = (literal_text(args[1]) or "").lower()
         if word in spellings:
             return fill(spellings[word], args[:1], type_)
-        raise UnsupportedSql(f"there is no {what} {args[1].sql()} here", f"use one of {', '.join(sorted(spellings))}")
+        raise UnsupportedSql(f"the {what} {args[1].sql()} is unknown", f"use one of {', '.join(sorted(spellings))}")
 
     return rewrite
 
@@ -37,7 +37,7 @@ def _by_word(spellings: dict[str, str], what: str, type_: pa.DataType) -> Callab
 def _sha(name: str) -> Function:
     spark = f"unhex(sha2({{0}}, {name[3:]}))"
     example = f"octet_length({name}('a')) = {int(name[3:]) // 8}"
-    return Function(name, "text", spark, f"SHA-{name[3:]} as bytes.", example, _BYTES)
+    return Function(name, "text", spark, f"SHA-{name[3:]} hash as bytes.", example, _BYTES)
 
 
 def _digest(args: Args) -> exp.Expr:
@@ -52,7 +52,7 @@ FUNCTIONS = (
         "decode",
         "text name",
         _by_word(_DECODED, "encoding", _BYTES),
-        "Bytes of 'hex' or 'base64' text.",
+        "Decodes 'hex' or 'base64' text to bytes.",
         "decode('616263', 'hex') = CAST('abc' AS BINARY)",
         _BYTES,
     ),
@@ -69,19 +69,24 @@ FUNCTIONS = (
         "encode",
         "text name",
         _by_word(_ENCODED, "encoding", _TEXT),
-        "Bytes as 'hex' or 'base64' text.",
+        "Encodes bytes as 'hex' or 'base64' text.",
         "encode('abc', 'hex') = '616263'",
         _TEXT,
     ),
     Function(
-        "md5", "text", "md5({0})", "MD5 as hexadecimal text.", "md5('a') = '0cc175b9c0f1b6a831c399e269772661'", _TEXT
+        "md5",
+        "text",
+        "md5({0})",
+        "MD5 hash as hexadecimal text.",
+        "md5('a') = '0cc175b9c0f1b6a831c399e269772661'",
+        _TEXT,
     ),
     *(_sha(name) for name in _SHA),
     Function(
         "_gs_xxhash",
         "text",
         Kernel("hashes.xxh3_128", "string"),
-        "XXH3-128 as 32 hexadecimal digits.",
+        "XXH3-128 hash as 32 hexadecimal digits.",
         "_gs_xxhash('hello') = 'b5e9c1ad071b3e7fc779cfaa5e523818'",
         _TEXT,
     ),
@@ -89,7 +94,7 @@ FUNCTIONS = (
         "_gs_keccak256",
         "text",
         Kernel("hashes.keccak256", "string"),
-        "Keccak-256 with `0x` before it; text that starts with `0x` is decoded first.",
+        "Keccak-256 hash with the prefix `0x`; text that starts with `0x` is decoded first.",
         "_gs_keccak256('') = '0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470'",
         _TEXT,
     ),
@@ -97,7 +102,7 @@ FUNCTIONS = (
         "_gs_from_base58",
         "text",
         Kernel("encodings.from_base58", "binary"),
-        "Bytes of Base58 text; none for NULL and what is not Base58.",
+        "Decodes Base58 text to bytes; empty for NULL and invalid text.",
         "_gs_byte_to_hex(_gs_from_base58('2NEpo7TZRRrLZSi2U')) = '48656c6c6f20576f726c6421'",
         _BYTES,
     ),
@@ -105,7 +110,7 @@ FUNCTIONS = (
         "_gs_to_base58",
         "binary",
         Kernel("encodings.to_base58", "string"),
-        "Bytes as Base58 text.",
+        "Encodes bytes as Base58 text.",
         "_gs_to_base58(CAST('Hello World!' AS BINARY)) = '2NEpo7TZRRrLZSi2U'",
         _TEXT,
         "to_base58",
@@ -114,7 +119,7 @@ FUNCTIONS = (
         "_gs_hex_to_byte",
         "text",
         "coalesce(if(rlike({0}, '^(0x)?([0-9a-fA-F]{{2}})*$'), unhex(regexp_replace({0}, '^0x', '')), NULL), X'')",
-        "Bytes of hexadecimal text, with `0x` before it or not; none for NULL and what is not hexadecimal.",
+        "Decodes hexadecimal text, with or without `0x`, to bytes; empty for NULL and invalid text.",
         "_gs_hex_to_byte('0x6162') = CAST('ab' AS BINARY)",
         _BYTES,
     ),
@@ -122,7 +127,7 @@ FUNCTIONS = (
         "_gs_byte_to_hex",
         "binary",
         "lower(hex({0}))",
-        "Bytes as hexadecimal text.",
+        "Encodes bytes as hexadecimal text.",
         "_gs_byte_to_hex(CAST('ab' AS BINARY)) = '6162'",
         _TEXT,
     ),
@@ -130,7 +135,7 @@ FUNCTIONS = (
         "_gs_conv_base",
         "text text text",
         Kernel("encodings.conv_base", "string"),
-        "A number of any size from one base to another, 2 to 36; NULL when it is none.",
+        "Converts a number of any size from one base to another, 2 to 36; NULL if it is invalid.",
         "_gs_conv_base('FF', '16', '10') = '255'\n_gs_conv_base('255', 10, 16) = 'ff'",
         _TEXT,
     ),
@@ -138,7 +143,7 @@ FUNCTIONS = (
         "reverse_bytes32",
         "binary",
         "unhex(array_join(reverse(split(hex({0}), '(?<=\\\\G..)')), ''))",
-        "The bytes from last to first.",
+        "The bytes in reverse order.",
         "_gs_byte_to_hex(reverse_bytes32(_gs_hex_to_byte('010203'))) = '030201'",
         _BYTES,
     ),
@@ -146,7 +151,7 @@ FUNCTIONS = (
         "unhex",
         "text",
         "unhex({0})",
-        "Bytes of hexadecimal text; NULL when it is none.",
+        "Decodes hexadecimal text to bytes; NULL if it is invalid.",
         "unhex('6162') = CAST('ab' AS BINARY)",
         _BYTES,
     ),

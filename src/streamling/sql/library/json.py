@@ -14,7 +14,7 @@ _QUERY, _VALUE = Kernel("json_path.query", "string"), Kernel("json_path.value", 
 _EXISTS, _IS = Kernel("json_path.exists", "boolean"), Kernel("json_text.is_json", "boolean")
 _TRY = Kernel("json_text.compact", "string")
 
-#: of any value: as the only element of a list, without its brackets
+#: any value: converted as the only element of a list, without the list's brackets
 _STRING = (
     "if({0} IS NULL, NULL, substring(to_json(array({0}), map('ignoreNullFields', 'false')), 2,"
     " length(to_json(array({0}), map('ignoreNullFields', 'false'))) - 2))"
@@ -30,11 +30,11 @@ _CONSTANTS = {
     "EMPTY ARRAY": "'[]'",
     "EMPTY OBJECT": "'{{}}'",
 }
-_TROUBLE = {"empty": "there is nothing at the JSON path", "error": "the text is no JSON"}
+_TROUBLE = {"empty": "there is nothing at the JSON path", "error": "the text is not JSON"}
 
 
 def _json(arg: exp.Expr) -> exp.Expr:
-    """An argument as JSON: texts that hold an object or a list are taken as such."""
+    """An argument as JSON: texts that contain an object or a list are parsed."""
     if pa.types.is_string(type_of(arg) or pa.null()):
         return fill(f"{_EMBED.spark_name}({{0}})", [arg])
     return fill(_STRING, [arg])
@@ -56,7 +56,9 @@ def _object(nulls: bool) -> Rewrite:
 
     def rewrite(args: Args) -> exp.Expr:
         if len(args) % 2:
-            raise UnsupportedSql("json_object() takes keys and values in turn", "write json_object('key', value, …)")
+            raise UnsupportedSql(
+                "json_object() takes keys and values alternately", "write json_object('key', value, …)"
+            )
         pairs = [
             fill(
                 "concat(coalesce({0}, raise_error('a key of a JSON object is NULL')), ':', coalesce({1}, "
@@ -77,23 +79,23 @@ def _word(arg: exp.Expr, allowed: tuple[str, ...], what: str) -> exp.Expr:
         word = "NULL"
     if word is None or word.upper() not in allowed:
         raise UnsupportedSql(
-            f"{arg.sql()} is no {what} of a JSON function", f"use {', '.join(repr(w) for w in allowed)}"
+            f"{arg.sql()} is not a {what} of a JSON function", f"use {', '.join(repr(w) for w in allowed)}"
         )
     return exp.Literal.string(word.upper())
 
 
 def _path(arg: exp.Expr) -> exp.Expr:
-    """A written path is checked now."""
+    """A literal path is checked now."""
     from streamling.sql.kernels.json_steps import steps
 
     written = literal_text(arg)
     if written is not None and steps(written) is None:
-        raise UnsupportedSql(f"{arg.sql()} is no JSON path", "steps are .key, [n] and ['key'] behind a $")
+        raise UnsupportedSql(f"{arg.sql()} is not a JSON path", "a path is $ followed by .key, [n] or ['key']")
     return arg
 
 
 def _otherwise(word: exp.Expr, kind: str, default: exp.Expr | None = None) -> exp.Expr:
-    """What stands for a result that is not there."""
+    """The replacement of a missing result."""
     if word.name == "DEFAULT" and default is not None:
         return fill("CAST({0} AS STRING)", [default])
     if word.name == "ERROR":
@@ -102,7 +104,7 @@ def _otherwise(word: exp.Expr, kind: str, default: exp.Expr | None = None) -> ex
 
 
 def _answered(found: exp.Expr, json: exp.Expr, empty: exp.Expr, error: exp.Expr) -> exp.Expr:
-    """``found``, and where there is nothing: ``empty`` for JSON, ``error`` for other text, NULL for NULL."""
+    """``found``; if there is no value: ``empty`` for JSON, ``error`` for other text, NULL for NULL."""
     if "NULL" == empty.sql() == error.sql():
         return found
     template = (
@@ -144,7 +146,7 @@ def _exists(args: Args) -> exp.Expr:
 
 def _compact(args: Args) -> exp.Expr:
     wrong = fill(
-        "if({0} IS NULL OR trim({0}) = '', NULL, raise_error(concat('this is no JSON: ', left({0}, 100))))", args[:1]
+        ("if({0} IS NULL OR trim({0}) = '', NULL, raise_error(concat('this is not JSON: ', left({0}, 100))))"), args[:1]
     )
     return fill(f"coalesce({_TRY.spark_name}({{0}}), {{1}})", [args[0], wrong])
 
@@ -159,7 +161,7 @@ FUNCTIONS = (
         "is_json",
         "text name?",
         _is_json,
-        "True for JSON: a 'VALUE', 'OBJECT', 'ARRAY' or 'SCALAR'. False for NULL.",
+        "Whether the text is JSON: a 'VALUE', 'OBJECT', 'ARRAY' or 'SCALAR'. False for NULL.",
         "is_json('[1]', 'ARRAY')\nis_json('x') = false",
         _BOOL,
         uses=(_IS,),
@@ -168,7 +170,7 @@ FUNCTIONS = (
         "json",
         "text",
         _compact,
-        "Checked JSON without spaces; NULL for an empty text, an error when it is none.",
+        "Validated JSON without spaces; NULL for an empty text, an error for invalid JSON.",
         "json('{\"a\": 1.50}') = '{\"a\":1.50}'",
         _TEXT,
         uses=(_TRY,),
@@ -186,7 +188,7 @@ FUNCTIONS = (
         "json_array_absent_on_null",
         "any*",
         _array(False),
-        "The values as a JSON array; NULLs are left out.",
+        "The values as a JSON array, ignoring NULLs.",
         "json_array_absent_on_null('a', NULL) = '[\"a\"]'",
         _TEXT,
         uses=(_EMBED,),
@@ -195,7 +197,7 @@ FUNCTIONS = (
         "json_exists",
         "text path name?",
         _exists,
-        "True when there is a value at the path. For no JSON: 'FALSE', 'TRUE', 'UNKNOWN' or 'ERROR'.",
+        "Whether there is a value at the path. For invalid JSON: 'FALSE', 'TRUE', 'UNKNOWN' or 'ERROR'.",
         "json_exists('{\"a\":1}', '$.a')\njson_exists('{\"a\":1}', '$.b') = false",
         _BOOL,
         uses=(_EXISTS,),
@@ -204,7 +206,7 @@ FUNCTIONS = (
         "json_object",
         "any*",
         _object(True),
-        "Keys and values in turn as a JSON object; NULL becomes `null`.",
+        "Alternating keys and values as a JSON object; NULL becomes `null`.",
         "json_object('a', 1, 'b', 'x') = '{\"a\":1,\"b\":\"x\"}'\njson_object('a', NULL) = '{\"a\":null}'",
         _TEXT,
         uses=(_EMBED,),
@@ -213,7 +215,7 @@ FUNCTIONS = (
         "json_object_absent_on_null",
         "any*",
         _object(False),
-        "Keys and values in turn as a JSON object; NULLs are left out.",
+        "Alternating keys and values as a JSON object, ignoring NULLs.",
         "json_object_absent_on_null('a', 'x', 'b', NULL) = '{\"a\":\"x\"}'",
         _TEXT,
         uses=(_EMBED,),
@@ -222,7 +224,7 @@ FUNCTIONS = (
         "json_query",
         "text path name? name? name? name?",
         _query,
-        "The object or array at the path, as JSON, or NULL. Further: type, wrapper, on empty, on error.",
+        "The object or array at the path, as JSON, or NULL. Optional: type, wrapper, on empty, on error.",
         "json_query('{\"a\":{\"b\": [1, 2]}}', '$.a') = '{\"b\":[1,2]}'\njson_query('{\"a\":1}', '$.a') IS NULL",
         _TEXT,
         uses=(_QUERY, _IS),
@@ -247,7 +249,7 @@ FUNCTIONS = (
         "json_unquote",
         "text",
         Kernel("json_text.unquote", "string"),
-        "The text of a JSON string; other text as it is.",
+        "The text of a JSON string; other text unchanged.",
         "json_unquote('\"a\"') = 'a'",
         _TEXT,
     ),
@@ -255,7 +257,7 @@ FUNCTIONS = (
         "json_value",
         "text path name? name? name? name? name?",
         _value,
-        "The scalar at the path, as text, or NULL. Further: type, on empty, its default, on error, its default.",
+        ("The scalar at the path, as text, or NULL. Optional: type, on empty, its default, on error, its default."),
         "json_value('{\"a\": {\"b\": [1.10]}}', '$.a.b[0]') = '1.10'\n"
         "json_value('{\"a\":null}', '$.a', 'STRING', 'DEFAULT', 'none', 'NULL', NULL) = 'none'",
         _TEXT,
@@ -266,7 +268,7 @@ FUNCTIONS = (
         "try_parse_json",
         "text bool?",
         lambda args: fill(f"{_TRY.spark_name}({{0}})", args[:1]),
-        "As `json`, NULL when it is none.",
+        "Like `json`, but NULL for invalid JSON.",
         "try_parse_json('[') IS NULL",
         _TEXT,
         uses=(_TRY,),

@@ -1,4 +1,4 @@
-"""Lists: what can be made of one. Places count from 1, or from the end when negative."""
+"""Functions that change lists. Positions start at 1, or at -1 from the end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _appended(args: Args) -> pa.DataType | None:
 
 
 def _concat(args: Args) -> exp.Expr:
-    """NULLs are left out; nothing but NULLs is NULL."""
+    """Ignores NULLs; NULL if all arguments are NULL."""
     known = " AND ".join(f"{{{place}}} IS NULL" for place in range(len(args)))
     parts = ", ".join(f"coalesce({{{place}}}, array())" for place in range(len(args)))
     return fill(f"if({known}, NULL, concat({parts}))", args)
@@ -43,7 +43,7 @@ def _sort(args: Args) -> exp.Expr:
     order, nulls = ((literal_text(arg) or "").upper() for arg in [*args[1:], exp.null(), exp.null()][:2])
     down = order == "DESC"
     last = nulls == "NULLS LAST" if nulls else False
-    if down != last:  # sort_array puts NULLs first going up, last going down
+    if down != last:  # sort_array puts NULLs first when ascending, last when descending
         return fill(
             "concat(filter({0}, __e -> __e IS NULL), sort_array(filter({0}, __e -> __e IS NOT NULL), false))"
             if down
@@ -54,7 +54,7 @@ def _sort(args: Args) -> exp.Expr:
 
 
 def _changed(limit: str, instead: str) -> str:
-    """The first ``limit`` elements that are equal to the second argument left out, or changed."""
+    """The first ``limit`` elements that are equal to the second argument are removed or changed."""
     return (
         f"aggregate({{0}}, named_struct('n', 0L, 'kept', {_NONE}), (__s, __e) -> if(__e <=> {{1}} AND __s.n < {limit},"
         f" named_struct('n', __s.n + 1, 'kept', {instead}),"
@@ -70,7 +70,7 @@ def _replaced(limit: str) -> Rewrite:
     template = f"if({limit} IS NULL, NULL, {_changed(limit, 'array_append(__s.kept, {2})')})"
 
     def rewrite(args: Args) -> exp.Expr:
-        if _appended([args[0], args[2]]) is None:  # a list of what the new element is, too
+        if _appended([args[0], args[2]]) is None:  # also if the new element is itself a list
             args = [fill("concat({0}, slice(array({1}), 1, 0))", [args[0], args[2]]), *args[1:]]
         return fill(template, args)
 
@@ -82,31 +82,36 @@ FUNCTIONS = (
         "append",
         "list element",
         "array_append(coalesce({0}, array()), {1})",
-        "With an element at the end.",
+        "The list with an element appended.",
         "array_append([1, 2], 3) = [1, 2, 3]",
         _appended,
         "push_back",
     ),
     array_function(
-        "compact", "list", "array_compact({0})", "Without its NULLs.", "array_compact([1, NULL]) = [1]", like(0)
+        "compact", "list", "array_compact({0})", "The list without NULLs.", "array_compact([1, NULL]) = [1]", like(0)
     ),
     array_function(
         "concat",
         "list list*",
         _concat,
-        "Lists one after the other.",
+        "Concatenates lists.",
         "array_concat([1], [2, 3]) = [1, 2, 3]",
         like(0),
         "cat",
     ),
     array_function(
-        "distinct", "list", "array_distinct({0})", "Every value once.", "array_distinct([1, 2, 1]) = [1, 2]", like(0)
+        "distinct",
+        "list",
+        "array_distinct({0})",
+        "The list without duplicates.",
+        "array_distinct([1, 2, 1]) = [1, 2]",
+        like(0),
     ),
     array_function(
         "except",
         "list list",
         "array_except({0}, {1})",
-        "Elements of the first that are not in the second.",
+        "Elements of the first list that are not in the second.",
         "array_except([1, 2, 3], [2]) = [1, 3]",
         like(0),
     ),
@@ -114,7 +119,7 @@ FUNCTIONS = (
         "intersect",
         "list list",
         _SHARED,
-        "Elements that both have, once.",
+        "Elements of both lists, without duplicates.",
         "array_intersect([1, 2], [2, 3]) = [2]",
         like(0),
     ),
@@ -122,7 +127,7 @@ FUNCTIONS = (
         "pop_back",
         "list",
         "slice({0}, 1, greatest(size({0}) - 1, 0))",
-        "Without the last element.",
+        "The list without its last element.",
         "array_pop_back([1, 2]) = [1]",
         like(0),
     ),
@@ -130,7 +135,7 @@ FUNCTIONS = (
         "pop_front",
         "list",
         "slice({0}, 2, size({0}))",
-        "Without the first element.",
+        "The list without its first element.",
         "array_pop_front([1, 2]) = [2]",
         like(0),
     ),
@@ -138,7 +143,7 @@ FUNCTIONS = (
         "prepend",
         "element list",
         "array_prepend(coalesce({1}, array()), {0})",
-        "With an element at the start.",
+        "The list with an element prepended.",
         "array_prepend(1, [2]) = [1, 2]",
         _appended,
         "push_front",
@@ -147,7 +152,7 @@ FUNCTIONS = (
         "remove",
         "list element",
         _removed("1"),
-        "Without the first element that is equal.",
+        "Removes the first equal element.",
         "array_remove([1, 2, 1], 1) = [2, 1]",
         like(0),
     ),
@@ -155,7 +160,7 @@ FUNCTIONS = (
         "remove_all",
         "list element",
         "if({1} IS NULL, NULL, filter({0}, __e -> NOT (__e <=> {1})))",
-        "Without all elements that are equal.",
+        "Removes all equal elements.",
         "array_remove_all([1, 2, 1], 1) = [2]",
         like(0),
     ),
@@ -163,7 +168,7 @@ FUNCTIONS = (
         "remove_n",
         "list element int",
         _removed("{2}"),
-        "Without the first n elements that are equal.",
+        "Removes the first n equal elements.",
         "array_remove_n([1, 2, 1, 1], 1, 2) = [2, 1]",
         like(0),
     ),
@@ -171,7 +176,7 @@ FUNCTIONS = (
         "replace",
         "list element element",
         _replaced("1"),
-        "The first element that is equal replaced.",
+        "Replaces the first equal element.",
         "array_replace([1, 2, 1], 1, 9) = [9, 2, 1]",
         lambda args: _appended([args[0], args[2]]),
     ),
@@ -179,7 +184,7 @@ FUNCTIONS = (
         "replace_all",
         "list element element",
         "transform({0}, __e -> if(__e <=> {1}, {2}, __e))",
-        "All elements that are equal replaced.",
+        "Replaces all equal elements.",
         "array_replace_all([1, 2, 1], 1, 9) = [9, 2, 9]",
         like(0),
     ),
@@ -187,7 +192,7 @@ FUNCTIONS = (
         "replace_n",
         "list element element int",
         _replaced("{3}"),
-        "The first n elements that are equal replaced.",
+        "Replaces the first n equal elements.",
         "array_replace_n([1, 1, 1], 1, 9, 2) = [9, 9, 1]",
         lambda args: _appended([args[0], args[2]]),
     ),
@@ -195,16 +200,18 @@ FUNCTIONS = (
         "resize",
         "list int element?",
         _RESIZED,
-        "Cut, or filled up with a value, to so many elements.",
+        "Truncates the list to a length, or pads it with a value.",
         "array_resize([1], 3, 0) = [1, 0, 0]",
         like(0),
     ),
-    array_function("reverse", "list", "reverse({0})", "From last to first.", "array_reverse([1, 2]) = [2, 1]", like(0)),
+    array_function(
+        "reverse", "list", "reverse({0})", "The list in reverse order.", "array_reverse([1, 2]) = [2, 1]", like(0)
+    ),
     array_function(
         "slice",
         "list int int int?",
         (_CUT, _STRIDES),
-        "The elements from one place to another, with a step.",
+        "The elements from one position to another, with a step.",
         "array_slice([1, 2, 3, 4], 2, 3) = [2, 3]\narray_slice([1, 2, 3, 4, 5], 1, 5, 2) = [1, 3, 5]",
         like(0),
     ),
@@ -212,7 +219,7 @@ FUNCTIONS = (
         "sort",
         "list order? nulls?",
         _sort,
-        "In order: 'ASC' or 'DESC', 'NULLS FIRST' or 'NULLS LAST'.",
+        "Sorts the list: 'ASC' or 'DESC', 'NULLS FIRST' or 'NULLS LAST'.",
         "array_sort([3, 1, 2]) = [1, 2, 3]\narray_sort([3, 1, 2], 'DESC') = [3, 2, 1]",
         like(0),
     ),
@@ -220,7 +227,7 @@ FUNCTIONS = (
         "union",
         "list list",
         "array_union({0}, {1})",
-        "Elements of both, every value once.",
+        "Elements of either list, without duplicates.",
         "array_union([1, 2], [2, 3]) = [1, 2, 3]",
         like(0),
     ),

@@ -15,7 +15,7 @@ _NORM_1 = _NORM.replace("{0}", "{1}")
 
 
 def _folded(start: str, step: str) -> str:
-    """All in doubles, as DataFusion does it."""
+    """Computes with doubles, like DataFusion."""
     return f"if({_KNOWN}, aggregate({_SOME}, {start}, (__s, __e) -> __s {step} CAST(__e AS DOUBLE)), NULL)"
 
 
@@ -25,7 +25,7 @@ def _pairs(name: str, operator: str, what: str, example: str) -> Function:
 
 
 FUNCTIONS = (
-    _pairs("add", "+", "Sums, element by element.", "array_add([1.5], [2.0]) = [3.5]"),
+    _pairs("add", "+", "Sums of corresponding elements.", "array_add([1.5], [2.0]) = [3.5]"),
     Function(
         "array_avg",
         "numbers",
@@ -40,7 +40,7 @@ FUNCTIONS = (
         "numbers numbers",
         "sqrt(aggregate(zip_with({0}, {1}, (__a, __b) -> pow(CAST(__a AS DOUBLE) - __b, 2)), 0D,"
         " (__s, __e) -> __s + __e))",
-        "Distance of two points.",
+        "Distance between two points.",
         "array_distance([0.0, 0.0], [3.0, 4.0]) = 5.0",
         _DOUBLE,
         "list_distance",
@@ -50,7 +50,7 @@ FUNCTIONS = (
         "numbers",
         f"if(size({{0}}) = 0, transform({{0}}, __e -> CAST(__e AS DOUBLE)), if({_NORM} = 0 OR {_NORM} IS NULL, NULL,"
         f" transform({{0}}, __e -> CAST(__e AS DOUBLE) / {_NORM})))",
-        "The vector with length 1.",
+        "The vector scaled to length 1.",
         "array_normalize([3.0, 4.0]) = [0.6, 0.8]",
         _DOUBLES,
         "list_normalize",
@@ -68,17 +68,17 @@ FUNCTIONS = (
         "array_scale",
         "numbers number",
         "if({1} IS NULL, NULL, transform({0}, __e -> CAST(__e AS DOUBLE) * {1}))",
-        "Every element times a number.",
+        "Multiplies every element by a number.",
         "array_scale([1.5], 2.0) = [3.0]",
         _DOUBLES,
         "list_scale",
     ),
-    _pairs("subtract", "-", "Differences, element by element.", "array_subtract([3.0], [1.0]) = [2.0]"),
+    _pairs("subtract", "-", "Differences of corresponding elements.", "array_subtract([3.0], [1.0]) = [2.0]"),
     Function(
         "array_sum",
         "numbers",
         _folded("0D", "+"),
-        "Sum of the elements; NULLs do not count.",
+        "Sum of the elements, ignoring NULLs.",
         "array_sum([1, 2, NULL]) = 3",
         _DOUBLE,
         "list_sum",
@@ -95,7 +95,7 @@ FUNCTIONS = (
         "inner_product",
         "numbers numbers",
         _DOT,
-        "Sum of the products, element by element.",
+        "Sum of the products of corresponding elements.",
         "inner_product([1.0, 2.0], [3.0, 4.0]) = 11.0",
         _DOUBLE,
         "dot_product",

@@ -1,4 +1,4 @@
-"""Lists: making them and asking about them. Places count from 1, or from the end when negative."""
+"""Functions that create and inspect lists. Positions start at 1, or at -1 from the end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _ndims(args: Args) -> exp.Expr:
 
 
 def _dims(args: Args) -> exp.Expr:
-    """The length at every depth, along the first elements."""
+    """The length at every depth, following the first elements."""
     inner, sizes = "{0}", []
     for _ in range(max(1, _dimensions(type_of(args[0])))):
         sizes.append(f"CAST(size({inner}) AS BIGINT)")
@@ -77,14 +77,14 @@ def _length(args: Args) -> exp.Expr:
     for depth in range(1, deepest + 1):
         cases += f" WHEN {{1}} = {depth} THEN CAST({size} AS BIGINT)"
         first = f"try_element_at({inner}, 1)"
-        # a NULL as the first of several counts as an empty list
+        # NULL as the first of several counts as an empty list
         size = f"if(size({inner}) > 0, coalesce(size({first}), 0), NULL)"
         inner = first
     return fill(f"CASE{cases} END", args)
 
 
 def _flatten(args: Args) -> exp.Expr:
-    """To the last depth; a flat list stays as it is."""
+    """Flattens all depths; a flat list is unchanged."""
     depth, template = _dimensions(type_of(args[0])), "{0}"
     for _ in range(1, depth or 2):
         template = f"flatten(filter({template}, __e -> __e IS NOT NULL))"
@@ -111,7 +111,7 @@ def _zip(args: Args) -> exp.Expr:
 
 
 def _pieces(args: Args) -> exp.Expr:
-    """A NULL separator gives the characters, an empty one the whole text."""
+    """A NULL separator returns the characters, an empty one the whole text."""
     if isinstance(args[1], exp.Null):
         pieces = "if({0} = '', array(), split({0}, ''))"
     else:
@@ -134,13 +134,13 @@ FUNCTIONS = (
         element_of(0),
     ),
     array_function(
-        "dims", "list", _dims, "Its length at every depth.", "array_dims([[1, 2], [3, 4]]) = [2, 2]", pa.list_(_LONG)
+        "dims", "list", _dims, "The length at every depth.", "array_dims([[1, 2], [3, 4]]) = [2, 2]", pa.list_(_LONG)
     ),
     array_function(
         "element",
         "list int",
         "if({1} = 0, NULL, try_element_at({0}, {1}))",
-        "The element at a place; also `list[1]`.",
+        "The element at a position; also `list[1]`.",
         "array_element([5, 6], 2) = 6\narray_element([5, 6], -1) = 6",
         element_of(0),
         "extract",
@@ -149,7 +149,7 @@ FUNCTIONS = (
         "empty",
         "list",
         "(size({0}) = 0)",
-        "True for a list without elements.",
+        "Whether the list is empty.",
         "array_empty([1]) = false",
         _BOOL,
         aliases="empty",
@@ -158,7 +158,7 @@ FUNCTIONS = (
         "has",
         "list element",
         _HAS,
-        "True when the element is there.",
+        "Whether the list contains an element.",
         "array_has([1, 2], 2)",
         _BOOL,
         "contains",
@@ -167,7 +167,7 @@ FUNCTIONS = (
         "has_all",
         "list list",
         "(size(array_except({1}, {0})) = 0)",
-        "True when all of the second are in the first.",
+        "Whether the first list contains all elements of the second.",
         "array_has_all([1, 2, 3], [1, 2])",
         _BOOL,
     ),
@@ -175,7 +175,7 @@ FUNCTIONS = (
         "has_any",
         "list list",
         "if({0} IS NULL, NULL, exists({1}, __e -> exists({0}, __f -> __f <=> __e)))",
-        "True when they share an element.",
+        "Whether the lists have a common element.",
         "array_has_any([1, 2], [2, 9])",
         _BOOL,
         aliases="arrays_overlap",
@@ -190,12 +190,12 @@ FUNCTIONS = (
     ),
     array_function("max", "list", "array_max({0})", "The largest element.", "array_max([1, 3, 2]) = 3", element_of(0)),
     array_function("min", "list", "array_min({0})", "The smallest element.", "array_min([3, 1, 2]) = 1", element_of(0)),
-    array_function("ndims", "list", _ndims, "How deep lists are nested in lists.", "array_ndims([[1]]) = 2", _LONG),
+    array_function("ndims", "list", _ndims, "The nesting depth of lists.", "array_ndims([[1]]) = 2", _LONG),
     array_function(
         "position",
         "list element place?",
         (_FIRST, _FIRST_FROM),
-        "Position of an element (searched from a position on), or NULL.",
+        "Position of an element, optionally starting at a position, or NULL.",
         "array_position([5, 6, 5], 5) = 1\narray_position([5, 6, 5], 5, 2) = 3",
         _LONG,
         "indexof",
@@ -204,7 +204,7 @@ FUNCTIONS = (
         "positions",
         "list element",
         f"array_compact({_PLACED})",
-        "All places of an element.",
+        "All positions of an element.",
         "array_positions([1, 2, 1], 1) = [1, 3]",
         pa.list_(_LONG),
     ),
@@ -212,7 +212,7 @@ FUNCTIONS = (
         "repeat",
         "element int",
         "array_repeat({0}, {1})",
-        "A list of the same element so many times.",
+        "A list that repeats an element.",
         "array_repeat('a', 2) = ['a', 'a']",
         lambda args: _made(args[:1]),
     ),
@@ -220,7 +220,7 @@ FUNCTIONS = (
         "to_string",
         "list text text?",
         _JOINED,
-        "The elements as one text, with a separator; NULLs left out, or as a text.",
+        "Joins the elements with a separator; NULLs are ignored, or replaced by a text.",
         "array_to_string([1, 2], '-') = '1-2'\narray_to_string([1, NULL], '-', '?') = '1-?'",
         _TEXT,
         "join",
@@ -229,7 +229,7 @@ FUNCTIONS = (
         "arrays_zip",
         "list list*",
         _zip,
-        "Elements side by side, as structs with fields `1`, `2`, ….",
+        "Corresponding elements as structs with fields `1`, `2`, ….",
         "arrays_zip([1], ['a'])[1]['2'] = 'a'",
         None,
         "list_zip",
@@ -238,16 +238,16 @@ FUNCTIONS = (
         "cardinality",
         "list",
         _cardinality,
-        "Number of elements of a list, of all lists inside it, or of a map.",
+        "Number of elements of a list, of all nested lists, or of a map.",
         "cardinality([1, 2]) = 2\ncardinality([[1, 2], [3]]) = 3",
         _LONG,
     ),
-    Function("flatten", "lists", _flatten, "Lists in a list as one list.", "flatten([[1, 2], [3]]) = [1, 2, 3]"),
+    Function("flatten", "lists", _flatten, "Flattens a list of lists.", "flatten([[1, 2], [3]]) = [1, 2, 3]"),
     Function(
         "generate_series",
         "long long long?",
         _NUMBERS,
-        "Whole numbers up to the second and with it, with a step.",
+        "Integers up to and including the second argument, with a step.",
         "generate_series(1, 3) = [1, 2, 3]\ngenerate_series(5, 1, -2) = [5, 3, 1]",
         pa.list_(_LONG),
     ),
@@ -264,7 +264,7 @@ FUNCTIONS = (
         "range",
         "long long? long?",
         ("if({0} <= 0, array_repeat(0L, 0), sequence(0L, {0} - 1))", *_UNTIL),
-        "Whole numbers from 0 or the first up to, but without, the last, with a step.",
+        "Integers from 0 or the first argument up to, but excluding, the last, with a step.",
         "range(3) = [0, 1, 2]\nrange(1, 4) = [1, 2, 3]\nrange(1, 6, 2) = [1, 3, 5]",
         pa.list_(_LONG),
     ),
@@ -272,7 +272,7 @@ FUNCTIONS = (
         "string_to_array",
         "text text text?",
         _pieces,
-        "The pieces between separators; those equal to the third are NULL.",
+        "The parts between separators; those equal to the third argument are NULL.",
         "string_to_array('a.b', '.') = ['a', 'b']",
         pa.list_(_TEXT),
         "string_to_list",

@@ -34,8 +34,8 @@ def _named_struct(args: Args) -> exp.Expr:
 
 
 def _nullable(value: exp.Expr) -> exp.Expr:
-    """Where a struct is NULL, its fields are, too: Arrow does not take them from fields that are never NULL. The
-    optimizer leaves the choice out."""
+    """If a struct is NULL, so are its fields: Arrow rejects this for non-nullable fields. The optimizer removes the
+    condition."""
     return fill("if(true, {0}, NULL)", [value], type_of(value))
 
 
@@ -44,7 +44,7 @@ def _arrow_cast(function: str) -> Rewrite:
         name = literal_text(args[1])
         known = typenames.arrow_name(name) if name is not None else None
         if known is None:
-            raise UnsupportedSql(f"{args[1].sql()} is no type of Arrow that is known here", "such as 'Int64' or 'Utf8'")
+            raise UnsupportedSql(f"{args[1].sql()} is not a known Arrow type", "such as 'Int64' or 'Utf8'")
         return typenames.converted(args[0], *known, function)
 
     return rewrite
@@ -53,9 +53,9 @@ def _arrow_cast(function: str) -> Rewrite:
 def _cast_like(function: str) -> Rewrite:
     def rewrite(args: Args) -> exp.Expr:
         type_ = type_of(args[1])
-        spelled = typenames.spelled(type_) if type_ is not None else None
+        spelled = typenames.spark_type_name(type_) if type_ is not None else None
         if spelled is None:
-            raise UnsupportedSql("the type of the second argument is not known here", f"write {function}(x AS type)")
+            raise UnsupportedSql("the type of the second argument is unknown here", f"write {function}(x AS type)")
         return typenames.converted(args[0], spelled, type_, function)
 
     return rewrite
@@ -64,12 +64,12 @@ def _cast_like(function: str) -> Rewrite:
 def _typeof(args: Args) -> exp.Expr:
     type_ = type_of(args[0])
     if type_ is None:
-        raise UnsupportedSql("the type is not known here", "write typeof(x) instead")
+        raise UnsupportedSql("the type is unknown here", "write typeof(x) instead")
     return exp.Literal.string(typenames.arrow_spelling(type_))
 
 
 def _map(args: Args) -> exp.Expr | None:
-    """``map(keys, values)`` over two lists is DataFusion's; Spark's takes keys and values in turn."""
+    """``map(keys, values)`` over two lists is DataFusion's; Spark's takes keys and values alternately."""
     lists = len(args) == 2 and all(pa.types.is_list(type_of(arg) or pa.null()) for arg in args)
     return call("map_from_arrays", *args) if lists else call("map", *args)
 
@@ -90,32 +90,30 @@ def _entries(args: Args) -> pa.DataType | None:
 
 
 def _extract(args: Args) -> exp.Expr | None:
-    """``element_at(list, place)`` is Spark's."""
+    """``element_at(list, position)`` is Spark's."""
     if not _is_map(args[0]) and type_of(args[0]) is not None:
         return None
     return fill("array(try_element_at({0}, {1}))", args)
 
 
 FUNCTIONS = (
-    Function("arrow_cast", "any name", _arrow_cast("CAST"), "Cast to a type of Arrow.", "arrow_cast('5', 'Int64') = 5"),
+    Function("arrow_cast", "any name", _arrow_cast("CAST"), "Casts to an Arrow type.", "arrow_cast('5', 'Int64') = 5"),
     Function(
         "arrow_try_cast",
         "any name",
         _arrow_cast("TRY_CAST"),
-        "Cast to a type of Arrow; NULL when it fails.",
+        "Casts to an Arrow type; NULL if it fails.",
         "arrow_try_cast('x', 'Int64') IS NULL",
     ),
+    Function("arrow_typeof", "any", _typeof, "The Arrow type of a value.", "arrow_typeof(1) = 'Int64'", _TEXT),
     Function(
-        "arrow_typeof", "any", _typeof, "The type of a value, as Arrow calls it.", "arrow_typeof(1) = 'Int64'", _TEXT
-    ),
-    Function(
-        "cast_to_type", "any any", _cast_like("CAST"), "Cast to the type of another value.", "cast_to_type('5', 1) = 5"
+        "cast_to_type", "any any", _cast_like("CAST"), "Casts to the type of another value.", "cast_to_type('5', 1) = 5"
     ),
     Function(
         "try_cast_to_type",
         "any any",
         _cast_like("TRY_CAST"),
-        "Cast to the type of another value; NULL when it fails.",
+        "Casts to the type of another value; NULL if it fails.",
         "try_cast_to_type('x', 1) IS NULL",
     ),
     Function(
@@ -131,7 +129,7 @@ FUNCTIONS = (
         "with_metadata",
         "any text text text*",
         lambda args: args[0],
-        "The value; metadata of columns is not carried.",
+        "The value unchanged; metadata of columns is not kept.",
         "with_metadata(1, 'unit', 'm') = 1",
         like(0),
     ),
@@ -142,7 +140,7 @@ FUNCTIONS = (
         "A field of a struct, or the value of a key of a map; also `s['a']`.",
         "get_field(named_struct('a', 1), 'a') = 1",
     ),
-    Function("map", "list list", _map, "A map of a list of keys and a list of values.", "map(['a'], [1])['a'] = 1"),
+    Function("map", "list list", _map, "A map from a list of keys and a list of values.", "map(['a'], [1])['a'] = 1"),
     Function(
         "map_entries",
         "map",
@@ -155,7 +153,7 @@ FUNCTIONS = (
         "map_extract",
         "map any",
         _extract,
-        "A list of the value of a key, NULL in it when there is none.",
+        "A list with the value of a key, or with NULL if there is none.",
         "map_extract(map(['a'], [1]), 'a') = [1]",
         None,
         "element_at",
@@ -166,7 +164,7 @@ FUNCTIONS = (
         "named_struct",
         "name any any*",
         _named_struct,
-        "A struct of names and values in turn.",
+        "A struct from alternating names and values.",
         "named_struct('a', 1)['a'] = 1",
     ),
     Function(

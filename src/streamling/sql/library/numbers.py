@@ -13,9 +13,9 @@ from streamling.sql.library.declaration import Args, Function, Rewrite, Unsuppor
 
 _DOUBLE, _BOOL, _LONG = pa.float64(), pa.bool_(), pa.int64()
 
-#: 2⁵³: from here on every double is whole, and Spark's BIGINT results would end at 2⁶³
+#: 2⁵³: from here on every double is an integer, and Spark's BIGINT results would end at 2⁶³
 _WHOLE = "abs({0}) >= 9007199254740992D"
-#: 93 steps are enough for 64 bits; decimals because the smallest BIGINT has no positive
+#: 93 steps are enough for 64 bits; decimals because the smallest BIGINT has no positive counterpart
 _EUCLID = (
     "aggregate(sequence(1, 93), struct(abs(CAST({0} AS DECIMAL(20, 0))) AS a, abs(CAST({1} AS DECIMAL(20, 0))) AS b),"
     " (__s, __i) -> if(__s.b = 0, __s, struct(__s.b AS a, CAST(__s.a % __s.b AS DECIMAL(20, 0)) AS b)), __s -> __s.a)"
@@ -43,7 +43,7 @@ def _is_decimal(arg: exp.Expr) -> bool:
 
 
 def _floating(template: str, operands: int = 1) -> Callable[[Args], exp.Expr]:
-    """The result is a DOUBLE, or a FLOAT when the first ``operands`` arguments all are."""
+    """The result is a DOUBLE, or a FLOAT if the first ``operands`` arguments all are."""
 
     def rewrite(args: Args) -> exp.Expr:
         if all(type_of(arg) == pa.float32() for arg in args[:operands]):
@@ -54,21 +54,21 @@ def _floating(template: str, operands: int = 1) -> Callable[[Args], exp.Expr]:
 
 
 def _as_before(template: str, args: Args) -> exp.Expr:
-    """A decimal of the type that the first argument has; Spark's result would have other digits."""
+    """A decimal of the type of the first argument; Spark's result would have other digits."""
     type_ = type_of(args[0])
     assert type_ is not None
     return fill(f"CAST({template} AS DECIMAL({type_.precision}, {type_.scale}))", args, type_)
 
 
 def _whole(function: str) -> Rewrite:
-    """Doubles stay doubles, also beyond 64 bits; integers become doubles, as they do in `trunc`."""
+    """Doubles stay doubles, even beyond 64 bits; integers become doubles, as in `trunc`."""
 
     def rewrite(args: Args) -> exp.Expr:
         if _is_integer(args[0]):
             return fill("CAST({0} AS DOUBLE)", args, _DOUBLE)
         if _is_decimal(args[0]):
             return _as_before(f"{function}({{0}})", args)
-        # Spark's result is a BIGINT, in which -0.0 has no place
+        # Spark's result is a BIGINT, which has no -0.0
         away = "-1D * floor(-{0})" if function == "ceil" else "CAST(floor({0}) AS DOUBLE)"
         return _floating(
             f"CASE WHEN {_WHOLE} OR {{0}} = 0 THEN {{0}} WHEN {{0}} < 0 THEN {away}"
@@ -81,12 +81,12 @@ def _whole(function: str) -> Rewrite:
 def _check_places(name: str, args: Args) -> None:
     places = [arg.this if isinstance(arg, exp.Neg) else arg for arg in args[1:]]
     if not all(isinstance(place, exp.Literal) for place in places):
-        message = f"{name}() of a DECIMAL takes the number of decimal places as a literal: its type depends on it"
+        message = f"{name}() of a DECIMAL needs a literal number of decimal places: its type depends on it"
         raise UnsupportedSql(message, f"write {name}(x, 2), or cast x to DOUBLE")
 
 
 def _round(args: Args) -> exp.Expr:
-    """By scaling, as DataFusion does it: 2.675 is a little less than it looks."""
+    """Rounds by scaling, like DataFusion: 2.675 is a little less than it looks."""
     if _is_integer(args[0]) and len(args) == 1:
         return fill("({0})", args, type_of(args[0]))
     if _is_integer(args[0]):
@@ -103,7 +103,7 @@ _CUT = f"if({_WHOLE}, {{0}}, sign({{0}}) * floor(abs({{0}})))"
 
 
 def _trunc(args: Args) -> exp.Expr | None:
-    """Of numbers; ``trunc(date, 'MM')`` is Spark's."""
+    """For numbers; ``trunc(date, 'MM')`` is Spark's."""
     if len(args) == 2 and isinstance(args[1], exp.Literal) and args[1].is_string:
         return None
     if _is_decimal(args[0]):
@@ -119,7 +119,7 @@ def _trunc(args: Args) -> exp.Expr | None:
 
 
 def _power(args: Args) -> exp.Expr:
-    """1 to any power is 1, also to an endless one; Java thinks otherwise."""
+    """1 to any power is 1, even to infinity; Java returns NaN."""
     return fill("if({0} = 1 AND {1} IS NOT NULL, 1D, pow({0}, {1}))", args, _DOUBLE)
 
 
@@ -136,7 +136,7 @@ def _negated(args: Args) -> exp.Expr:
 
 
 def _logarithm(function: str, value: str = "{0}") -> str:
-    """Of 0 and less, too, where Spark has NULL."""
+    """Also for 0 and negative numbers, where Spark returns NULL."""
     return _LOG.replace("{log}", function).replace("{0}", value)
 
 
@@ -149,7 +149,7 @@ def _same(name: str, what: str, example: str, spark: str = "", aliases: str = ""
 
 
 FUNCTIONS = (
-    Function("abs", "number", _absolute, "Without its sign.", "abs(-5) = 5", like(0)),
+    Function("abs", "number", _absolute, "Absolute value.", "abs(-5) = 5", like(0)),
     _same("acos", "Inverse cosine.", "acos(1.0) = 0.0"),
     _same("acosh", "Inverse hyperbolic cosine.", "acosh(1.0) = 0.0"),
     _same("asin", "Inverse sine.", "asin(0.0) = 0.0"),
@@ -158,31 +158,31 @@ FUNCTIONS = (
     Function("atan2", "number number", _floating(_ANGLE, 2), "Angle of a point, y first.", "atan2(0.0, 1.0) = 0.0"),
     _same("atanh", "Inverse hyperbolic tangent.", "atanh(0.0) = 0.0"),
     _same("cbrt", "Cube root.", "cbrt(27.0) = 3.0"),
-    Function("ceil", "number", _whole("ceil"), "Rounded up to a whole number.", "ceil(1.2) = 2.0"),
+    Function("ceil", "number", _whole("ceil"), "Rounds up to an integer.", "ceil(1.2) = 2.0"),
     _same("cos", "Cosine.", "cos(0.0) = 1.0"),
     _same("cosh", "Hyperbolic cosine.", "cosh(0.0) = 1.0"),
     _same("cot", "Cotangent.", "round(cot(0.5), 3) = 1.83"),
-    _same("degrees", "Radians as degrees.", "degrees(pi()) = 180.0"),
-    _same("exp", "e to the power.", "exp(0.0) = 1.0"),
+    _same("degrees", "Converts radians to degrees.", "degrees(pi()) = 180.0"),
+    _same("exp", "e to the power of a number.", "exp(0.0) = 1.0"),
     Function(
         "factorial",
         "int",
         "factorial({0})",
-        "Product of the whole numbers up to this one, at most 20.",
+        "Product of the integers up to a number, at most 20.",
         "factorial(5) = 120",
         _LONG,
     ),
-    Function("floor", "number", _whole("floor"), "Rounded down to a whole number.", "floor(1.8) = 1.0"),
+    Function("floor", "number", _whole("floor"), "Rounds down to an integer.", "floor(1.8) = 1.0"),
     Function("gcd", "long long", f"CAST({_EUCLID} AS BIGINT)", "Greatest common divisor.", "gcd(12, 18) = 6", _LONG),
     Function(
         "isnan",
         "number",
         "if({0} IS NULL, NULL, isnan({0}))",
-        "True for the double that is not a number.",
+        "Whether a double is NaN.",
         "isnan(1.5) = false",
         _BOOL,
     ),
-    Function("iszero", "number", "({0} = 0)", "True for 0 and -0.", "iszero(0.0)", _BOOL),
+    Function("iszero", "number", "({0} = 0)", "Whether a number is 0 or -0.", "iszero(0.0)", _BOOL),
     Function(
         "lcm",
         "long long",
@@ -206,15 +206,15 @@ FUNCTIONS = (
         "nanvl",
         "number number",
         _floating("nanvl({0}, {1})", 2),
-        "The second when the first is not a number.",
+        "The second if the first is NaN.",
         "nanvl(1.5, 2.5) = 1.5",
     ),
-    Function("negative", "number", _negated, "With the other sign, as `-x`.", "negative(5) = -5", like(0)),
+    Function("negative", "number", _negated, "Negates a number, like `-x`.", "negative(5) = -5", like(0)),
     Function("pi", "", "pi()", "π.", "round(pi(), 5) = 3.14159", _DOUBLE),
     Function(
         "power", "number number", _power, "The first to the power of the second.", "power(2, 10) = 1024", None, "pow"
     ),
-    _same("radians", "Degrees as radians.", "radians(180.0) = pi()"),
+    _same("radians", "Converts degrees to radians.", "radians(180.0) = pi()"),
     Function(
         "random", "", "rand()", "A random number from 0 up to 1, for every row.", "random() < 1.0", _DOUBLE, "rand"
     ),
@@ -222,7 +222,7 @@ FUNCTIONS = (
         "round",
         "number int?",
         _round,
-        "To the nearest, halves away from zero; with so many decimal places.",
+        "Rounds half away from zero, optionally to decimal places.",
         "round(2.5) = 3.0\nround(2.567, 2) = 2.57",
     ),
     _same("signum", "-1, 0 or 1.", "signum(-2.5) = -1.0", "(signum({0}) + 0D)"),  # of -0.0: 0.0
@@ -235,7 +235,7 @@ FUNCTIONS = (
         "trunc",
         "number int?",
         _trunc,
-        "Cut off to a whole number, or to so many decimal places.",
+        "Truncates to an integer, or to decimal places.",
         "trunc(-2.7) = -2.0\ntrunc(2.567, 2) = 2.56",
     ),
 )

@@ -1,4 +1,4 @@
-"""Functions of the original on lists, maps and identifiers."""
+"""The Rust implementation's own functions of lists, maps and identifiers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _field(args: Args) -> str:
     """A field of the elements, as ``__e.name``."""
     name = literal_text(args[1])
     if name is None:
-        raise UnsupportedSql("the field has to be written as text", "such as array_filter(list, 'kind', 'x')")
+        raise UnsupportedSql("the field must be a text literal", "such as array_filter(list, 'kind', 'x')")
     type_ = type_of(args[0])
     struct = type_.value_type if type_ is not None and pa.types.is_list(type_) else None
     if struct is not None and pa.types.is_struct(struct) and struct.get_field_index(name) < 0:
@@ -45,7 +45,7 @@ def _filter(template: str) -> Rewrite:
 
 
 def _zip(args: Args) -> exp.Expr:
-    """Lists of different lengths are a mistake in the data."""
+    """Lists of different lengths are an error in the data."""
     if len(args) > 4:
         raise UnsupportedSql("_gs_zip_arrays() takes 2 to 4 lists", "or use arrays_zip(list, …)")
     fields = ", ".join(
@@ -74,7 +74,7 @@ FUNCTIONS = (
             "if({0} > {1}, array_repeat(0L, 0), sequence({0}, {1}))",
             "if(sign({1} - {0}) * sign({2}) < 0, array_repeat(0L, 0), sequence({0}, {1}, {2}))",
         ),
-        "Whole numbers up to the second and with it, with a step.",
+        "Integers up to and including the second argument, with a step.",
         "_gs_generate_series(1, 5, 2) = [1, 3, 5]",
         pa.list_(pa.int64()),
     ),
@@ -82,7 +82,7 @@ FUNCTIONS = (
         "_gs_json_objects_to_clickhouse_tuples",
         "text texts",
         Kernel("json_text.clickhouse_tuples", "string"),
-        "A JSON array of objects as an array of tuples, as ClickHouse writes it; `[]` for NULL.",
+        "Converts a JSON array of objects to an array of tuples in ClickHouse's format; `[]` for NULL.",
         "_gs_json_objects_to_clickhouse_tuples('[{\"a\":\"x\",\"b\":1}]', ['a', 'b', 'c']) = '[(''x'', 1, null)]'",
         _TEXT,
     ),
@@ -97,7 +97,7 @@ FUNCTIONS = (
         "_gs_split_string_to_array",
         "text text?",
         ("split({0}, ' ', -1)", "if({1} = '', array({0}), split({0}, concat('\\\\Q', {1}, '\\\\E'), -1))"),
-        "The pieces between separators, a space unless given.",
+        "The parts between separators, by default spaces.",
         "_gs_split_string_to_array('a-b', '-') = ['a', 'b']",
         pa.list_(_TEXT),
     ),
@@ -105,14 +105,14 @@ FUNCTIONS = (
         "_gs_zip_arrays",
         "list list list? list?",
         _zip,
-        "Lists of the same length side by side, as structs with fields `f0`, `f1`, ….",
+        "Corresponding elements of lists of the same length, as structs with fields `f0`, `f1`, ….",
         "_gs_zip_arrays([1], ['a'])[1]['f1'] = 'a'",
     ),
     Function(
         "array_enumerate",
         "list",
         "transform({0}, (__v, __i) -> named_struct('index', CAST(__i AS BIGINT), 'value', __v))",
-        "The elements with their place, from 0.",
+        "The elements with their index, from 0.",
         "array_enumerate(['a'])[1]['index'] = 0",
         _enumerated,
     ),
@@ -148,12 +148,12 @@ FUNCTIONS = (
         "array_struct_field([named_struct('a', 'x')], 'a') = ['x']",
         pa.list_(_TEXT),
     ),
-    Function("to_large_list", "list", "{0}", "The list.", "to_large_list([1]) = [1]", like(0)),
+    Function("to_large_list", "list", "{0}", "The list unchanged.", "to_large_list([1]) = [1]", like(0)),
     Function(
         "uuid7",
         "",
         _UUID7,
-        "A UUID (version 7, of the time of the batch) for every row.",
+        "A UUID (version 7, from the time of the batch) for every row.",
         "regexp_like(uuid7(), '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$')",
         _TEXT,
     ),

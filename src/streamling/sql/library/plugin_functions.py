@@ -1,4 +1,4 @@
-"""Functions of plugins, declared like all others."""
+"""Declares the functions of plugins like all others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def declared(functions: Mapping[str, type[SqlFunction]]) -> Mapping[str, Functio
 
 
 def register(spark: SparkSession, texts: Iterable[str], functions: Mapping[str, type[SqlFunction]]) -> None:
-    """Make those that ``texts`` (Spark SQL) call known to the session."""
+    """Register the functions that ``texts`` (Spark SQL) call with the session."""
     from streamling.spark.pickling import send_by_value
     from streamling.sql.kernels.registration import register_function
 
@@ -32,16 +32,16 @@ def register(spark: SparkSession, texts: Iterable[str], functions: Mapping[str, 
     for name, function in functions.items():
         if f"{_kernel(name).spark_name}(" in joined:
             send_by_value(function)
-            register_function(spark, _kernel(name).spark_name, _checked(name, function()), _spark(function.returns))
+            register_function(spark, _kernel(name).spark_name, _checked(name, function()), _spark(function.return_type))
 
 
 def translate_error(error: Exception, functions: Mapping[str, type[SqlFunction]]) -> StreamlingError | None:
-    """What one of them raised."""
+    """Translate an error that one of them raised."""
     return next((failure for name in functions if (failure := from_executor_error(error, f"{name}()"))), None)
 
 
 def _declared(name: str, function: type[SqlFunction]) -> Function:
-    def spelled(args: Args) -> Any:
+    def build(args: Args) -> Any:
         casts = ", ".join(
             f"CAST({{{place}}} AS {_spark(type_)})" for place, type_ in enumerate(function.argument_types)
         )
@@ -49,7 +49,7 @@ def _declared(name: str, function: type[SqlFunction]) -> Function:
 
     kinds = " ".join(str(type_).replace(" ", "") for type_ in function.argument_types)
     summary = (function.__doc__ or "").strip().partition("\n")[0]
-    return Function(name, kinds, spelled, summary, "", function.returns, uses=(_kernel(name),))
+    return Function(name, kinds, build, summary, "", function.return_type, uses=(_kernel(name),))
 
 
 def _kernel(name: str) -> Kernel:
@@ -71,9 +71,9 @@ def _checked(name: str, function: SqlFunction) -> Any:
 
     def checked(*arguments: pa.Array) -> pa.Array:
         result = function.call(*arguments)
-        if not isinstance(result, pa.Array) or result.type != function.returns:
+        if not isinstance(result, pa.Array) or result.type != function.return_type:
             found = result.type if isinstance(result, pa.Array) else type(result).__name__
-            raise StreamlingError(f"returned {found}, declared {function.returns}")
+            raise StreamlingError(f"returned {found}, declared {function.return_type}")
         if arguments and len(result) != len(arguments[0]):
             raise StreamlingError(f"returned {len(result)} values for {len(arguments[0])} rows")
         return result

@@ -1,4 +1,5 @@
-"""Regular expressions: matches of Java, written as for Rust. One that cannot be read gives NULL, as in the original."""
+"""Regular expressions: Java's matches with Rust's syntax. An invalid pattern returns NULL, as in the Rust
+implementation."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, fill, literal_text
-from streamling.sql.library.patterns import groups, invalid, spelled
+from streamling.sql.library.patterns import groups, invalid, java_pattern
 
 _TEXT, _BOOL, _LONG, _TEXTS = pa.string(), pa.bool_(), pa.int64(), pa.list_(pa.string())
 
@@ -19,23 +20,23 @@ def _null(type_: str) -> exp.Expr:
 
 
 def _guarded(type_: str, rewrite: Callable[[Args], exp.Expr]) -> Rewrite:
-    """NULL for a pattern that cannot be read."""
+    """NULL for an invalid pattern."""
     return lambda args: _null(type_) if invalid(args) else rewrite(args)
 
 
 def _like(args: Args) -> exp.Expr:
-    return fill("rlike({0}, {1})", [args[0], spelled(args[1], *args[2:3])])
+    return fill("rlike({0}, {1})", [args[0], java_pattern(args[1], *args[2:3])])
 
 
 def _count(args: Args) -> exp.Expr:
-    pattern = spelled(args[1], *args[3:4])
+    pattern = java_pattern(args[1], *args[3:4])
     text = fill("substring({0}, {1})", [args[0], args[2]]) if len(args) > 2 else args[0]
     return fill("CAST(regexp_count({0}, {1}) AS BIGINT)", [text, pattern])
 
 
 def _place(args: Args) -> exp.Expr:
-    """The place of the n-th match: behind n - 1 matches and what stands between them."""
-    pattern = spelled(args[1], *args[4:5])
+    """The position of the n-th match: after n - 1 matches and the text between them."""
+    pattern = java_pattern(args[1], *args[4:5])
     start = args[2] if len(args) > 2 else exp.Literal.number(1)
     number = args[3] if len(args) > 3 else exp.Literal.number(1)
     text = fill("substring({0}, {1})", [args[0], start])
@@ -47,28 +48,28 @@ def _place(args: Args) -> exp.Expr:
 
 
 def _match(args: Args) -> exp.Expr:
-    """The groups of the first match, or all of it when there are none."""
+    """The groups of the first match, or the whole match if there are none."""
     written = literal_text(args[1])
     count = groups(written) if written is not None else None
     if count is None:
-        raise UnsupportedSql("the pattern has to be written as text", "or use regexp_extract(text, pattern, group)")
-    pattern = spelled(args[1], *args[2:3])
+        raise UnsupportedSql("the pattern must be a text literal", "or use regexp_extract(text, pattern, group)")
+    pattern = java_pattern(args[1], *args[2:3])
     found = [f"regexp_extract({{0}}, {{1}}, {group})" for group in (range(1, count + 1) if count else [0])]
     return fill(f"if(rlike({{0}}, {{1}}), array({', '.join(found)}), NULL)", [args[0], pattern])
 
 
 def _replace(args: Args) -> exp.Expr:
-    pattern = spelled(args[1], *args[3:4])
+    pattern = java_pattern(args[1], *args[3:4])
     if len(args) == 3:
         literal = "replace(replace({2}, '\\\\', '\\\\\\\\'), '$', '\\\\$')"
         return fill(f"regexp_replace({{0}}, {{1}}, {literal})", [args[0], pattern, args[2]])
     replacement = literal_text(args[2])
     if replacement is None:
-        raise UnsupportedSql("the replacement has to be written as text when there are flags", "leave the flags out")
+        raise UnsupportedSql("the replacement must be a text literal if there are flags", "remove the flags")
     everywhere = "g" in (literal_text(args[3]) or "")
     references = _References(literal_text(args[1]), 0 if everywhere else 1)
     with_groups = exp.Literal.string(("" if everywhere else "$1") + references.java(replacement))
-    if references.missing:  # they are empty; Java would stop
+    if references.missing:  # they are empty; Java would fail
         pattern = fill("concat({0}, {1})", [pattern, exp.Literal.string("()" * references.missing)])
     if everywhere:
         return fill("regexp_replace({0}, {1}, {2})", [args[0], pattern, with_groups])
@@ -77,7 +78,7 @@ def _replace(args: Args) -> exp.Expr:
 
 
 class _References:
-    """Groups in a replacement, for Java. ``pattern`` is None when it is not written out."""
+    """References to groups in a replacement, for Java. ``pattern`` is None if it is not a literal."""
 
     _GROUP = re.compile(r"\\(\d+)|\$(\w+)|\$\{([^}]*)\}|(\$\$)|(.)", re.ASCII | re.DOTALL)
 
@@ -85,11 +86,11 @@ class _References:
         self._count = (groups(pattern) or 0) if pattern is not None else 0
         self._names = set(re.findall(r"\(\?P?<(\w+)>", pattern or ""))
         self._shift = shift
-        #: how many groups more than the pattern has are referred to
+        #: number of referenced groups beyond those of the pattern
         self.missing = 0
 
     def java(self, replacement: str) -> str:
-        """``\\1``, ``$1``, ``${1}`` and ``$name`` as Java's; everything else stands for itself."""
+        """``\\1``, ``$1``, ``${1}`` and ``$name`` in Java's syntax; everything else is literal."""
         return "".join(map(self._part, self._GROUP.finditer(replacement)))
 
     def _part(self, found: re.Match[str]) -> str:
@@ -107,18 +108,18 @@ def _extract(args: Args) -> exp.Expr:
     group = args[2] if len(args) > 2 else exp.Literal.number(0)
     if _out_of_range(args):
         return _null("STRING")
-    return fill("if(rlike({0}, {1}), regexp_extract({0}, {1}, {2}), NULL)", [args[0], spelled(args[1]), group])
+    return fill("if(rlike({0}, {1}), regexp_extract({0}, {1}, {2}), NULL)", [args[0], java_pattern(args[1]), group])
 
 
 def _extract_all(args: Args) -> exp.Expr:
     group = args[2] if len(args) > 2 else exp.Literal.number(1)
     if _out_of_range([*args[:2], group]):
         return _null("ARRAY<STRING>")
-    return fill("regexp_extract_all({0}, {1}, {2})", [args[0], spelled(args[1]), group])
+    return fill("regexp_extract_all({0}, {1}, {2})", [args[0], java_pattern(args[1]), group])
 
 
 def _out_of_range(args: Args) -> bool:
-    """True for a group that a pattern does not have, when both are written out."""
+    """Whether the group does not exist in the pattern, if both are literals."""
     written, group = literal_text(args[1]), args[2] if len(args) > 2 else None
     if isinstance(group, exp.Neg):
         return True
@@ -131,7 +132,7 @@ FUNCTIONS = (
         "regexp_count",
         "text pattern place? flags?",
         _guarded("BIGINT", _count),
-        "Number of matches, from a position on.",
+        "Number of matches, optionally starting at a position.",
         "regexp_count('abab', 'a') = 2",
         _LONG,
     ),
@@ -139,7 +140,7 @@ FUNCTIONS = (
         "regexp_instr",
         "text pattern place? place? flags?",
         _guarded("BIGINT", _place),
-        "Position of a match, from a position on and the n-th of them; 0 when there is none.",
+        "Position of the n-th match, optionally starting at a position; 0 if there is none.",
         "regexp_instr('abab', 'b') = 2\nregexp_instr('abab', 'b', 1, 2) = 4",
         _LONG,
     ),
@@ -147,7 +148,7 @@ FUNCTIONS = (
         "regexp_like",
         "text pattern flags?",
         _guarded("BOOLEAN", _like),
-        "True when there is a match; also `~` and `~*`.",
+        "Whether there is a match; also `~` and `~*`.",
         "regexp_like('abc', '^a.c$')",
         _BOOL,
         "regexp similar",
@@ -156,7 +157,7 @@ FUNCTIONS = (
         "regexp_match",
         "text pattern flags?",
         _guarded("ARRAY<STRING>", _match),
-        "The groups of the first match, or the match itself when the pattern has none.",
+        "The groups of the first match, or the match itself if the pattern has none.",
         "regexp_match('abc', '(a)(.)') = ['a', 'b']",
         _TEXTS,
     ),
@@ -164,16 +165,18 @@ FUNCTIONS = (
         "regexp_replace",
         "text pattern text flags?",
         _guarded("STRING", _replace),
-        "Every match replaced by a text. With flags: the first one, or all with `g`, and `\\1` is the first group.",
+        ("Replaces all matches. With flags: the first match, or all with `g`, and `\\1` is the first group."),
         "regexp_replace('aba', 'a', 'x') = 'xbx'\nregexp_replace('aba', '(a)', '<\\1>', 'g') = '<a>b<a>'",
         _TEXT,
-        differs="with three arguments all matches are replaced and `\\1` is just text, as in the original",
+        differs=(
+            "with three arguments all matches are replaced and `\\1` is plain text, as in the Rust implementation"
+        ),
     ),
     Function(
         "regexp_extract",
         "text pattern int?",
         _guarded("STRING", _extract),
-        "A group of the first match, 0 being all of it; NULL when there is none.",
+        "A group of the first match, where 0 is the whole match; NULL if there is none.",
         "regexp_extract('foothebar', 'foo(.*?)(bar)', 2) = 'bar'\nregexp_extract('a', 'b') IS NULL",
         _TEXT,
     ),
@@ -181,7 +184,7 @@ FUNCTIONS = (
         "regexp_extract_all",
         "text pattern int?",
         _guarded("ARRAY<STRING>", _extract_all),
-        "A group (1 unless given) of every match.",
+        "A group (by default 1) of every match.",
         "regexp_extract_all('100-200, 300-400', '(\\d+)-(\\d+)') = ['100', '300']",
         _TEXTS,
     ),
@@ -189,7 +192,7 @@ FUNCTIONS = (
         "regexp_substr",
         "text pattern",
         _guarded("STRING", _extract),
-        "The first match; NULL when there is none.",
+        "The first match; NULL if there is none.",
         "regexp_substr('a1b22', '[0-9]+') = '1'",
         _TEXT,
     ),

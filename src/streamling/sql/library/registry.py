@@ -8,13 +8,13 @@ from importlib import import_module
 
 from streamling.sql.library.declaration import Function, Kernel
 
-#: one module of declarations each, in the order of the documentation; what it holds
+#: one module of declarations each, in the order of the documentation, with its title
 FAMILIES: dict[str, str] = {
     "strings": "Text",
     "numbers": "Numbers",
     "times": "Dates and times",
     "lists": "Lists",
-    "listchanges": "Changed lists",
+    "listchanges": "Changing lists",
     "listmath": "Lists of numbers",
     "nested": "Structs, maps and types",
     "regex": "Regular expressions",
@@ -22,13 +22,13 @@ FAMILIES: dict[str, str] = {
     "hashes": "Hashes and encodings",
     "json": "JSON",
     "flink": "Text, as in Flink",
-    "original": "Lists and identifiers of the original",
+    "original": "Lists and identifiers of the Rust implementation",
     "wide": "Wide integers and decimals",
 }
 
 
 def family(name: str) -> tuple[Function, ...]:
-    """The functions of one module, in the order they are declared."""
+    """The functions of one module, in order of declaration."""
     declared: tuple[Function, ...] = import_module(f"streamling.sql.library.{name}").FUNCTIONS
     return declared
 

@@ -11,13 +11,13 @@ from streamling.sql.library.declaration import Args, Function, Rewrite, call, fi
 
 _TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
 
-#: words end at everything that is no letter or digit; Spark's initcap knows spaces only. A letter beyond 16 bits makes
-#: the pattern go by code points.
+#: words end at everything except letters and digits; Spark's initcap considers only spaces. A letter beyond 16 bits
+#: makes the pattern work with code points.
 _INITCAP = (
     "array_join(transform(split({0}, '(?<=[^\\\\p{{L}}\\\\p{{N}}𝒳])'),"
     " __w -> concat(upper(substring(__w, 1, 1)), lower(substring(__w, 2)))), '')"
 )
-#: a start before the text eats into the length, as in the standard; Spark would count from the end
+#: a start before the text reduces the length, as in the standard; Spark would count from the end
 _SUBSTR = (
     "substring({0}, if({1} < 1, 1, {1}))",
     "substring({0}, if({1} < 1, 1, {1}), if({1} < 1, if({2} + {1} < 1, 0, {2} + {1} - 1), {2}))",
@@ -30,8 +30,8 @@ _PART = (
 
 
 def _counted(spark: str, *templates: str) -> Rewrite:
-    """The general template, unless all counts are written out and positive, as most are: then Spark's own function,
-    because the general form has its arguments several times in it, which multiplies with calls inside of calls."""
+    """The general template, unless all counts are positive literals, as in most calls: then Spark's own function,
+    because the general form repeats its arguments, which multiplies in nested calls."""
 
     def rewrite(args: Args) -> exp.Expr:
         args = _as_texts(args)
@@ -42,7 +42,7 @@ def _counted(spark: str, *templates: str) -> Rewrite:
 
 
 def _concat(args: Args) -> exp.Expr:
-    """DataFusion leaves NULLs out of ``concat``; Spark's is NULL as soon as one part is. Lists are joined by both."""
+    """DataFusion's ``concat`` ignores NULLs; Spark's is NULL as soon as one argument is. Both concatenate lists."""
     types = [type_of(arg) or pa.null() for arg in args]
     if any(pa.types.is_list(type_) for type_ in types):
         return fill("concat({*})", args)
@@ -52,7 +52,7 @@ def _concat(args: Args) -> exp.Expr:
 
 
 def _as_texts(args: Args) -> Args:
-    """Binary is read as UTF-8 text; Spark's functions of texts would go by its bytes."""
+    """Binary is read as UTF-8 text; Spark's text functions would use its bytes."""
     return [as_text(arg) if is_binary(type_of(arg)) else arg for arg in args]
 
 
@@ -74,7 +74,7 @@ FUNCTIONS = (
         "btrim",
         "text text?",
         ("trim({0})", "btrim({0}, {1})"),
-        "The text without spaces, or the given characters, at both ends.",
+        "Removes spaces, or the given characters, from both ends.",
         "btrim('  a ') = 'a'\nbtrim('xxaxx', 'x') = 'a'",
         _TEXT,
         "trim",
@@ -93,7 +93,7 @@ FUNCTIONS = (
         "concat",
         "any any*",
         _concat,
-        "The values as one text; NULLs are left out. Also joins lists.",
+        "Concatenates the values as text, ignoring NULLs. Also concatenates lists.",
         "concat('a', NULL, 1) = 'a1'",
         _joined,
     ),
@@ -101,7 +101,7 @@ FUNCTIONS = (
         "concat_ws",
         "text any*",
         _concat_ws,
-        "The values as one text, with a separator; NULLs are left out.",
+        "Joins the values with a separator, ignoring NULLs.",
         "concat_ws('-', 'a', NULL, 'b') = 'a-b'",
         _TEXT,
     ),
@@ -109,7 +109,7 @@ FUNCTIONS = (
         "contains",
         "text text",
         "contains({0}, {1})",
-        "True when the second text is part of the first.",
+        "Whether the first text contains the second.",
         "contains('abc', 'b')",
         _BOOL,
     ),
@@ -117,7 +117,7 @@ FUNCTIONS = (
         "ends_with",
         "text text",
         "endswith({0}, {1})",
-        "True when the text ends so.",
+        "Whether the text ends with a suffix.",
         "ends_with('abc', 'c')",
         _BOOL,
         "endswith",
@@ -126,7 +126,7 @@ FUNCTIONS = (
         "find_in_set",
         "text text",
         "find_in_set({0}, {1})",
-        "Position in a comma-separated text; 0 when it is not there.",
+        "Position in a comma-separated text; 0 if it is not found.",
         "find_in_set('b', 'a,b,c') = 2",
         _INT,
     ),
@@ -134,7 +134,7 @@ FUNCTIONS = (
         "initcap",
         "text",
         _INITCAP,
-        "Words start with a capital letter, the rest is lower case.",
+        "Capitalizes the first letter of each word; the rest is lower case.",
         "initcap('ab-CD ef') = 'Ab-Cd Ef'",
         _TEXT,
     ),
@@ -142,7 +142,7 @@ FUNCTIONS = (
         "left",
         "text int",
         _counted("left", "if({1} < 0, substring({0}, 1, greatest(length({0}) + {1}, 0)), left({0}, {1}))"),
-        "The first characters; a negative number leaves off the last ones.",
+        "The first n characters; if negative, all but the last n.",
         "left('abc', 2) = 'ab'\nleft('abc', -1) = 'ab'",
         _TEXT,
     ),
@@ -150,16 +150,16 @@ FUNCTIONS = (
         "levenshtein",
         "text text",
         "levenshtein({0}, {1})",
-        "Number of edits from one text to the other.",
+        "Edit distance between two texts.",
         "levenshtein('kitten', 'sitting') = 3",
         _INT,
     ),
-    Function("lower", "text", "lower({0})", "Lower case.", "lower('ÀB') = 'àb'", _TEXT, "lowercase"),
+    Function("lower", "text", "lower({0})", "Converts to lower case.", "lower('ÀB') = 'àb'", _TEXT, "lowercase"),
     Function(
         "lpad",
         "text int text?",
         ("lpad({0}, {1})", "lpad({0}, {1}, {2})"),
-        "Filled up (or cut) on the left to this length, with spaces or another text.",
+        "Pads (or truncates) on the left to a length, with spaces or another text.",
         "lpad('7', 3, '0') = '007'",
         _TEXT,
     ),
@@ -167,7 +167,7 @@ FUNCTIONS = (
         "ltrim",
         "text text?",
         ("ltrim({0})", "ltrim({1}, {0})"),
-        "The text without spaces, or the given characters, at its start.",
+        "Removes spaces, or the given characters, from the start.",
         "ltrim('xxa', 'x') = 'a'",
         _TEXT,
     ),
@@ -176,16 +176,16 @@ FUNCTIONS = (
         "overlay",
         "text text int int?",
         ("overlay({0}, {1}, {2})", "overlay({0}, {1}, {2}, {3})"),
-        "The text with a part replaced: `overlay(text PLACING text FROM int [FOR int])`.",
+        "Replaces a part of the text: `overlay(text PLACING text FROM int [FOR int])`.",
         "overlay('abcdef' PLACING 'xx' FROM 2 FOR 3) = 'axxef'",
         _TEXT,
     ),
-    Function("repeat", "text int", "repeat({0}, {1})", "The text so many times.", "repeat('ab', 2) = 'abab'", _TEXT),
+    Function("repeat", "text int", "repeat({0}, {1})", "Repeats the text.", "repeat('ab', 2) = 'abab'", _TEXT),
     Function(
         "replace",
         "text text text",
         "replace({0}, {1}, {2})",
-        "Every occurrence replaced.",
+        "Replaces all occurrences.",
         "replace('aba', 'b', 'x') = 'axa'",
         _TEXT,
     ),
@@ -193,7 +193,7 @@ FUNCTIONS = (
         "reverse",
         "text",
         lambda args: fill("reverse({0})", _as_texts(args)),
-        "Characters, or elements of a list, from last to first.",
+        "Characters, or elements of a list, in reverse order.",
         "reverse('abc') = 'cba'",
         lambda args: type_of(_as_texts(args)[0]),
     ),
@@ -201,7 +201,7 @@ FUNCTIONS = (
         "right",
         "text int",
         _counted("right", "if({1} < 0, substring({0}, CAST(1 - CAST({1} AS BIGINT) AS INT)), right({0}, {1}))"),
-        "The last characters; a negative number leaves off the first ones.",
+        "The last n characters; if negative, all but the first n.",
         "right('abc', 2) = 'bc'\nright('abc', -1) = 'bc'",
         _TEXT,
     ),
@@ -209,7 +209,7 @@ FUNCTIONS = (
         "rpad",
         "text int text?",
         ("rpad({0}, {1})", "rpad({0}, {1}, {2})"),
-        "Filled up (or cut) on the right to this length, with spaces or another text.",
+        "Pads (or truncates) on the right to a length, with spaces or another text.",
         "rpad('7', 3, '0') = '700'",
         _TEXT,
     ),
@@ -217,7 +217,7 @@ FUNCTIONS = (
         "rtrim",
         "text text?",
         ("rtrim({0})", "rtrim({1}, {0})"),
-        "The text without spaces, or the given characters, at its end.",
+        "Removes spaces, or the given characters, from the end.",
         "rtrim('axx', 'x') = 'a'",
         _TEXT,
     ),
@@ -225,7 +225,7 @@ FUNCTIONS = (
         "split_part",
         "text text int",
         _PART,
-        "The n-th piece, from the end when negative.",
+        "The n-th part between separators; from the end if negative.",
         "split_part('a,b,c', ',', 2) = 'b'\nsplit_part('a,b,c', ',', -1) = 'c'",
         _TEXT,
     ),
@@ -233,7 +233,7 @@ FUNCTIONS = (
         "starts_with",
         "text text",
         "startswith({0}, {1})",
-        "True when the text starts so.",
+        "Whether the text starts with a prefix.",
         "starts_with('abc', 'a')",
         _BOOL,
         "startswith",
@@ -242,7 +242,7 @@ FUNCTIONS = (
         "strpos",
         "text text",
         "instr({0}, {1})",
-        "Position of the second text in the first, from 1; 0 when it is not there.",
+        "Position of the second text in the first, from 1; 0 if it is not found.",
         "strpos('abc', 'c') = 3\nposition('c' IN 'abc') = 3",
         _INT,
         "position",
@@ -251,7 +251,7 @@ FUNCTIONS = (
         "substr",
         "text int int?",
         _counted("substring", *_SUBSTR),
-        "A part, from a place (1 is the first) and with a length.",
+        "A part of the text, from a position (1 is the first) and with a length.",
         "substr('abcd', 2) = 'bcd'\nsubstr('abcd', 2, 2) = 'bc'\nsubstr('abcd', 0, 2) = 'a'",
         _TEXT,
         "substring",
@@ -260,7 +260,7 @@ FUNCTIONS = (
         "substr_index",
         "text text int",
         "substring_index({0}, {1}, {2})",
-        "What stands before the n-th separator, from the end when negative.",
+        "The text before the n-th separator; from the end if negative.",
         "substr_index('a.b.c', '.', 2) = 'a.b'",
         _TEXT,
         "substring_index",
@@ -268,6 +268,6 @@ FUNCTIONS = (
     Function(
         "to_hex", "long", "lower(hex({0}))", "Hexadecimal digits of a number.", "to_hex(255) = 'ff'", _TEXT, "hex"
     ),
-    Function("upper", "text", "upper({0})", "Upper case.", "upper('àb') = 'ÀB'", _TEXT, "uppercase"),
+    Function("upper", "text", "upper({0})", "Converts to upper case.", "upper('àb') = 'ÀB'", _TEXT, "uppercase"),
     Function("uuid", "", "uuid()", "A random UUID (version 4) for every row.", "length(uuid()) = 36", _TEXT),
 )

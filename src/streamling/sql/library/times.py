@@ -1,4 +1,4 @@
-"""Dates and times. There is one time zone, UTC; what has no zone keeps none."""
+"""Dates and times. The only time zone is UTC; values without a zone stay without one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARTS = {
     "nanosecond": "CAST(date_part('second', {0}) * 1000000000 AS BIGINT)",
     "epoch": "(unix_micros(CAST({0} AS TIMESTAMP_LTZ)) / 1000000D)",
 }
-#: of the time between two moments: how many there are altogether
+#: the time between two moments as a total in one unit
 _MICROS = "unix_micros(TIMESTAMP_LTZ'1970-01-01 00:00:00' + {0})"
 _SPAN_PARTS = {
     part: f"CAST({_MICROS} DIV {micros} AS INT)"
@@ -30,11 +30,11 @@ _SPAN_PARTS = {
         "second": 1_000_000, "millisecond": 1_000, "microsecond": 1,
     }.items()
 } | {"epoch": f"({_MICROS} / 1000000D)"}  # fmt: skip
-#: a time of day as one of the first day
+#: a time of day on the first day
 _FIRST_DAY = "(TIMESTAMP_NTZ'1970-01-01 00:00:00' + ({0} - TIME'00:00:00'))"
 
 
-#: parts that both count alike; Spark's own are among them
+#: parts that both compute alike, including Spark's own
 _PLAIN_PARTS = ("year", "yearofweek", "quarter", "month", "week", "day", "doy", "hour", "minute")
 _SPELLINGS = {
     spelling: part
@@ -51,11 +51,11 @@ _SPELLINGS = {
 
 
 def part_of_date(part: str, value: exp.Expr) -> exp.Expr:
-    """A part by its name. DataFusion counts weekdays from Sunday = 0, whole seconds, and has the epoch."""
+    """A part by name. DataFusion numbers weekdays from Sunday = 0, returns whole seconds, and has the epoch."""
     name = _SPELLINGS.get(part.lower(), part.lower())
     if name not in _PARTS and name not in _PLAIN_PARTS:
         known = ", ".join([*_PLAIN_PARTS, *_PARTS])
-        raise UnsupportedSql(f"there is no part '{part}' of a date or time", f"parts are {known}")
+        raise UnsupportedSql(f"a date or time has no part '{part}'", f"parts are {known}")
     types = {"epoch": pa.float64(), "nanosecond": _LONG}
     if _is(value, pa.types.is_duration):
         if name not in _SPAN_PARTS:
@@ -74,7 +74,7 @@ def part_of_date(part: str, value: exp.Expr) -> exp.Expr:
 def _date_part(args: Args) -> exp.Expr | None:
     part = literal_text(args[0])
     if part is None:
-        raise UnsupportedSql("the part of the date has to be written as text", "such as date_part('year', x)")
+        raise UnsupportedSql("the part of the date must be a text literal", "such as date_part('year', x)")
     return part_of_date(part, args[1])
 
 
@@ -89,7 +89,7 @@ def _moment(arg: exp.Expr) -> exp.Expr:
 
 
 def _date_trunc(args: Args) -> exp.Expr | None:
-    """A time without a zone stays one; Spark's would come out in UTC."""
+    """A time without a zone stays one; Spark's result would be in UTC."""
     args = [args[0], _moment(args[1])]
     if not _is(args[1], pa.types.is_date) and type_of(args[1]) != _NTZ:
         return fill("date_trunc({0}, {1})", args, TIMESTAMP_UTC if type_of(args[1]) == TIMESTAMP_UTC else None)
@@ -97,18 +97,18 @@ def _date_trunc(args: Args) -> exp.Expr | None:
 
 
 def _format(arg: exp.Expr) -> exp.Expr:
-    """A format as Spark writes it."""
+    """A format in Spark's syntax."""
     written = literal_text(arg)
     if written is None:
         return arg
     spelled = java_format(written)
     if spelled is None:
-        raise UnsupportedSql(f"the format '{written}' has a code that is not known here", "such as '%Y-%m-%d %H:%M:%S'")
+        raise UnsupportedSql(f"the format '{written}' contains an unknown code", "such as '%Y-%m-%d %H:%M:%S'")
     return exp.Literal.string(spelled)
 
 
 def _to_char(args: Args) -> exp.Expr | None:
-    """Times by a format; numbers stay with Spark's own ``to_char``."""
+    """Times with a format; numbers are left to Spark's own ``to_char``."""
     if not _is(args[0], pa.types.is_temporal):
         return None if type_of(args[0]) is not None else call("date_format", args[0], _format(args[1]))
     if _is(args[0], pa.types.is_time):
@@ -118,7 +118,7 @@ def _to_char(args: Args) -> exp.Expr | None:
 
 
 def _first_of(function: str, args: Args) -> exp.Expr:
-    """Text by the first format that fits."""
+    """Parses text with the first format that matches."""
     tries = [call(f"try_{function}", args[0], _format(form)) for form in args[1:-1]]
     return (
         call("coalesce", *tries, call(function, args[0], _format(args[-1])))
@@ -128,7 +128,7 @@ def _first_of(function: str, args: Args) -> exp.Expr:
 
 
 def _to_date(args: Args) -> exp.Expr:
-    """Numbers count days."""
+    """Numbers are days."""
     if _is(args[0], pa.types.is_integer):
         return fill("date_from_unix_date(CAST({0} AS INT))", args[:1])
     if len(args) > 1:
@@ -145,8 +145,8 @@ def _to_time(args: Args) -> exp.Expr:
 
 
 def _to_timestamp(to_micros: str, step: int = 1) -> Rewrite:
-    """Numbers count units since 1970, text is read, times are cut (towards 1970) to ``step`` microseconds. In the end
-    there is no zone."""
+    """Numbers are units since 1970, text is parsed, times are truncated (towards 1970) to ``step`` microseconds. The
+    result has no zone."""
 
     def rewrite(args: Args) -> exp.Expr:
         if _is(args[0], pa.types.is_integer):
@@ -175,7 +175,7 @@ _ZERO = "TIMESTAMP_LTZ'1970-01-01 00:00:00+00:00'"
 _STEP = f"unix_micros({_ZERO} + {{0}})"
 _MOMENT = "unix_micros(CAST({1} AS TIMESTAMP_LTZ))"
 _ORIGIN = "unix_micros(CAST({2} AS TIMESTAMP_LTZ))"
-#: bins of months count from the month of the origin; one that starts too late makes way for the one before
+#: bins of months start at the month of the origin; a bin that starts too late is replaced by the previous one
 _MONTHS_ON = "floor(((year({0}) - year({1})) * 12 + month({0}) - month({1})) / {2}D) * {2}"
 _BIN_START = "({1} + CAST({0} AS INT) * INTERVAL '1' MONTH)"
 
@@ -185,7 +185,7 @@ def _date_bin(args: Args) -> exp.Expr:
     if span is None:
         return fill(_BIN[len(args) - 2], [args[0], moment, *args[2:]])
     if (span.months and (span.days or span.micros)) or span.months < 0 or span.days < 0 or span.micros < 0:
-        raise UnsupportedSql("date_bin() takes months or shorter units, and not both", "such as INTERVAL '1 month'")
+        raise UnsupportedSql("date_bin() takes months or smaller units, but not both", "such as INTERVAL '1 month'")
     if span == type(span)():
         raise UnsupportedSql("the first argument of date_bin() has no length", "such as INTERVAL '15 minutes'")
     if not span.months:
@@ -203,11 +203,11 @@ _BIN = (
     f"CAST(timestamp_micros({_MOMENT} - pmod({_MOMENT}, {_STEP})) AS TIMESTAMP_NTZ)",
     f"CAST(timestamp_micros({_MOMENT} - pmod({_MOMENT} - {_ORIGIN}, {_STEP})) AS TIMESTAMP_NTZ)",
 )
-_READ = "Numbers count {} since 1970; text is read, by the first of the formats that fits."
+_READ = "Numbers are {} since 1970; text is parsed with the first format that matches."
 
 FUNCTIONS = (
     Function(
-        "current_date", "", "current_date()", "Day of the batch, UTC.", "current_date() = today()", _DATE, "today"
+        "current_date", "", "current_date()", "Date of the batch, UTC.", "current_date() = today()", _DATE, "today"
     ),
     Function(
         "current_time", "", "current_time()", "Time of day of the batch, UTC.", "current_time() = current_time()", _TIME
@@ -216,7 +216,7 @@ FUNCTIONS = (
         "date_bin",
         "interval time time?",
         _date_bin,
-        "Start of the stretch of time that a moment falls into.",
+        "Start of the time interval that contains a moment.",
         "date_bin(INTERVAL '15' MINUTE, TIMESTAMP '2024-01-02 03:44:00') = TIMESTAMP '2024-01-02 03:30:00'",
         _NTZ,
     ),
@@ -242,7 +242,7 @@ FUNCTIONS = (
         "from_unixtime",
         "epoch",
         f"CAST({_SECONDS} AS TIMESTAMP_NTZ)",
-        "The moment so many seconds after 1970.",
+        "The time at a number of seconds since 1970.",
         "from_unixtime(60) = TIMESTAMP '1970-01-01 00:01:00'",
         _NTZ,
     ),
@@ -250,7 +250,7 @@ FUNCTIONS = (
         "make_date",
         "int int int",
         "make_date({0}, {1}, {2})",
-        "Date of year, month and day.",
+        "A date from year, month and day.",
         "make_date(2024, 5, 6) = DATE '2024-05-06'",
         _DATE,
     ),
@@ -258,7 +258,7 @@ FUNCTIONS = (
         "make_time",
         "int int int",
         "make_time({0}, {1}, {2})",
-        "Time of hour, minute and second.",
+        "A time from hour, minute and second.",
         "make_time(1, 2, 3) = CAST('01:02:03' AS TIME)",
         _TIME,
     ),
@@ -275,7 +275,7 @@ FUNCTIONS = (
         "to_char",
         "time format",
         _to_char,
-        "A date or time as text, by a format.",
+        "Formats a date or time as text.",
         "to_char(DATE '2024-05-06', '%d/%m/%y') = '06/05/24'",
         pa.string(),
         "date_format dateformat",
@@ -284,7 +284,7 @@ FUNCTIONS = (
         "to_date",
         "moment format*",
         _to_date,
-        "A date; numbers count days since 1970, text is read by the first of the formats that fits.",
+        "A date; numbers are days since 1970, text is parsed with the first format that matches.",
         "to_date('2024-05-06') = DATE '2024-05-06'\nto_date('06.05.2024', '%d.%m.%Y') = DATE '2024-05-06'",
         _DATE,
     ),
@@ -300,7 +300,7 @@ FUNCTIONS = (
         "to_time",
         "moment format*",
         _to_time,
-        "A time of day; text is read by the first of the formats that fits.",
+        "A time of day; text is parsed with the first format that matches.",
         "to_time('01:02:03') = make_time(1, 2, 3)",
         _TIME,
     ),

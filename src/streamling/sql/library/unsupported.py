@@ -1,4 +1,4 @@
-"""Functions of DataFusion that there are not here, and what to write instead."""
+"""Functions of DataFusion that are not supported, and what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole numbers of 256 bits and decimals of more than 38 digits. Operators, casts and literals know them too."""
+"""Integers of 256 bits and decimals of more than 38 digits. Operators, casts and literals support them too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KERNELS = (
 
 
 def _before(args: Args) -> exp.Expr:
-    """`streamling.sql.wide.functions` has rewritten the call: errors at run time name the place in the text."""
+    """`streamling.sql.wide.functions` has rewritten the call: errors at run time name the location in the text."""
     raise AssertionError("calls with wide numbers are rewritten before functions are looked up")
 
 
@@ -45,10 +45,10 @@ def _function(name: str, takes: str, summary: str, examples: str, result: pa.Dat
 
 def _operation(name: str, what: str, example: str) -> tuple[Function, Function]:
     unsigned, signed = f"u256_{name}", f"i256_{name}"
-    told = f"{what}; an error when it does not fit."
+    description = f"{what}; an error if it does not fit."
     return (
-        _function(unsigned, "number number", told, f"{unsigned}({example}", U256),
-        _function(signed, "number number", told, f"{signed}({example}", I256),
+        _function(unsigned, "number number", description, f"{unsigned}({example}", U256),
+        _function(signed, "number number", description, f"{signed}({example}", I256),
     )
 
 
@@ -56,29 +56,29 @@ _HIGHEST = 2**256 - 1
 
 FUNCTIONS = (
     _function(
-        "to_u256", "any", "The number as u256, from text also with `0x`; an error when it is none.",
+        "to_u256", "any", "Converts to u256, from text also with `0x`; an error if it is invalid.",
         f"u256_to_string(to_u256('{_HIGHEST}')) = '{_HIGHEST}'\nto_u256('0xff') = 255", U256,
     ),
     _function(
-        "to_i256", "any", "The number as i256, from text also with `0x`; an error when it is none.",
+        "to_i256", "any", "Converts to i256, from text also with `0x`; an error if it is invalid.",
         "i256_to_string(to_i256('-5')) = '-5'", I256,
     ),
     _function("u256_to_string", "number", "All digits.", "u256_to_string(7) = '7'", pa.string()),
     _function("i256_to_string", "number", "All digits.", "i256_to_string(-7) = '-7'", pa.string()),
-    *_operation("add", "The sum, as `+`", "1, 2) = 3"),
-    *_operation("sub", "The difference, as `-`", "3, 2) = 1"),
-    *_operation("mul", "The product, as `*`", "3, 2) = 6"),
-    *_operation("div", "The quotient towards zero, as `/`", "7, 2) = 3"),
-    *_operation("mod", "The rest, with the sign of the first, as `%`", "7, 2) = 1"),
-    _function("i256_neg", "number", "With the other sign, as `-x`.", "i256_neg(5) = -5", I256),
-    _function("i256_abs", "number", "Without its sign, as `abs`.", "i256_abs(-5) = 5", I256),
+    *_operation("add", "The sum, like `+`", "1, 2) = 3"),
+    *_operation("sub", "The difference, like `-`", "3, 2) = 1"),
+    *_operation("mul", "The product, like `*`", "3, 2) = 6"),
+    *_operation("div", "The quotient rounded towards zero, like `/`", "7, 2) = 3"),
+    *_operation("mod", "The remainder, with the sign of the first, like `%`", "7, 2) = 1"),
+    _function("i256_neg", "number", "Negates a number, like `-x`.", "i256_neg(5) = -5", I256),
+    _function("i256_abs", "number", "Absolute value, like `abs`.", "i256_abs(-5) = 5", I256),
     _function(
         "to_decimal_arb_from_string", "text int int",
-        "A decimal with so many digits, so many of them after the point; as `CAST(text AS DECIMAL(100, 20))`.",
+        "Converts text to a decimal with precision and scale, like `CAST(text AS DECIMAL(100, 20))`.",
         "to_decimal_arb_from_string('1.5', 100, 20) = 1.5",
     ),
     _function(
-        "decimal_arb_to_string", "number", "All digits of a decimal of more than 38.",
+        "decimal_arb_to_string", "number", "All digits of a decimal of more than 38 digits.",
         "decimal_arb_to_string(CAST('1.5' AS DECIMAL(40, 1))) = '1.5'", pa.string(),
     ),
     Function(
@@ -87,7 +87,7 @@ FUNCTIONS = (
         pa.binary(),
     ),
     _function(
-        "to_int64", "any", "The number as BIGINT; an error when it does not fit.",
+        "to_int64", "any", "Converts to BIGINT; an error if it does not fit.",
         "to_int64('12') = 12\nto_int64(to_u256(12)) = 12", pa.int64(),
     ),
 )  # fmt: skip

@@ -18,7 +18,7 @@ def call(kernel: Kernel, *arguments: str, types: Iterable[pa.DataType]) -> str:
 
 
 def checked(value: str, layout: Layout, instead: str) -> str:
-    """The outcome of a kernel; where it failed ``instead``."""
+    """The result of a kernel; ``instead`` if it failed."""
     return f"IF(length({value}) <> {layout.width}, {instead}, {value})"
 
 
@@ -28,7 +28,7 @@ def failure(value: str) -> str:
 
 
 def failed(why: str, layout: Layout) -> str:
-    """What a kernel gives that fails because of ``why`` (SQL)."""
+    """The result of a kernel that fails because of ``why`` (SQL)."""
     text = f"concat('{FAILED.decode()}', {why})"
     return f"CAST(rpad({text}, {2 * layout.width + 64}, ' ') AS BINARY)"  # never as long as a number
 

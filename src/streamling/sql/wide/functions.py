@@ -1,4 +1,4 @@
-"""Calls with wide numbers: the functions of their own, and what Spark's make of them."""
+"""Calls with wide numbers: their own functions, and Spark's functions applied to them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from streamling.types.wide.layout import I256, U256, WideInteger, contains_wide,
 
 _ARITHMETIC = {"add": ADD, "sub": SUBTRACT, "mul": MULTIPLY, "div": DIVIDE, "mod": REMAINDER}
 _TYPES: Mapping[str, WideInteger] = {"u256": U256, "i256": I256}
-#: the values among the arguments are brought to one type, which is that of the result; from which argument on
+#: functions that convert the values among the arguments to one type, which is that of the result; the index of the
+#: first value
 _GROUPED = {"coalesce": 0, "ifnull": 0, "nvl": 0, "greatest": 0, "least": 0, "nullif": 0, "nvl2": 1, "if": 1}
-#: work with the text of a value
+#: functions that work on the text of a value
 _TEXTUAL = frozenset({"concat", "concat_ws", "dynamic_table_check"})
-#: look at a value without taking it apart
+#: functions that treat a value as a whole
 _INDIFFERENT = frozenset({"isnull", "isnotnull", "size", "cardinality", "array_length", "array_size", "map_keys"})
-#: give a list like the one they get, or an element of it
+#: functions that return a list like their argument, or an element of it
 _LIKE_LIST = frozenset({"array_distinct", "array_sort", "sort_array", "slice", "reverse", "array_reverse", "shuffle"})
 _ELEMENT = frozenset({"array_max", "array_min", "element_at", "try_element_at", "get"})
 _ARRAYS = ("array", "make_array", "make_list")
 _REMEDY = "cast it first, for example CAST(x AS TEXT) or CAST(x AS DOUBLE)"
 
-#: names of the functions that only exist for wide numbers
+#: names of the functions that exist only for wide numbers
 _OWN = frozenset(function.name for function in FUNCTIONS)
 
 
 def rewrite_call(node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
-    """The call as Spark's when wide numbers take part in it, with its type; None when it is not concerned, perhaps with
-    changed arguments."""
+    """The call as Spark SQL with its type, if it involves wide numbers; None otherwise, perhaps with changed
+    arguments."""
     name, args = node.name.lower(), node.expressions
     wide = any(contains_wide(type_of(arg.unalias())) for arg in args)
     concerned = name in _OWN or wide or _casts_to_wide(name, args)
@@ -45,11 +46,11 @@ def rewrite_call(node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
     try:
         if node.find_ancestor(exp.Lambda):
             raise UnsupportedWideNumber(
-                f"{name}() with wide numbers cannot stand inside a lambda", "unnest the list first"
+                f"{name}() with wide numbers is not allowed inside a lambda", "unnest the list first"
             )
         return _own(name, args, node, numbers) if name in _OWN else _known(name, args, node, numbers)
-    except UnsupportedWideNumber as unfit:
-        numbers.problems.append(numbers.text.problem(node, str(unfit), unfit.remedy))
+    except UnsupportedWideNumber as error:
+        numbers.problems.append(numbers.text.problem(node, str(error), error.remedy))
         return node
 
 
@@ -95,14 +96,16 @@ def _of_decimal(name: str, args: list[exp.Expr], where: str) -> exp.Expr:
         )
     if name == "decimal_arb_to_string":
         return _typed(text_of(args[0], where), pa.string())
-    return _typed(sql_of(args[0]), pa.binary())  # numbers are held so that their bytes sort like them
+    return _typed(sql_of(args[0]), pa.binary())  # the bytes of wide numbers sort like the numbers
 
 
 def _decimal(sizes: list[exp.Expr]) -> pa.DataType:
     texts = [constant(size) or "" for size in sizes]
     precision, scale = (int(text) if text.isdigit() else -1 for text in texts)
     if not 38 < precision <= 1000 or not 0 <= scale <= precision:
-        raise UnsupportedWideNumber("precision and scale are numbers from 39 and 0 to 1000", "write f(text, 100, 20)")
+        raise UnsupportedWideNumber(
+            "precision must be a number from 39 to 1000, scale from 0 to 1000", "write f(text, 100, 20)"
+        )
     return decimal_type(precision, scale)
 
 
@@ -145,7 +148,7 @@ def _struct(args: list[exp.Expr]) -> exp.Expr:
     values = [arg.unalias() for arg in args]
     types = [type_of(value) for value in values]
     if any(type_ is None for type_ in types):
-        raise UnsupportedWideNumber("struct() with wide numbers needs to know the types of the others", "cast them")
+        raise UnsupportedWideNumber("struct() with wide numbers needs the types of all its members", "cast them")
     parts = [f"{text_literal(name)}, {sql_of(widen(value))}" for name, value in zip(names, values, strict=True)]
     return _typed(f"named_struct({', '.join(parts)})", pa.struct(list(zip(names, types, strict=True))))
 

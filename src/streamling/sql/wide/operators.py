@@ -1,6 +1,6 @@
 """Operators over wide numbers: comparisons become Spark's over bytes, everything else a kernel.
 
-The parts of a node are done when it comes here, and their types are noted.
+The parts of a node are already rewritten, and their types are known.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from streamling.sql.wide.values import (
     constant,
     operand_type,
     size,
-    sized,
     sql_of,
     text_of,
     to_wide,
+    wide_decimal,
 )
 from streamling.types.wide.layout import SPARK_DIGITS, U256, WideInteger, contains_wide, is_wide
 
@@ -47,19 +47,19 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 #: digits after the point of a quotient of decimals
 _QUOTIENT_SCALE = 18
 _TO_TEXT = "cast it first, for example CAST(x AS TEXT)"
-#: parts of the language that take any value as it is
+#: parts of the language that accept any value
 _INDIFFERENT = (exp.Paren, exp.Alias, exp.If, exp.Is, exp.Bracket, exp.Tuple, exp.Null, exp.Not, exp.And, exp.Or)
 
 
 @dataclass(frozen=True)
 class WideNumbers:
-    """Rewrites what wide numbers take part in."""
+    """Rewrites nodes that involve wide numbers."""
 
     text: SourceText
     problems: list[SqlProblem]
 
     def rewrite(self, node: exp.Expr) -> exp.Expr | None:
-        """What stands for ``node`` in Spark; None when it is not concerned."""
+        """The equivalent of ``node`` in Spark; None if it does not involve wide numbers."""
         if isinstance(node, exp.Cast):
             return self._report_problems(node, lambda: self._cast(node))
         parts = [part for part in node.iter_expressions() if contains_wide(type_of(part))]
@@ -73,15 +73,15 @@ class WideNumbers:
     def _report_problems(self, node: exp.Expr, rewrite: Callable[[], exp.Expr | None]) -> exp.Expr | None:
         try:
             rewritten = rewrite()
-        except UnsupportedWideNumber as unfit:
-            self.problems.append(self.text.problem(node, str(unfit), unfit.remedy))
+        except UnsupportedWideNumber as error:
+            self.problems.append(self.text.problem(node, str(error), error.remedy))
             return node
         if rewritten is not None and rewritten is not node:
             rewritten.meta.update(place_of(node))
         return rewritten
 
     def where(self, node: exp.Expr) -> str:
-        """What the user wrote, for errors at run time."""
+        """The user's text, for errors at run time."""
         span = self.text.whole(node)
         written = sql_of(node) if span is None else self.text.sql[span.start : span.end]
         return " ".join(written.replace("`", "").split())
@@ -109,7 +109,7 @@ class WideNumbers:
             return self.array(node.expressions, node)
         if isinstance(node, _INDIFFERENT):
             return None
-        raise UnsupportedWideNumber(f"{self.where(node)} is not possible with {_first_type(node)}", _TO_TEXT)
+        raise UnsupportedWideNumber(f"{self.where(node)} is not supported for {_first_type(node)}", _TO_TEXT)
 
     def arithmetic(self, kernel: Kernel, left: exp.Expr, right: exp.Expr, node: exp.Expr) -> exp.Expr:
         where, sides = self.where(node), (left, right)
@@ -119,12 +119,12 @@ class WideNumbers:
         return computed(call(kernel, *values, types=[*types, result]), result, where)
 
     def decimal_quotient(self, node: exp.Div) -> exp.Expr:
-        """Of two decimals with up to 38 digits, whose quotient takes more to compute than to hold."""
+        """The quotient of two decimals with up to 38 digits that needs more digits to compute than to store."""
         where, sides = self.where(node), (node.this, node.expression)
-        types = [sized(*_size_of(type_of(side))) for side in sides]
+        types = [wide_decimal(*_size_of(type_of(side))) for side in sides]
         digits = quotient_scale(type_of(node.this))
-        result = sized(*_size_of(types[0]))
-        result = sized(result.precision - result.scale + types[1].scale, digits)
+        result = wide_decimal(*_size_of(types[0]))
+        result = wide_decimal(result.precision - result.scale + types[1].scale, digits)
         values = [to_wide(side, type_, where, unchecked=True) for side, type_ in zip(sides, types, strict=True)]
         quotient = computed(call(DIVIDE, *values, types=[*types, result]), result, where)
         spelling, type_ = f"DECIMAL({SPARK_DIGITS}, {digits})", pa.decimal128(SPARK_DIGITS, digits)
@@ -144,12 +144,12 @@ class WideNumbers:
         return computed(call(ABSOLUTE, to_wide(value, type_, where, unchecked=True), types=[type_]), type_, where)
 
     def values(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> tuple[list[exp.Expr], pa.DataType]:
-        """All nodes brought to one type."""
+        """All nodes converted to one type."""
         if any(contains_wide(type_of(one)) and not is_wide(type_of(one)) for one in nodes):
             types = {type_of(one) for one in nodes} - {pa.null()}
             if len(types) > 1 or None in types:
                 raise UnsupportedWideNumber(
-                    f"{self.where(node)} is not possible with {_first_type(node)}", "cast the parts first"
+                    f"{self.where(node)} is not supported for {_first_type(node)}", "cast the parts first"
                 )
             return list(nodes), types.pop()
         type_, where = common_type(nodes), self.where(node)
@@ -160,7 +160,7 @@ class WideNumbers:
         return _typed(f"array({', '.join(map(sql_of, values))})", pa.list_(type_), node)
 
     def as_text(self, node: exp.Expr) -> exp.Expr:
-        """A wide number as its digits; everything else as it is."""
+        """A wide number as its digits; everything else unchanged."""
         return _typed(text_of(node, self.where(node)), pa.string(), node) if is_wide(type_of(node)) else node
 
     def _together(self, node: exp.Expr, names: Sequence[str]) -> exp.Expr:
@@ -204,7 +204,7 @@ class WideNumbers:
     def cast(
         self, value: exp.Expr, known: tuple[str, pa.DataType], node: exp.Expr, *, or_null: bool = False
     ) -> exp.Expr | None:
-        """``CAST(value AS known)``; None when no wide number takes part."""
+        """``CAST(value AS known)``; None if no wide number is involved."""
         spelling, type_ = known
         found = type_of(value)
         if not contains_wide(type_) and not contains_wide(found):
@@ -231,18 +231,18 @@ def _result(kernel: Kernel, found: Sequence[pa.DataType | None], types: Sequence
     if all(isinstance(type_, WideInteger) for type_ in wide):
         if len(wide) > 1:
             raise UnsupportedWideNumber(
-                "u256 and i256 do not go together", "cast one of them, for example CAST(x AS I256)"
+                "u256 and i256 cannot be combined", "cast one of them, for example CAST(x AS I256)"
             )
         return wide.pop()
     (left, left_scale), (right, right_scale) = (_size_of(type_) for type_ in types)
     scale = max(left_scale, right_scale)
     if kernel == MULTIPLY:
-        return sized(left + right, left_scale + right_scale)
+        return wide_decimal(left + right, left_scale + right_scale)
     if kernel == DIVIDE:
-        return sized(left + right_scale, max(_QUOTIENT_SCALE, scale))
+        return wide_decimal(left + right_scale, max(_QUOTIENT_SCALE, scale))
     if kernel == REMAINDER:
-        return sized(min(left, right), scale)
-    return sized(max(left, right) + 1, scale)
+        return wide_decimal(min(left, right), scale)
+    return wide_decimal(max(left, right) + 1, scale)
 
 
 def _size_of(type_: pa.DataType) -> tuple[int, int]:

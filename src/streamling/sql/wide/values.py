@@ -1,4 +1,4 @@
-"""Values of wide number types in Spark SQL: literals, conversions and the types that they meet in."""
+"""Values of wide number types in Spark SQL: literals, conversions and common types."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from streamling.types.wide.layout import (
 )
 from streamling.types.wide.spark_sql import from_long, from_twos_complement, literal, to_bytes, to_long
 
-#: digits of the whole numbers among the wide ones, and of those that Spark has
+#: digits of the integers among the wide types, and of those of Spark
 _U256_DIGITS, _I256_DIGITS, _LONG_DIGITS = 78, 77, 20
 _CAST = "cast one of them, for example CAST(x AS DOUBLE) or CAST(x AS DECIMAL(38, 10))"
-#: an expression whose failures are still in it, for kernels that hand them on
+#: an expression that may still contain failures, for kernels that pass them on
 _UNCHECKED = "unchecked"
 
 
 class UnsupportedWideNumber(Exception):
-    """Ends in a problem of the user's SQL."""
+    """Becomes a problem of the user's SQL."""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -69,11 +69,11 @@ def unwrapped(node: exp.Expr) -> exp.Expr:
     return node
 
 
-# ── the types that numbers meet in ───────────────────────────────────────────────────────────────────────────
+# ── common types ───────────────────────────────────────────────────────────────────────────
 
 
 def size(node: exp.Expr) -> tuple[int, int] | None:
-    """Digits before and after the point that a number may have; None for texts and what only Spark knows."""
+    """Maximum digits before and after the point of a number; None for texts and for types that only Spark knows."""
     type_, text = type_of(node), constant(node)
     if text is not None:
         return _digits(text)
@@ -92,32 +92,32 @@ def _digits(text: str) -> tuple[int, int]:
     try:
         _, digits, exponent = Decimal(text).as_tuple()
     except InvalidOperation:
-        raise UnsupportedWideNumber(f"'{text}' is no number") from None
+        raise UnsupportedWideNumber(f"'{text}' is not a number") from None
     assert isinstance(exponent, int)
     return max(1, len(digits) + exponent), max(0, -exponent)
 
 
-def sized(whole: int, scale: int) -> pa.DataType:
-    """A wide decimal with room for so many digits."""
+def wide_decimal(whole: int, scale: int) -> pa.DataType:
+    """A wide decimal for this many digits."""
     scale = min(scale, MAX_DIGITS)
     return decimal_type(min(max(whole + scale, SPARK_DIGITS + 1), MAX_DIGITS), scale)
 
 
 def common_type(nodes: Sequence[exp.Expr]) -> pa.DataType:
-    """The type that all these values are brought to, of which one at least is wide."""
+    """The type that all these values are converted to, of which at least one is wide."""
     wide = {type_ for node in nodes if is_wide(type_ := type_of(node))}
     integers = {type_ for type_ in wide if isinstance(type_, WideInteger)}
     if wide == integers:
         if len(integers) > 1:
             raise UnsupportedWideNumber(
-                "u256 and i256 do not go together", "cast one of them, for example CAST(x AS I256)"
+                "u256 and i256 cannot be combined", "cast one of them, for example CAST(x AS I256)"
             )
         return integers.pop()
     try:
         sizes = [found for node in nodes if (found := size(node)) is not None]
-    except UnsupportedWideNumber as unfit:
-        raise UnsupportedWideNumber(f"{wide.pop()} and {unfit} do not go together", _CAST) from None
-    return sized(max(whole for whole, _ in sizes), max(scale for _, scale in sizes))
+    except UnsupportedWideNumber as error:
+        raise UnsupportedWideNumber(f"{wide.pop()} and {error} cannot be combined", _CAST) from None
+    return wide_decimal(max(whole for whole, _ in sizes), max(scale for _, scale in sizes))
 
 
 def operand_type(node: exp.Expr, other: exp.Expr) -> pa.DataType:
@@ -127,20 +127,20 @@ def operand_type(node: exp.Expr, other: exp.Expr) -> pa.DataType:
         return type_
     beside = type_of(other)
     found = None if isinstance(beside, WideInteger) else size(node)
-    return beside if found is None else sized(*found)
+    return beside if found is None else wide_decimal(*found)
 
 
 # ── into a wide type ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def to_wide(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = False) -> str:
-    """``node`` as a value of the wide type ``type_``, where no digit can get lost by it. ``where`` is what the user
-    wrote, for errors at run time. ``unchecked``: failures may be in it."""
+    """``node`` as a value of the wide type ``type_``, without losing digits. ``where`` is the user's text, for errors
+    at run time. ``unchecked``: it may contain failures."""
     found, text = type_of(node), constant(node)
     if text is not None:
         return _literal(text, type_)
     if found is not None and found != type_ and not _is_lossless(found, type_):
-        raise UnsupportedWideNumber(f"{type_} and {found} do not go together", _CAST)
+        raise UnsupportedWideNumber(f"{type_} and {found} cannot be combined", _CAST)
     return cast(node, type_, where, unchecked=unchecked)
 
 
@@ -174,8 +174,8 @@ def cast(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = Fa
         return "CAST(NULL AS BINARY)"
     if found is not None and pa.types.is_integer(found) and found != pa.uint64() and not kept.scale:
         # as an argument of a kernel it runs for every row, and must not raise
-        told = failed(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", kept)
-        return from_long(f"CAST({sql} AS BIGINT)", kept, told if unchecked else on_overflow)
+        failure_sql = failed(f"concat(CAST({sql} AS STRING), ' does not fit into {kept.name}')", kept)
+        return from_long(f"CAST({sql} AS BIGINT)", kept, failure_sql if unchecked else on_overflow)
     if found is not None and pa.types.is_binary(found):
         return _of_bytes(
             sql, kept, "NULL" if or_null else _raise_error_sql(f"'bytes do not fit into {kept.name}'", where)
@@ -200,7 +200,7 @@ def _kernel(node: exp.Expr, found: pa.DataType | None, type_: pa.DataType) -> st
 
 
 def _of_bytes(sql: str, kept: Layout, on_overflow: str) -> str:
-    """Of big-endian bytes."""
+    """From big-endian bytes."""
     if kept.low == 0:
         return f"IF(length({sql}) > {kept.width}, {on_overflow}, lpad({sql}, {kept.width}, X'00'))"
     return from_twos_complement(sql, kept, on_overflow)
@@ -211,7 +211,7 @@ def _raise_error_sql(message: str, where: str) -> str:
 
 
 def computed(kernel: str, type_: pa.DataType, where: str) -> exp.Expr:
-    """What a kernel makes, as a value of ``type_``."""
+    """The result of a kernel, as a value of ``type_``."""
     made = exp.Var(this=checked(kernel, layout(type_), _raise_error_sql(failure(kernel), where)))
     made.meta.update({"arrow": type_, _UNCHECKED: kernel})
     return made
@@ -225,8 +225,8 @@ def text_of(node: exp.Expr, where: str) -> str:
 
 
 def _through(kernel: Kernel, node: exp.Expr, where: str) -> str:
-    """A kernel that makes something else of a wide number. The error of one that failed stays outside of it: what is
-    inside runs for every row."""
+    """A kernel that converts a wide number to something else. The error of a failed one stays outside: what is inside
+    runs for every row."""
     type_ = type_of(node)
     assert type_ is not None
     value = cast(node, type_, where, unchecked=True)
@@ -237,7 +237,7 @@ def _through(kernel: Kernel, node: exp.Expr, where: str) -> str:
 
 
 def cast_out(node: exp.Expr, type_: pa.DataType, spelling: str, where: str, *, or_null: bool) -> str:
-    """``CAST(node AS type_)`` from a wide type to one of Spark's, which spells it ``spelling``."""
+    """``CAST(node AS type_)`` from a wide type to one of Spark's, which is called ``spelling``."""
     found, sql = type_of(node), sql_of(node)
     narrow = "TRY_CAST" if or_null else "CAST"
     if pa.types.is_string(type_):
@@ -263,5 +263,5 @@ def _long(node: exp.Expr, on_overflow: str, where: str) -> str:
     assert found is not None
     if not layout(found).scale:
         return to_long(sql_of(node), layout(found), on_overflow)
-    whole = sized(found.precision - found.scale, 0)
+    whole = wide_decimal(found.precision - found.scale, 0)
     return to_long(cast(node, whole, where), layout(whole), on_overflow)

@@ -27,7 +27,7 @@ from streamling.plugins import (
 class NumbersOptions(SourceOptions):
     """Fields of `NAME.numbers` in a pipeline file."""
 
-    count: int = Field(default=100, ge=0, description="How many numbers.")
+    count: int = Field(default=100, ge=0, description="Number of rows.")
     rows_per_read: int = Field(default=10, ge=1, description="Rows per batch.")
 
 
@@ -36,13 +36,13 @@ class Numbers(Source[NumbersOptions]):
     """Counts from 0."""
 
     Options = NumbersOptions
-    bounded = True  # it ends by itself
+    bounded = True  # it ends
 
     def schema(self) -> pa.Schema:
         return pa.schema([("id", pa.int64())])
 
     def read(self, position: Position) -> SourceBatch | End:
-        """What comes after ``position``; the same position must always lead to the same rows."""
+        """The rows after ``position``; the same position must always return the same rows."""
         at = int(position.get(self.context.name, 0))
         stop = min(at + self.options.rows_per_read, self.options.count)
         if at == stop:
@@ -55,7 +55,7 @@ class TimesOptions(TransformOptions):
     """Fields of `NAME.times` in a pipeline file."""
 
     column: str = Field(description="The column to multiply.")
-    factor: int = Field(default=2, description="By what.")
+    factor: int = Field(default=2, description="The factor.")
 
 
 @plugin("NAME.times")
@@ -65,7 +65,7 @@ class Times(Transform[TimesOptions]):
     Options = TimesOptions
 
     def output_schema(self) -> pa.Schema:
-        """Known before data flows: a mistake in the options is best told here."""
+        """Called before any rows arrive: the best place to report an error in the options."""
         schema = self.context.input_schema
         if self.options.column not in schema.names:
             raise StreamlingError.user(
@@ -81,7 +81,7 @@ class Times(Transform[TimesOptions]):
 class LinesOptions(SinkOptions):
     """Fields of `NAME.lines` in a pipeline file."""
 
-    file: Path = Field(description="Where to write.")
+    file: Path = Field(description="File to write to.")
 
 
 @plugin("NAME.lines")

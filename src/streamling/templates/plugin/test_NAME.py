@@ -1,4 +1,4 @@
-"""The contract of Streamling, tried on our plugins, and tests of our own."""
+"""Streamling's contract tests for the plugins, and further tests."""
 
 import json
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from NAME import Lines, Numbers, Times
 
-from streamling.testing import Bench, SinkContract, SourceContract, TransformContract
+from streamling.testing import PipelineHarness, SinkContract, SourceContract, TransformContract
 
 
 class TestNumbers(SourceContract):
@@ -43,10 +43,10 @@ class TestLines(SinkContract):
         return {"file": str(self._file)}
 
     def durable(self):
-        """What would be there after a crash, read from outside."""
+        """The rows that survive a crash, read independently of the sink."""
         return [json.loads(line) for line in self._file.read_text().splitlines()] if self._file.exists() else []
 
 
-def test_a_column_that_is_not_there_is_named():
+def test_a_missing_column_is_reported():
     with pytest.raises(Exception, match="there is no column 'missing'"):
-        Bench(Times, {"column": "missing"}).prepare([pa.record_batch({"id": [1]})])
+        PipelineHarness(Times, {"column": "missing"}).prepare([pa.record_batch({"id": [1]})])

@@ -54,7 +54,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
         cached=cached,
         chunk=config.max_batch_size,
         retries=context,
-        connections=settings.given("max_connections") or 1,
+        connections=settings.explicit_value("max_connections") or 1,
     )
     if not cached:
         return store

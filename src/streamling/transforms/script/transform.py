@@ -64,7 +64,9 @@ class ScriptTransformOptions(ParallelOptions, BatchOptions, DeadLetterOptions, U
     )
 
     def with_config_defaults(self, config: AppConfig) -> Self:
-        shared = {name: config.part(ScriptConfig).wasm_script.given(name) for name in ("parallelism", "batch_size")}
+        shared = {
+            name: config.part(ScriptConfig).wasm_script.explicit_value(name) for name in ("parallelism", "batch_size")
+        }
         return self.model_copy(update={k: v for k, v in shared.items() if v is not None and getattr(self, k) is None})
 
     @property

@@ -56,14 +56,14 @@ class LookupResults:
     def __call__(self, frame: DataFrame, check: LookupColumns) -> DataFrame:
         """Return ``frame`` with a column for each result."""
         told = {
-            question: _condition(frame, lookup_expression, question)
-            for question in check.table_lookups
-            if (lookup_expression := self.look_ups[question.table]) is not None
+            lookup: _condition(frame, lookup_expression, lookup)
+            for lookup in check.table_lookups
+            if (lookup_expression := self.look_ups[lookup.table]) is not None
         }
         asked = replace(check, table_lookups=tuple(each for each in check.table_lookups if each not in told))
         if asked.table_lookups:
             frame = (_joined if keeps_rows_apart(check.child) else _replaced)(frame, asked, self.tables)
-        return frame.select("*", *(condition.alias(question.answer) for question, condition in told.items()))
+        return frame.select("*", *(condition.alias(lookup.result_column) for lookup, condition in told.items()))
 
 
 def with_empty_lookups(frame: DataFrame, check: LookupColumns) -> DataFrame:
@@ -71,15 +71,17 @@ def with_empty_lookups(frame: DataFrame, check: LookupColumns) -> DataFrame:
     from pyspark.sql import functions as f
 
     _types(frame, check)
-    return frame.select("*", *(f.lit(None).cast("boolean").alias(question.answer) for question in check.table_lookups))
+    return frame.select(
+        "*", *(f.lit(None).cast("boolean").alias(lookup.result_column) for lookup in check.table_lookups)
+    )
 
 
-def _condition(frame: DataFrame, lookup_expression: Callable[[Column], Column], question: TableLookup) -> Column:
+def _condition(frame: DataFrame, lookup_expression: Callable[[Column], Column], lookup: TableLookup) -> Column:
     """Return the result as an expression."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import ArrayType
 
-    value, is_list = f.expr(question.value), question.is_list
+    value, is_list = f.expr(lookup.value), lookup.is_list
     if is_list is None:
         is_list = isinstance(frame.select(value).schema.fields[0].dataType, ArrayType)
     if not is_list:
@@ -94,14 +96,14 @@ def _joined(frame: DataFrame, check: LookupColumns, tables: Mapping[str, LookupT
     found = [_found(rows, answers) for answers in _answers(table, check, tables)]
     # a condition on the time may now pass a row that it rejected before, for which there is no result
     frame = frame.where(_is_asked(found[0]))
-    truths = [_truth(byte).alias(question.answer) for byte, question in zip(found, check.table_lookups, strict=True)]
+    truths = [_truth(byte).alias(lookup.result_column) for byte, lookup in zip(found, check.table_lookups, strict=True)]
     return frame.select("*", *truths)
 
 
 def _answers(asked: pa.Table, check: LookupColumns, tables: Mapping[str, LookupTable[Any]]) -> list[pa.Array]:
     rows = _one(asked.column(ROW))
     return [
-        tables[question.table].contains(_one(asked.column(question.answer)), rows) for question in check.table_lookups
+        tables[lookup.table].contains(_one(asked.column(lookup.result_column)), rows) for lookup in check.table_lookups
     ]
 
 
@@ -111,12 +113,12 @@ def _replaced(frame: DataFrame, check: LookupColumns, tables: Mapping[str, Looku
 
     table = frame.select("*", *_values(check)).toArrow()
     answers = _answers(table, check, tables)
-    for question, answer in zip(check.table_lookups, answers, strict=True):
-        place = table.column_names.index(question.answer)
-        table = table.set_column(place, pa.field(question.answer, pa.bool_()), answer)
+    for lookup, answer in zip(check.table_lookups, answers, strict=True):
+        place = table.column_names.index(lookup.result_column)
+        table = table.set_column(place, pa.field(lookup.result_column, pa.bool_()), answer)
     schema = StructType(list(frame.schema.fields))
-    for question in check.table_lookups:
-        schema = schema.add(question.answer, BooleanType())
+    for lookup in check.table_lookups:
+        schema = schema.add(lookup.result_column, BooleanType())
     return frame.sparkSession.createDataFrame(table, schema)
 
 
@@ -192,17 +194,17 @@ def _named(tables: Mapping[str, LookupTable[Any]], name: str) -> LookupTable[Any
 def _values(check: LookupColumns) -> list[Column]:
     from pyspark.sql import functions as f
 
-    return [f.expr(question.value).alias(question.answer) for question in check.table_lookups]
+    return [f.expr(lookup.value).alias(lookup.result_column) for lookup in check.table_lookups]
 
 
 def _types(frame: DataFrame, check: LookupColumns) -> list[DataType]:
     """Return the type that each look-up compares: text or lists of text."""
     types = [field.dataType for field in frame.select(*_values(check)).schema.fields]
-    for type_, question in zip(types, check.table_lookups, strict=True):
+    for type_, lookup in zip(types, check.table_lookups, strict=True):
         if not _is_text(type_):
             raise StreamlingError.user(
-                f"{FUNCTION}('{question.table}', …) accepts text or a list of texts, not {type_.simpleString()}",
-                remedy=f"cast it: {FUNCTION}('{question.table}', CAST(value AS TEXT))",
+                f"{FUNCTION}('{lookup.table}', …) accepts text or a list of texts, not {type_.simpleString()}",
+                remedy=f"cast it: {FUNCTION}('{lookup.table}', CAST(value AS TEXT))",
             )
     return types
 

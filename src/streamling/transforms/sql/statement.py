@@ -36,9 +36,9 @@ class Statement:
         self._prepared: dict[tuple[tuple[str, str], ...], Prepared] = {}
 
     def apply(
-        self, spark: SparkSession, inputs: Mapping[str, DataFrame], answer: RunLookups | None = None
+        self, spark: SparkSession, inputs: Mapping[str, DataFrame], run_lookups: RunLookups | None = None
     ) -> DataFrame:
-        return self._prepare(spark, inputs).run(inputs, answer)
+        return self._prepare(spark, inputs).run(inputs, run_lookups)
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
         """Translate the error if it is about an expression of this statement."""

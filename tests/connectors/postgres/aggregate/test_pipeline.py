@@ -67,13 +67,13 @@ class TestAggregating(SinkContract):
     def test_after_a_crash_at_any_moment_no_row_is_lost(self) -> None:
         """Nor counted twice."""
         super().test_after_a_crash_at_any_moment_no_row_is_lost()
-        assert len(self.durable()) == sum(batch.num_rows for batch in self.given())
+        assert len(self.durable()) == sum(batch.num_rows for batch in self.input_batches())
 
 
 def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval: float = 0.05, **sink: Any) -> None:
     """Run given batches into the aggregate, to the end; rejected rows go to the table ``refused``."""
     registry = Registry.builtin()
-    given = {"batches": batches, "asked": lambda number: None}
+    given = {"batches": batches, "on_read": lambda number: None}
     registry.register(NodeKind.SOURCE, "test.given", type("Given", (BatchListSource,), given))
     config = AppConfig(checkpoint_interval_sec=checkpoint_interval, postgres_sink=place.settings)
     out = {"type": "postgres_aggregate", "from": "given", "schema": place.schema, **FIELDS, **sink}
