@@ -17,7 +17,7 @@ def test_built_ins_are_listed_by_kind_with_what_they_do(project):
     lines = result.out.splitlines()
     assert lines[0].split() == ["KIND", "ID", "FROM", "DESCRIPTION"]
     printing = next(line for line in lines if line.startswith("sink       print"))
-    assert printing.endswith("built-in  Rows as JSON lines on standard output.")
+    assert printing.endswith("built-in  Prints rows as JSON lines to standard output.")
 
 
 def test_a_plugin_file_is_shown_as_the_origin(project, monkeypatch):

@@ -37,6 +37,11 @@ CASES = [
         "(DATATYPE_MISMATCH.NON_FOLDABLE_INPUT)",
         "documentation of error conditions",
     ),
+    (
+        "SELECT array_remove_all(tags, length(encode(digest(word, 'blake2b'), 'hex'))) AS x FROM t",
+        "a list function cannot use a value that is computed in Python",
+        "in a sql transform before this one",
+    ),
     ("SELECT raise_error('stop here') AS x FROM t", "stop here", None),
 ]
 

@@ -51,6 +51,10 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
     "FIELD_NOT_FOUND": ("there is no field {fieldName}, only {fields}", None),
     "INVALID_EXTRACT_BASE_FIELD_TYPE": ("{base} is {other} and has no fields", None),
     "UNSUPPORTED_DATATYPE": ("there is no type {typeName}", None),
+    "UNSUPPORTED_FEATURE.LAMBDA_FUNCTION_WITH_PYTHON_UDF": (
+        "a list function cannot use a value that is computed in Python, such as a decimal of more than 38 digits",
+        "compute the value in a sql transform before this one",
+    ),
     "_LEGACY_ERROR_TEMP_0029": ("{literal} mixes months with days or smaller units", "add two intervals"),
     "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES": ("{left} and {right} cannot be combined", _SAME_TYPE),
     "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE": ("this takes {inputType}, not {actualDataType}", None),
