@@ -16,6 +16,7 @@ CANARY, CANARY_VALUE = "ACME_API_TOKEN", "canary-7f3a9c"
 pytest_plugins = ["tests.harness.services"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests of a file run in one worker of pytest-xdist, and so do all that share the Spark cluster. Long ones come
     first, so that no worker is left with them at the end."""

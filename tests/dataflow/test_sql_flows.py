@@ -210,7 +210,7 @@ def test_kernels_in_a_stream_and_in_the_batches_of_one(bench):
 
 
 def test_an_error_raised_by_a_function_is_a_sentence(bench):
-    with pytest.raises(StreamlingError, match="this is no JSON: n") as caught:
+    with pytest.raises(StreamlingError, match="this is not JSON: n") as caught:
         bench.run(
             pipeline(
                 sql("parsed", "SELECT id, parse_json(name) AS j FROM numbers"), "out: {type: memory, from: parsed}"

@@ -110,7 +110,7 @@ def test_invalid_json_messages_and_the_filter_only_sees_rows(bench: KafkaBench) 
         1: "is not exactly one JSON object: nonsense",
         2: 'is not exactly one JSON object: {"id": 2',
         3: "is not exactly one JSON object: ",
-        4: "is not exactly one JSON object: it is no UTF-8",
+        4: "is not exactly one JSON object: it is not UTF-8",
         5: "has a value that does not fit its column's type: id = x",
         6: "has a value that does not fit its column's type: wide = 1.5",
     }

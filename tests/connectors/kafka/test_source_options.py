@@ -78,7 +78,7 @@ def test_a_json_number_is_exact_in_a_decimal_column(bench: KafkaBench) -> None:
         (b'{"id": 1', 'offset 1 is not exactly one JSON object: {"id": 1'),
         (b"[1]", "offset 1 is not exactly one JSON object"),
         (b"", "offset 1 is not exactly one JSON object"),
-        (b'{"id": "\xff"}', "offset 1 is not exactly one JSON object: it is no UTF-8"),
+        (b'{"id": "\xff"}', "offset 1 is not exactly one JSON object: it is not UTF-8"),
         (b'{"id": "x"}', "offset 1 has a value that does not fit its column's type: id = x"),
         (b'{"id": 9223372036854775808}', "does not fit its column's type: id = 9223372036854775808"),
     ],

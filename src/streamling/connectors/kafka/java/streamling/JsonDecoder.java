@@ -131,7 +131,7 @@ public final class JsonDecoder implements Serializable {
   /** What is wrong with a message that Jackson would not notice, or null. */
   private static String unreadable(byte[] message) {
     if (!UTF8String.fromBytes(message).isValid()) {
-      return "it is no UTF-8";
+      return "it is not UTF-8";
     }
     int start = 0;
     while (start < message.length && isSpace(message[start])) {
