@@ -111,8 +111,8 @@ def test_the_state_of_a_pipeline_with_plugins_is_shown_without_them(with_plugins
 
 @pytest.mark.parametrize("command", [["plugins", "list"], ["schema", "--plugins"]], ids=" ".join)
 def test_commands_about_plugins_import_all(with_plugins: Project, command: list[str]) -> None:
-    done = with_plugins.call(*command)
-    assert "acme.other" in done.out, done.out
+    done = with_plugins.command(*command)
+    assert "acme.other" in done.out, done
     assert imported(with_plugins) == ["other", "used"]
 
 
