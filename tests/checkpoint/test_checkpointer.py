@@ -287,34 +287,6 @@ def test_a_checkpointer_that_never_started_stops_and_has_no_terminal_epoch() -> 
     pipeline.checkpointer.stop()
 
 
-class Recorder:
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.latencies: list[str] = []
-
-    def count(self, name: str, value: int = 1, tags: Mapping[str, str] | None = None) -> None:
-        self.counts[name] = self.counts.get(name, 0) + value
-
-    def latency(self, name: str, seconds: float, tags: Mapping[str, str] | None = None) -> None:
-        self.latencies.append(name)
-
-    def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None: ...
-
-
-def test_checkpoints_are_counted() -> None:
-    with running(metrics=(recorder := Recorder())) as pipeline:
-        pipeline.answer(pipeline.begin(), a=1, b=2)
-        pipeline.finalized.get(timeout=SOON)
-
-    assert recorder.counts == {
-        "checkpoint_markers_sent": 2,
-        "checkpoint_acks_received": 2,
-        "checkpoint_epochs_succeeded": 1,
-        "checkpoint_finalizers_sent": 1,
-    }
-    assert "checkpoint_epoch_duration" in recorder.latencies
-
-
 def test_a_checkpoint_can_be_had_at_once() -> None:
     with running() as pipeline, ThreadPoolExecutor() as threads:
         waiting = threads.submit(pipeline.checkpointer.checkpoint, SOON)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
+from streamling.reference.json_fields import Field, alternatives, bounds_text, default_text, dereference, literals
 
 _MARK = re.compile(r"(<!-- node types -->\n).*?(<!-- end -->)", re.DOTALL)
 #: described once on the page
@@ -22,7 +22,7 @@ _TYPES = {"string": "text", "boolean": "true | false", "null": "null"}
 
 
 def with_node_types(page: str, registry: Registry) -> str:
-    """``page`` with its list of node types made anew."""
+    """``page`` with its list of node types regenerated."""
     return _MARK.sub(lambda mark: f"{mark[1]}{node_types(registry)}{mark[2]}", page)
 
 
@@ -34,7 +34,7 @@ def node_types(registry: Registry) -> str:
     return "```text\n" + "\n\n".join(blocks) + "\n```\n"
 
 
-def _node_type(kind: NodeKind, id: str, schema: Mapping[str, Any]) -> Iterator[str]:
+def _node_type(kind: NodeKind, id: str, schema: Field) -> Iterator[str]:
     required = schema.get("required", [])
     fields = {name: field for name, field in schema["properties"].items() if not field.get("deprecated")}
     yield f"{kind} {id}"
@@ -47,23 +47,18 @@ def _node_type(kind: NodeKind, id: str, schema: Mapping[str, Any]) -> Iterator[s
     yield f"  shared: {', '.join(shared)}"
 
 
-def _default(field: Mapping[str, Any]) -> str:
-    value = field.get("default")
-    if value is None or value in ({}, []):
-        return ""
-    return f" = {str(value).lower() if isinstance(value, bool) else value}"
+def _default(field: Field) -> str:
+    text = default_text(field)
+    return "" if text is None else f" = {text}"
 
 
-def _type(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _type(field: Field, root: Field) -> str:
     """A JSON Schema type on one line."""
-    if "$ref" in field:
-        return _type(root["$defs"][field["$ref"].rsplit("/", 1)[-1]], root)
-    for several in ("anyOf", "oneOf"):
-        if several in field:
-            parts = [_type(part, root) for part in field[several] if part.get("type") != "null"]
-            return " | ".join(dict.fromkeys(parts))
-    if "enum" in field or "const" in field:
-        return " | ".join(str(value) for value in field.get("enum", [field.get("const")]))
+    field = dereference(field, root)
+    if (parts := alternatives(field)) is not None:
+        return " | ".join(dict.fromkeys(_type(part, root) for part in parts))
+    if (values := literals(field)) is not None:
+        return " | ".join(map(str, values))
     if field.get("type") == "array":
         return f"[{_type(field['items'], root)}, …]"
     if field.get("type") == "object":
@@ -71,11 +66,11 @@ def _type(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     if isinstance(field.get("type"), list):
         return " | ".join(_type({**field, "type": name}, root) for name in field["type"])
     if field.get("type") in ("integer", "number"):
-        return f"{field['type']}{_bounds(field)}"
+        return f"{field['type']}{bounds_text(field)}"
     return _TYPES.get(field.get("type", ""), "any value")
 
 
-def _mapping(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _mapping(field: Field, root: Field) -> str:
     if "properties" in field:
         required = field.get("required", [])
         inner = (
@@ -84,11 +79,6 @@ def _mapping(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
         return "{" + ", ".join(inner) + "}"
     values = field.get("additionalProperties")
     return f"{{NAME: {_type(values, root) if isinstance(values, dict) else 'any value'}, …}}"
-
-
-def _bounds(field: Mapping[str, Any]) -> str:
-    low, high = field.get("minimum"), field.get("maximum")
-    return (f" ≥ {low}" if low is not None else "") + (f" ≤ {high}" if high is not None else "")
 
 
 if __name__ == "__main__":

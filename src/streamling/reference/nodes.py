@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
+from streamling.reference.json_fields import Field, alternatives, bounds_text, default_text, dereference, literals
 
 _MARK = re.compile(r"(<!-- fields: (\w+) (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SHARED = ("primary_key", "batch_size", "batch_flush_interval", "parallelism", "errors", "telemetry")
@@ -49,23 +48,18 @@ def _name(name: str, required: list[str]) -> str:
     return f"**`{name}`**" if name in required else f"`{name}`"
 
 
-def _default(field: Mapping[str, Any]) -> str:
-    value = field.get("default")
-    if value is None or value == {} or value == []:
-        return ""
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+def _default(field: Field) -> str:
+    text = default_text(field)
+    return "" if text is None else f"`{text}`"
 
 
-def _type(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _type(field: Field, root: Field) -> str:
     """A JSON Schema type in words."""
-    if "$ref" in field:
-        return _type(root["$defs"][field["$ref"].rsplit("/", 1)[-1]], root)
-    for several in ("anyOf", "oneOf"):
-        if several in field:
-            parts = [_type(part, root) for part in field[several] if part.get("type") != "null"]
-            return " or ".join(dict.fromkeys(parts))
-    if "enum" in field or "const" in field:
-        return ", ".join(f"`{value}`" for value in field.get("enum", [field.get("const")]))
+    field = dereference(field, root)
+    if (parts := alternatives(field)) is not None:
+        return " or ".join(dict.fromkeys(_type(part, root) for part in parts))
+    if (values := literals(field)) is not None:
+        return ", ".join(f"`{value}`" for value in values)
     if field.get("type") == "array":
         return f"list of {_type(field['items'], root)}"
     if field.get("type") == "object":
@@ -74,20 +68,14 @@ def _type(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
         return " or ".join(_TYPES[name] for name in field["type"])
     examples = field.get("examples")
     example = f" such as `{examples[0]}`" if examples else ""
-    return _TYPES.get(field.get("type", ""), "any") + example + _bounds(field)
+    return _TYPES.get(field.get("type", ""), "any") + example + bounds_text(field)
 
 
-def _object(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _object(field: Field, root: Field) -> str:
     if "properties" in field:
         return "mapping of " + ", ".join(f"`{name}`" for name in field["properties"])
     values = field.get("additionalProperties")
     return f"map of name to {_type(values, root)}" if isinstance(values, dict) else "mapping"
-
-
-def _bounds(field: Mapping[str, Any]) -> str:
-    low, high = field.get("minimum"), field.get("maximum")
-    text = f" ≥ {low}" if low is not None else ""
-    return text + (f" ≤ {high}" if high is not None else "")
 
 
 if __name__ == "__main__":
