@@ -5,7 +5,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 # each worker has a Spark session and services of its own: about 3 GB
 WORKERS ?= 2
-PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --no-loadscope-reorder
 # how long each fuzz test of `make soak` runs
 SOAK_SECONDS ?= 600
 # compile bytecode here: otherwise every start would compile PySpark, sqlglot and pydantic

@@ -16,14 +16,23 @@ CANARY, CANARY_VALUE = "ACME_API_TOKEN", "canary-7f3a9c"
 pytest_plugins = ["tests.harness.services"]
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a file run in one worker of pytest-xdist, and so do all that share the Spark cluster. Long ones come
-    first, so that no worker is left with them at the end."""
-    for item in items:
-        folder, *_ = item.path.relative_to(TESTS).parts
-        item.add_marker(pytest.mark.xdist_group(folder if folder == "cluster" else str(item.path)))
+    """Long tests come first, so that no worker of pytest-xdist is left with them at the end."""
     items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in ("slow", "services", "spark")])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """The tests of a file run in one worker, which sets up their fixtures once, and so do all that share the Spark
+    cluster."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class SharedFixtures(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return "tests/cluster" if file.startswith("tests/cluster/") else file
+
+    return SharedFixtures(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
