@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from streamling.config.core import default_cache_dir
-from tests.paths import TESTS
 
 #: a variable that the process has when Spark starts, and that nothing inside Spark may see
 CANARY, CANARY_VALUE = "ACME_API_TOKEN", "canary-7f3a9c"

@@ -57,23 +57,23 @@ class RetryLog:
         self._log = log
         self._report = report
         self._logged = float("-inf")
-        self._told = self._as_error = False
+        self._reported = self._as_error = False
 
     def failed(self, error: StreamlingError, attempt: int, pause: float) -> None:
         """The ``attempt``-th attempt failed with ``error``; the next one follows after ``pause`` seconds."""
         self._report(error)
         now, serious = time.monotonic(), attempt >= _ERROR_FROM
         if now - self._logged > _LOG_INTERVAL or (serious and not self._as_error):
-            self._logged, self._told, self._as_error = now, True, serious
+            self._logged, self._reported, self._as_error = now, True, serious
             level = logging.ERROR if serious else logging.WARNING
             self._log.log(level, "%s; attempt %d, retrying in %.1f s", error, attempt, pause)
 
     def recovered(self, attempts: int, seconds: float) -> None:
         """It worked after this many failures."""
         self._report(None)
-        if self._told:
+        if self._reported:
             self._log.info("recovered after %d failed attempts in %.1f s", attempts, seconds)
-        self._told = self._as_error = False
+        self._reported = self._as_error = False
 
 
 def should_give_up(error: StreamlingError, attempt: int, stopping: Stopping) -> bool:

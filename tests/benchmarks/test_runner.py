@@ -40,16 +40,22 @@ _ALWAYS = ("start-up", "trigger")
     [pytest.param(names, marks=() if names[0] in _ALWAYS else pytest.mark.soak, id=names[0]) for names in _GROUPS],
 )
 def test_scenarios_measure_and_report_their_steps(names, cache_dir, capfd):
-    told: list[float] = []
+    reported: list[float] = []
     results = measure_all(
-        names, sizes=_TINY, cache_dir=cache_dir, environ=os.environ, report_step=lambda doing, done: told.append(done)
+        names,
+        sizes=_TINY,
+        cache_dir=cache_dir,
+        environ=os.environ,
+        report_step=lambda doing, done: reported.append(done),
     )
     assert {figure.scenario for figure in results.figures} == set(names)
     for figure in results.figures:
         may_be_zero = figure.unit in (Unit.CORE, Unit.PERCENT)
         assert all(value > 0 or may_be_zero for value in (*figure.ours, *figure.other))
-    count = len(told)
-    assert told == [pytest.approx(number / count) for number in range(count)], "steps told and steps announced differ"
+    count = len(reported)
+    assert reported == [pytest.approx(number / count) for number in range(count)], (
+        "the steps reported are not those announced"
+    )
     assert len(rows(results)) == len(results.figures)
     assert all(name in page(results, "chart.svg") for name in names)
     for phases in results.phases.values():

@@ -14,7 +14,7 @@ def test_phases_and_moments_of_a_report_are_found():
     with timings.phase("read configuration and pipeline"):
         pass
     timings.mark("first rows at a sink")
-    report = f"12:00:00.000 INFO  1500 ms is no phase\n{timings.table()}\n"
+    report = f"12:00:00.000 INFO  1500 ms outside the table\n{timings.table()}\n"
     assert phases_of(report) == [
         Phase("command line read", 0.1, 0.1),
         Phase("read configuration and pipeline", 0.2, 0.7),

@@ -33,11 +33,11 @@ def test_short_measurements_can_be_repeated_more_often(bench):
 
 
 def test_progress_grows_with_every_step(bench):
-    told = []
-    bench.report_step = lambda doing, done: told.append((doing, done))
+    reported = []
+    bench.report_step = lambda doing, done: reported.append((doing, done))
     bench.step("one")
     bench.step("two")
-    assert told == [("one", 0.0), ("two", 0.25)]
+    assert reported == [("one", 0.0), ("two", 0.25)]
 
 
 def test_the_quickstart_is_copied_to_where_its_paths_point(bench):

@@ -200,22 +200,22 @@ class Life:
 
     def pass_time(self) -> None:
         self.now += self.rng.choice([0.01, 0.1, 0.5])
-        self.tell(Tick())
+        self.handle(Tick())
         everything_read = all(self.positions[s] == total for s, total in self.world.totals.items())
         if self.draining_since is None:
             if everything_read or self.rng.random() < self.faults.shutdown:
                 self.draining_since = self.now
-                self.tell(TerminalRequested())
+                self.handle(TerminalRequested())
         elif self.now - self.draining_since > TERMINAL_PATIENCE:
-            self.tell(Stop())
+            self.handle(Stop())
             self.store()  # what was in flight is not recalled
             raise LifeOver("the terminal checkpoint took too long")
 
     def deliver(self) -> None:
         if self.transit:
-            self.tell(self.transit.pop(self.rng.randrange(len(self.transit))))
+            self.handle(self.transit.pop(self.rng.randrange(len(self.transit))))
 
-    def tell(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         for action in self.coordinator.handle(event, self.now):
             self.obey(action)
 
@@ -251,15 +251,15 @@ class Life:
         elif self.now < self.store_away_until:
             self.store_is_away(action)
         elif self.rng.random() < self.faults.store_breaks:
-            self.tell(StoreFailed(action.epoch, StreamlingError("the state backend is full")))
+            self.handle(StoreFailed(action.epoch, StreamlingError("the state backend is full")))
         else:
             self.world.store(dict(action.entries))
             if self.rng.random() < self.faults.crash * 20:
                 raise LifeOver("crash between storing and telling")
-            self.tell(Stored(action.epoch))
+            self.handle(Stored(action.epoch))
 
     def store_is_away(self, action: Store) -> None:
-        self.tell(StoreFailed(action.epoch, StreamlingError.transient("the state backend is away")))
+        self.handle(StoreFailed(action.epoch, StreamlingError.transient("the state backend is unavailable")))
 
     # ── data ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -130,8 +130,8 @@ def test_epochs_follow_each_other() -> None:
 
 
 def test_the_checkpoint_retries_while_the_state_backend_is_unavailable() -> None:
-    away = StreamlingError.transient("away")
-    with running(state := FragileState(away, away, away)) as pipeline:
+    failure = StreamlingError.transient("unavailable")
+    with running(state := FragileState(failure, failure, failure)) as pipeline:
         pipeline.answer(pipeline.begin(), a=1, b=2)
         while pipeline.finalized.empty():
             assert pipeline.failures.empty()

@@ -262,8 +262,8 @@ def test_the_terminal_epoch_has_the_patience_of_who_waits_for_it() -> None:
 # ── the state backend fails ─────────────────────────────────────────────────────────────────────────────────
 
 
-def away() -> StreamlingError:
-    return StreamlingError.transient("away")
+def unavailable() -> StreamlingError:
+    return StreamlingError.transient("unavailable")
 
 
 def storing() -> Coordinator:
@@ -274,9 +274,11 @@ def storing() -> Coordinator:
 
 
 def test_storing_is_tried_again_with_growing_pauses_until_the_time_of_a_checkpoint_is_up() -> None:
-    made, now, pauses, told = storing(), 6.0, [], []
+    made, now, pauses, warnings = storing(), 6.0, [], []
     while now - 6.0 < TIMEOUT:
-        told += [action.message for action in made.handle(StoreFailed(1, away()), now) if isinstance(action, Warn)]
+        warnings += [
+            action.message for action in made.handle(StoreFailed(1, unavailable()), now) if isinstance(action, Warn)
+        ]
         tried, failed_at = False, now
         while not tried:
             due = made.wake_at()
@@ -284,17 +286,17 @@ def test_storing_is_tried_again_with_growing_pauses_until_the_time_of_a_checkpoi
             now = due
             for action in made.handle(Tick(), now):
                 tried |= action == Store(1, {"a": 1})
-                told += [action.message] if isinstance(action, Warn) else []
+                warnings += [action.message] if isinstance(action, Warn) else []
         pauses.append(round(now - failed_at, 3))
 
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
     assert max(pauses) == 30
-    assert told[0] == "checkpoint 1: storing the positions failed, retrying in 0.1 s: away"
-    assert "waiting for the state backend, attempt 7: away" in told[1]
-    assert len(told) <= (now - 6.0) / WARN_EVERY + 1
-    [failure] = made.handle(StoreFailed(1, away()), now)
+    assert warnings[0] == "checkpoint 1: storing the positions failed, retrying in 0.1 s: unavailable"
+    assert "waiting for the state backend, attempt 7: unavailable" in warnings[1]
+    assert len(warnings) <= (now - 6.0) / WARN_EVERY + 1
+    [failure] = made.handle(StoreFailed(1, unavailable()), now)
     assert isinstance(failure, Failure)
-    assert str(failure.error) == "checkpoint 1: storing the positions: away"
+    assert str(failure.error) == "checkpoint 1: storing the positions: unavailable"
 
 
 def test_a_permanent_failure_of_the_state_backend_is_not_tried_again() -> None:
@@ -305,11 +307,11 @@ def test_a_permanent_failure_of_the_state_backend_is_not_tried_again() -> None:
 
 def test_a_store_that_succeeds_at_the_second_attempt_finalizes_the_epoch() -> None:
     made = storing()
-    made.handle(StoreFailed(1, StreamlingError.transient("away")), 6)
+    made.handle(StoreFailed(1, StreamlingError.transient("unavailable")), 6)
     made.handle(Tick(), 6.1)
 
-    told, finalizer = made.handle(Stored(1), 7)
-    assert told == Warn("checkpoint 1: the positions were stored at attempt 2")
+    warnings, finalizer = made.handle(Stored(1), 7)
+    assert warnings == Warn("checkpoint 1: the positions were stored at attempt 2")
     assert isinstance(finalizer, Finalizer)
 
 
@@ -345,9 +347,9 @@ def test_what_another_instance_took_over_is_left_out_and_not_tried_again() -> No
     made.handle(Marked("a", 1, {"mine": 10, "theirs": 20}), 6)
     made.handle(Ack("s", 1), 7)
 
-    told, store = made.handle(StoreFailed(1, FencedError(["theirs"])), 7)
-    assert isinstance(told, Warn)
-    assert "the state under theirs now belongs to another instance" in told.message
+    warnings, store = made.handle(StoreFailed(1, FencedError(["theirs"])), 7)
+    assert isinstance(warnings, Warn)
+    assert "the state under theirs now belongs to another instance" in warnings.message
     assert store == Store(1, {"mine": 10})
     assert made.handle(Stored(1), 8) == [Finalizer(1, {"a": {"mine": 10, "theirs": None}}, terminal=False, seconds=3)]
 

@@ -23,7 +23,7 @@ def test_nothing_is_committed_before_it_is_durable_and_nothing_is_lost() -> None
         "crash between storing and telling",
         "drained",
         "sink failed",
-        "state backend is away",
+        "state backend is unavailable",
         "state backend is full",
         "timed out",
         "the terminal checkpoint took too long",
@@ -31,7 +31,7 @@ def test_nothing_is_committed_before_it_is_durable_and_nothing_is_lost() -> None
 
 
 def _kind(ending: str) -> str:
-    for kind in ("state backend is away", "state backend is full", "timed out"):
+    for kind in ("state backend is unavailable", "state backend is full", "timed out"):
         if kind in ending:
             return kind
     return "sink failed" if ending.startswith("sink") else ending

@@ -34,7 +34,7 @@ def test_all_problems_of_a_file_are_reported_with_location_excerpt_and_remedy():
 def test_a_cause_without_a_message_is_omitted():
     class Mute(Exception):
         def __str__(self) -> str:
-            raise AssertionError("the JVM is gone")
+            raise AssertionError("the JVM was stopped")
 
     error = StreamlingError.user("division by zero", cause=Mute())
     assert render(error, debug=False) == "error: division by zero"

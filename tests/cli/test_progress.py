@@ -10,22 +10,22 @@ class _Terminal(io.StringIO):
         return True
 
 
-def _tell(stream: io.StringIO, monkeypatch) -> str:
+def _report(stream: io.StringIO, monkeypatch) -> str:
     monkeypatch.setattr("sys.stderr", stream)
-    with progress_of_steps() as tell:
-        tell("fetching jars", 0.0)
-        tell("fetching jars", 0.5)
-        tell("building", 1.0)
+    with progress_of_steps() as report:
+        report("fetching jars", 0.0)
+        report("fetching jars", 0.5)
+        report("building", 1.0)
     return stream.getvalue()
 
 
 def test_a_file_gets_one_line_per_step(monkeypatch):
-    assert _tell(io.StringIO(), monkeypatch) == "fetching jars\nbuilding\n"
+    assert _report(io.StringIO(), monkeypatch) == "fetching jars\nbuilding\n"
 
 
 def test_a_terminal_gets_a_bar_that_is_removed_at_the_end(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    shown = _tell(_Terminal(), monkeypatch)
+    shown = _report(_Terminal(), monkeypatch)
     assert f"[{'█' * 15}{'·' * 15}] fetching jars" in shown
     assert shown.endswith("\r\x1b[K")
     assert "\n" not in shown

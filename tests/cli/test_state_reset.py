@@ -47,7 +47,9 @@ def test_a_file_that_is_not_a_database_is_an_error_with_remedies(damaged: Projec
 
 def test_reset_moves_an_invalid_state_file_aside(damaged: Project) -> None:
     before = (damaged.folder / "state.db").read_text()
-    assert damaged.call("state", "reset", "--node", "orders", "--yes").code == 1, "one node cannot be told from others"
+    assert damaged.call("state", "reset", "--node", "orders", "--yes").code == 1, (
+        "the entries of one node cannot be identified"
+    )
     result = damaged.call("state", "reset", "--yes")
     assert result.code == 0, result.err
     (aside,) = damaged.folder.glob("state.db.damaged-*")
@@ -132,11 +134,14 @@ def test_reset_also_deletes_the_offsets_of_consumer_groups(project: Project, kaf
         state.put(f"events:{topic}:0", {"offset": 7, "updated_at": 1})
     brokers = {"STREAMLING__KAFKA_SOURCE__BROKERS": kafka.brokers}
 
-    away = project.command("state", "reset", "--yes", STREAMLING__KAFKA_SOURCE__BROKERS="127.0.0.1:1")
-    assert away.code == 1
-    assert f"the offsets of the consumer group 'pipeline-events' for the topic '{topic}' cannot be deleted" in away.err
-    assert "cannot connect to the Kafka brokers at 127.0.0.1:1" in away.err
-    assert "--state-only" in away.err
+    unreachable = project.command("state", "reset", "--yes", STREAMLING__KAFKA_SOURCE__BROKERS="127.0.0.1:1")
+    assert unreachable.code == 1
+    assert (
+        f"the offsets of the consumer group 'pipeline-events' for the topic '{topic}' cannot be deleted"
+        in unreachable.err
+    )
+    assert "cannot connect to the Kafka brokers at 127.0.0.1:1" in unreachable.err
+    assert "--state-only" in unreachable.err
     assert "1 entry of pipeline" in project.call("state", "show").err, "all or nothing"
 
     result = project.command("state", "reset", "--yes", **brokers)

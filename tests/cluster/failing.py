@@ -1,4 +1,4 @@
-"""Pipelines that fail in a node, one after the other on one session, and what the user is told about each.
+"""Pipelines that fail in a node, one after the other on one session, and the error that the user sees for each.
 
 One argument, JSON: the master, the folder with the files, the Postgres DSN, the port of the endpoint, the names of the
 cases, Pythons that the workers are to be asked with, and Spark settings. Prints the errors as JSON.
@@ -91,11 +91,11 @@ def _refused(runtime: SparkRuntime, python: str) -> dict[str, Any] | None:
     try:
         WorkerCheck(session, needs_python=True).wait(lambda: False)
     except StreamlingError as error:
-        return _told(error)
+        return _reported(error)
     return None
 
 
-def _told(error: StreamlingError) -> dict[str, Any]:
+def _reported(error: StreamlingError) -> dict[str, Any]:
     return {
         "message": str(error),
         "causes": list(error.causes()),
@@ -116,7 +116,7 @@ def _failure(runtime: SparkRuntime, config: AppConfig, name: str, port: int) -> 
         run.start()
         run.wait()
     except StreamlingError as error:
-        return _told(error)
+        return _reported(error)
     raise AssertionError(f"{name} ended well")
 
 

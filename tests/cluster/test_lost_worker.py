@@ -1,5 +1,5 @@
-"""Kafka → script → Postgres under load while a worker is killed with -9: Spark goes on with the others, the table is
-what the topic says."""
+"""Kafka → script → Postgres under load while a worker is killed with -9: Spark continues with the others, and the
+table is what the topic says."""
 
 from __future__ import annotations
 

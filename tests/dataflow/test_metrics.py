@@ -223,7 +223,7 @@ double:
         run = PluginBench(spark).run(
             pipeline(transform.strip(), "out: {type: ledger, from: double}"), application_id="shop"
         )
-    told = {series.name: series for series in run.metrics.snapshot() if series.tags.get("id") == "double"}
+    reported = {series.name: series for series in run.metrics.snapshot() if series.tags.get("id") == "double"}
     tags = {
         "id": "double",
         "topology_node_type": "transform",
@@ -232,11 +232,11 @@ double:
         "team": "data",
         "tier": "of the plugin",
     }
-    assert told["evens"].tags == {**tags, "parity": "even"}
-    assert told["width"].tags == tags
-    assert told["width"].value == 3
-    assert isinstance(told["thinking"].value, Distribution)
-    assert told["thinking"].value.sum == pytest.approx(200 * told["thinking"].value.count)
+    assert reported["evens"].tags == {**tags, "parity": "even"}
+    assert reported["width"].tags == tags
+    assert reported["width"].value == 3
+    assert isinstance(reported["thinking"].value, Distribution)
+    assert reported["thinking"].value.sum == pytest.approx(200 * reported["thinking"].value.count)
     (warning,) = [record.getMessage() for record in caplog.records]
     assert warning == (
         "measured transform 'double': label tier is 'of the plugin' as reported by the node; "

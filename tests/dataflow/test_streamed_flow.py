@@ -75,12 +75,12 @@ def test_the_source_is_called_again_from_the_position_reached(spark) -> None:
 
 
 def test_a_query_that_may_work_later_is_retried_and_logged(spark, caplog) -> None:
-    bench, source = _bench(spark, StreamRestart("away", retriable=True))
+    bench, source = _bench(spark, StreamRestart("unavailable", retriable=True))
     run = bench.start(_PIPELINE)
     eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
     run.stop("enough")
     finish(run)
-    assert "breaking source 'rows': away; attempt 1, retrying" in caplog.text
+    assert "breaking source 'rows': unavailable; attempt 1, retrying" in caplog.text
 
 
 def test_a_source_that_cannot_begin_yet_is_waited_for(spark) -> None:

@@ -358,7 +358,7 @@ def test_two_databases_and_a_topic_get_the_same_rows_and_these_are_read_once(fla
     flagship.committed(run, topic)
     (query,) = run._session.streams.active
     read = lambda: sum(progress.numInputRows for progress in query.recentProgress)  # noqa: E731
-    eventually(read)  # Spark tells after the batch
+    eventually(read)  # Spark reports them after the batch
     assert read() == 17
     run.stop("the test has what it wants")
     finish(run)

@@ -61,7 +61,7 @@ _GROWN: dict[str, list[dict[str, Any]]] = {
     "fields are matched by name": [{"id": 1, "a": "A", "b": "B"}, {"id": 2, "a": "C", "b": "D"}],
     "two fields are added": [{"id": 1, "p": None, "q": None}, {"id": 2, "p": "x", "q": 4}],
     "a required field becomes nullable": [{"id": 1, "s": "x"}, {"id": 2, "s": None}],
-    "an explicit null is no default": [{"id": 1, "n": None}, {"id": 2, "n": None}],
+    "an explicit null is not a default": [{"id": 1, "n": None}, {"id": 2, "n": None}],
     "a field is renamed": [{"id": 1, "old": "x", "new": None}, {"id": 2, "old": None, "new": "y"}],
 }
 _NOON = dt.datetime(2024, 2, 29, 12, 0, 0, 123000)

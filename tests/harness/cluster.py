@@ -64,7 +64,7 @@ class Cluster:
         self._wait_for("Registering worker", len(self.workers))
 
     def _wait_for(self, words: str, times: int) -> None:
-        """Until the master has logged these words so often."""
+        """Until the master has logged these words as many times."""
         deadline = time.monotonic() + _START_SECONDS
         while (log := self._log.read_text(errors="replace")).count(words) < times:
             assert self._processes[0].poll() is None, log

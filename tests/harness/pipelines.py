@@ -187,7 +187,7 @@ class Bench:
 
 
 def finish(run: PipelineRun, seconds: float = 60) -> None:
-    """Wait for the end of a run, but not for ever."""
+    """Wait for the end of a run, at most ``seconds``."""
     outcome: list[BaseException] = []
 
     def wait() -> None:

@@ -88,11 +88,11 @@ class Keeping(MessageSink[SinkOptions]):
     """Keeps the messages it received, and rows before a marker as durable."""
 
     Options = SinkOptions
-    told: list[Any]
+    received: list[Any]
     kept: list[dict[str, Any]]
 
     def handle(self, message):
-        self.told.append(message)
+        self.received.append(message)
         if isinstance(message, Init):
             self._held: list[dict[str, Any]] = []
         if isinstance(message, NextBatch):
@@ -105,26 +105,26 @@ class Keeping(MessageSink[SinkOptions]):
 
 
 def keeping() -> Any:
-    return type("Keeping", (Keeping,), {"told": [], "kept": []})
+    return type("Keeping", (Keeping,), {"received": [], "kept": []})
 
 
 def test_a_sink_receives_everything_in_order():
     kind = keeping()
     PipelineHarness(kind, {}).finish([ROWS], interval=60)
-    assert [type(message) for message in kind.told] == [
+    assert [type(message) for message in kind.received] == [
         Init,
         NextBatch,
         CheckpointMarker,
         CheckpointFinalizer,
         Terminate,
     ]
-    assert kind.told[0].schema.names == ["id", "_gs_op"]
+    assert kind.received[0].schema.names == ["id", "_gs_op"]
     assert [row["id"] for row in kind.kept] == [1, 2, 3]
 
 
 def test_an_epoch_is_complete_when_the_sink_says_so_on_a_thread_of_its_own():
     class Later(Keeping):
-        told, kept = [], []
+        received, kept = [], []
         release = threading.Event()
 
         def handle(self, message):
@@ -148,7 +148,7 @@ def test_an_epoch_is_complete_when_the_sink_says_so_on_a_thread_of_its_own():
 
 def test_an_acknowledgement_without_a_marker_or_a_second_one_changes_nothing():
     class Eager(Keeping):
-        told, kept = [], []
+        received, kept = [], []
 
         def handle(self, message):
             answers = super().handle(message)
@@ -162,7 +162,7 @@ def test_an_acknowledgement_without_a_marker_or_a_second_one_changes_nothing():
 @pytest.mark.parametrize("moment", [Init, NextBatch, CheckpointMarker])
 def test_an_error_fails_the_pipeline_and_names_the_node(moment):
     class Failing(Keeping):
-        told, kept = [], []
+        received, kept = [], []
 
         def handle(self, message):
             return [Error("the disk is full")] if isinstance(message, moment) else super().handle(message)

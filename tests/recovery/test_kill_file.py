@@ -86,7 +86,7 @@ class Folder:
         return {i for i in range(self.files * self.rows_per_file) if i % 5 != 0}
 
     def done_files(self) -> set[str]:
-        """Files that a stored position covers: their rows must never come again."""
+        """Files that a stored position covers: their rows must not be replayed."""
         if not (self.root / "state.db").exists():
             return set()
         with closing(sqlite3.connect(self.root / "state.db")) as state:

@@ -34,8 +34,8 @@ class Instance(Command):
     def partitions(self) -> set[int]:
         """Those that it last said it reads, since its start."""
         log = self.log().rpartition("is running")[2]
-        told = re.findall(r"(?:reading partitions? ([0-9, ]+)|no partition) of the topic", log)
-        return {int(number) for number in told[-1].split(", ")} if told and told[-1] else set()
+        assigned = re.findall(r"(?:reading partitions? ([0-9, ]+)|no partition) of the topic", log)
+        return {int(number) for number in assigned[-1].split(", ")} if assigned and assigned[-1] else set()
 
 
 @pytest.fixture

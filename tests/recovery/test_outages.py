@@ -1,5 +1,5 @@
 """Broker, registry and Postgres killed with -9 and started again under a running Kafka → SQL → Postgres and Kafka
-pipeline: it waits, says so now and then, goes on, and in the end the tables are what the topic says."""
+pipeline: it retries, logs that from time to time, recovers, and in the end the tables are what the topic says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.recovery.accounts import WIDER, AccountLoad, Command, expected, store
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
-#: seconds that a service is away; above 30 the Kafka sink's producer gives up and is called again
+#: seconds that a service is unavailable; above 30 the Kafka sink's producer gives up and the sink retries
 AWAY = float(os.environ.get("STREAMLING_TEST_OUTAGE", "5"))
 
 
@@ -52,8 +52,8 @@ class Pipeline(Command):
         before = self.rows()
         self.eventually(lambda: self.rows() != before)
 
-    def told(self, do: Callable[[], None]) -> list[str]:
-        """What is logged as trouble meanwhile."""
+    def log_during(self, do: Callable[[], None]) -> list[str]:
+        """Warnings and errors that are logged meanwhile."""
         before = len(self.log())
         do()
         return re.findall(r"(?:WARN |ERROR) (.*)", self.log()[before:])
@@ -97,7 +97,7 @@ def test_a_running_pipeline_outlives_its_services(tmp_path, kafka, registry, pos
                 pass
 
         for outage in (broker, registry_with_new_schema, database):
-            said = pipeline.told(outage)
+            said = pipeline.log_during(outage)
             print(outage.__name__, *said, sep="\n  ")
             assert said
             assert only_now_and_then(said)
@@ -112,9 +112,9 @@ def test_a_running_pipeline_outlives_its_services(tmp_path, kafka, registry, pos
 
 
 def only_now_and_then(said: list[str]) -> bool:
-    """Whether each node told fewer times of its trouble than it tried, where it tried more than twice."""
+    """Whether each node logged fewer warnings than it made attempts, where it made more than two."""
     attempts: dict[str, list[int]] = {}
     for line in said:
         if found := re.search(r"^(.*?): .*attempt (\d+), (?:re)?trying", line):
             attempts.setdefault(found[1], []).append(int(found[2]))
-    return all(len(told) < max(told) for told in attempts.values() if max(told) > 2)
+    return all(len(numbers) < max(numbers) for numbers in attempts.values() if max(numbers) > 2)

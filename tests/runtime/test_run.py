@@ -256,13 +256,13 @@ def test_a_sink_that_fails_in_the_final_checkpoint_is_the_reason_and_nothing_els
     (sink,) = run._graph.operators["out"]
 
     def fail() -> None:
-        raise StreamlingError.user("the table is gone")
+        raise StreamlingError.user("the table was dropped")
 
     sink.flush = fail
     run.stop("SIGTERM")
     with pytest.raises(StreamlingError) as caught:
         finish(run)
-    assert str(caught.value) == "ledger sink 'out': the table is gone"
+    assert str(caught.value) == "ledger sink 'out': the table was dropped"
     assert "final checkpoint" not in caplog.text
 
 

@@ -24,7 +24,7 @@ SINK = Node("out", NodeKind.SINK, FreeFormOptions.model_validate({"type": "shop"
 LINES_OF_A_TRACE = ("Traceback", "\tat ", "Py4JJavaError", "awaitResult", "calling o")
 
 
-def told(error: BaseException) -> str:
+def reported(error: BaseException) -> str:
     """Return what a user sees."""
     shown = render(error, debug=False)
     assert not any(line in shown for line in LINES_OF_A_TRACE), shown
@@ -34,7 +34,7 @@ def told(error: BaseException) -> str:
 def fails(spark: Any, action: Callable[[], object]) -> str:
     with pytest.raises(StreamlingError) as caught:
         Rows(spark).run(action, SINK, "writing")
-    return told(caught.value)
+    return reported(caught.value)
 
 
 def test_no_part_of_a_secret_is_shown_in_a_truncated_message() -> None:
@@ -221,7 +221,7 @@ LOST = (
     ids=["executor lost", "disk full", "class missing"],
 )
 def test_failures_of_executors(text: str, parts: list[str]) -> None:
-    shown = told(spark_error(RuntimeError(text), "sql transform 'x'"))
+    shown = reported(spark_error(RuntimeError(text), "sql transform 'x'"))
     assert [part for part in parts if part not in shown] == [], shown
 
 

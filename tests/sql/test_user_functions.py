@@ -120,22 +120,22 @@ def test_it_overrides_a_built_in_one_and_works_in_any_expression(registry, spark
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         ("liar(id)", "liar(): returned double, declared int64"),
         ("short(id)", "short(): returned 1 values for "),
         ("fails(id)", "fails()"),
     ],
 )
-def test_an_error_inside_is_reported_with_its_name(registry, spark, call, told):
+def test_an_error_inside_is_reported_with_its_name(registry, spark, call, message):
     with pytest.raises(StreamlingError) as caught:
         rows(f"SELECT id, {call} AS x FROM rows", registry, spark)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("sql transform 'out': ")
     assert all("Traceback" not in cause for cause in caught.value.causes())
 
 
-def told(sql: str, registry: Registry) -> str:
+def message_of(sql: str, registry: Registry) -> str:
     run = prepared(sql, registry)
     run.resolve_sources()
     with pytest.raises(InvalidPipeline) as caught:
@@ -145,17 +145,17 @@ def told(sql: str, registry: Registry) -> str:
 
 
 def test_the_number_of_arguments_is_checked_without_spark(registry):
-    message = told("SELECT id, shout(name) AS x FROM rows", registry)
+    message = message_of("SELECT id, shout(name) AS x FROM rows", registry)
     assert "shout() does not take 1 argument(s)" in message
     assert "write shout(string, int32)" in message
 
 
 def test_a_name_that_is_nearly_right_is_suggested(registry):
-    assert "did you mean shout()?" in told("SELECT id, shoutt(name, 1) AS x FROM rows", registry)
+    assert "did you mean shout()?" in message_of("SELECT id, shoutt(name, 1) AS x FROM rows", registry)
 
 
 def test_the_type_of_the_result_is_known_without_spark(registry):
-    message = told("SELECT id FROM rows WHERE shout(name, 1)", registry)
+    message = message_of("SELECT id FROM rows WHERE shout(name, 1)", registry)
     assert "WHERE needs a condition that is true or false, not string" in message
 
 

@@ -134,13 +134,13 @@ def test_processes_on_one_file_wait_for_each_other(path: Path) -> None:
 def test_a_killed_process_leaves_its_last_write_whole(path: Path, after: int) -> None:
     process = writer(path, "", 100_000)
     assert process.stdout is not None
-    told = [int(process.stdout.readline()) for _ in range(after)][-1]
+    acknowledged = [int(process.stdout.readline()) for _ in range(after)][-1]
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
 
     with SqliteState("app", path) as state:
         assert state.get("a") == state.get("b")
-        assert state.get("a") >= told
+        assert state.get("a") >= acknowledged
 
 
 # ── the file disappears while the pipeline runs ──────────────────────────────────────────────────────────────

@@ -83,5 +83,5 @@ def test_removed_series_are_gone() -> None:
     store.of("orders").gauge("lag", 5, {"partition": "1"})
     store.of("orders").gauge("lag", 6, {"partition": "2"})
     store.of("orders").remove("lag", {"partition": "1"})
-    store.of("orders").remove("lag", {"partition": "never told"})
+    store.of("orders").remove("lag", {"partition": "unknown"})
     assert [series.tags for series in store.snapshot()] == [{"partition": "2"}]

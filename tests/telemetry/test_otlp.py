@@ -218,7 +218,7 @@ def test_a_receiver_that_does_not_respond_is_not_awaited(receiver: Receiver) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "told"),
+    ("kind", "text", "message"),
     [
         ("text/plain", b"invalid temporality\nfor metric x", ": invalid temporality for metric x"),
         ("application/json", b'{"message": "no"}', ': {"message": "no"}'),
@@ -230,7 +230,7 @@ def test_a_receiver_that_does_not_respond_is_not_awaited(receiver: Receiver) -> 
     ],
 )
 def test_a_rejection_is_reported_with_the_message_of_the_receiver_but_without_secrets(
-    kind: str, text: bytes, told: str, receiver: Receiver
+    kind: str, text: bytes, message: str, receiver: Receiver
 ) -> None:
     assert receiver.endpoint is not None
     add_secrets(["otlp/hunter 4"])
@@ -241,7 +241,7 @@ def test_a_rejection_is_reported_with_the_message_of_the_receiver_but_without_se
         pytest.raises(StreamlingError) as raised,
     ):
         push(10)
-    assert str(raised.value) == f"the response was 400 Bad Request{told}"
+    assert str(raised.value) == f"the response was 400 Bad Request{message}"
 
 
 def test_headers_are_not_sent_to_the_target_of_a_redirect(receiver: Receiver) -> None:

@@ -146,8 +146,8 @@ def test_a_column_that_appears_while_running_passes_every_transform(growing: Gro
     ]  # fmt: skip
     seen = {row["id"]: row["seen"] for row in _rows(run, "to_script_declared")}
     assert (seen[1], seen[3]) == ("_gs_op,id,name", "_gs_op,id,name,note,wide")
-    told = [record.message for record in caplog.records if "script_declared" in record.name]
-    assert told == ["columns have appeared in the input that are not part of the output: 'note', 'wide'"]
+    warnings = [record.message for record in caplog.records if "script_declared" in record.name]
+    assert warnings == ["columns have appeared in the input that are not part of the output: 'note', 'wide'"]
 
     payloads = {(row["node"], row["position"]): json.loads(row["payload"]) for row in _rows(run, "bad")}
     assert set(payloads) == {(node, f"id={n}") for node in ("script_errors", "handler_errors") for n in (2, 4)}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 #: GNU timeout signals its child and then the whole group. A person who presses Ctrl-C twice means it.
 _SAME_REQUEST_SECONDS = 1.0
-#: Reserved for the exit of the process itself: the budget covers the time until the process is gone.
+#: Reserved for the exit of the process itself: the budget covers the time until the process has exited.
 _RESERVE_SECONDS = 0.5
 #: for the last message: whoever reads standard error may have stopped reading
 _MESSAGE_SECONDS = 0.2

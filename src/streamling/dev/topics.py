@@ -71,7 +71,7 @@ def add_partitions(brokers: str, topic: str, partitions: int, *, client: Client 
 
 
 def delete_topic(brokers: str, topic: str, *, client: Client = _NONE) -> None:
-    """Delete ``topic``; returns when it is gone."""
+    """Delete ``topic``; returns when the brokers no longer list it."""
     _ask(brokers, client, lambda admin: admin.delete_topics([topic]), f"delete the topic {topic!r}")
     _wait(lambda: partition_count(brokers, topic, client=client) == 0, f"the topic {topic!r} to go")
 

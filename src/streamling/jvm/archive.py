@@ -142,7 +142,7 @@ def build_archive(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=cache_dir,  # Java writes the archive in a second process, which fails if its working directory is gone
+        cwd=cache_dir,  # Java writes the archive in a second process, which fails without a working directory
         start_new_session=True,
     ) as process:
         try:

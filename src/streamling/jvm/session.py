@@ -233,7 +233,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
                 conf.set(key, value)
             try:
                 context = SparkContext(conf=conf, gateway=connection)
-                _accumulators(context).handle_error = lambda *_: None  # prints a trace when the JVM is gone
+                _accumulators(context).handle_error = lambda *_: None  # prints a trace when the JVM has exited
                 context.pythonExec = settings.get("spark.pyspark.python", sys.executable)
                 remove_unsafe_functions(context._jvm)
                 return SparkSession(context)

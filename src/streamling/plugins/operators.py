@@ -224,7 +224,7 @@ class AnySource(Operator[OptionsT]):
 
     @property
     def is_deterministic(self) -> bool:
-        """A source tells Spark which rows to read, so reading them again returns the same rows."""
+        """A source gives Spark the range of rows to read, so reading them again returns the same rows."""
         return True
 
     @abstractmethod

@@ -41,7 +41,7 @@ class Push:
         self._deltas = deltas
         #: time of the last successful push, and the rows it reported
         self._since = self._began = int(metrics.began * 1e9)
-        self._told: Mapping[SeriesKey, float] = {}
+        self._exported: Mapping[SeriesKey, float] = {}
 
     def __call__(self, seconds: float) -> None:
         from streamling.telemetry.otlp_messages import Period, request
@@ -53,13 +53,13 @@ class Push:
         )
         answer = self._send(message, seconds)
         # only now: what did not arrive is part of the next difference
-        self._since, self._told = now, {key: _number(series) for key, series in rows.items()}
+        self._since, self._exported = now, {key: _number(series) for key, series in rows.items()}
         if rejected := answer.partial_success.rejected_data_points:
             raise StreamlingError(f"{rejected} data points were rejected: {answer.partial_success.error_message}")
 
     def _new(self, rows: Iterable[Series]) -> Iterator[Series]:
         for series in rows:
-            if (more := _number(series) - self._told.get(series.key, 0)) > 0:
+            if (more := _number(series) - self._exported.get(series.key, 0)) > 0:
                 yield replace(series, value=more)
 
 

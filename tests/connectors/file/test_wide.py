@@ -137,7 +137,7 @@ def test_files_of_one_scale_and_different_digits_are_read_together(spark: Any, t
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("later", "told"),
+    ("later", "message"),
     [
         (
             pa.array([Decimal(1)], pa.decimal256(50, 3)),
@@ -156,7 +156,7 @@ def test_files_of_one_scale_and_different_digits_are_read_together(spark: Any, t
     ids=["scale", "digits", "bytes", "narrow"],
 )
 def test_a_later_file_with_another_type_in_the_column_is_rejected(
-    spark: Any, tmp_path: Path, later: pa.Array, told: str
+    spark: Any, tmp_path: Path, later: pa.Array, message: str
 ) -> None:
     pq.write_table(pa.table({"d": pa.array([Decimal(1)], pa.decimal256(50, 2))}), tmp_path / "a.parquet")
     source = make_source(tmp_path, format="parquet")
@@ -164,17 +164,17 @@ def test_a_later_file_with_another_type_in_the_column_is_rejected(
     pq.write_table(pa.table({"d": later}), tmp_path / "b.parquet")
     with pytest.raises(StreamlingError) as caught:
         Run(spark, source).rows()
-    assert f"b.parquet': {told}" in str(caught.value)
+    assert f"b.parquet': {message}" in str(caught.value)
 
 
 def test_files_with_different_list_types_are_named_before_the_start(tmp_path: Path) -> None:
     for name, scale in (("a", 2), ("b", 3)):
         column = pa.array([[Decimal(1)]], pa.list_(pa.decimal256(50, scale)))
         pq.write_table(pa.table({"d": column}), tmp_path / f"{name}.parquet")
-    told = (
+    message = (
         r"column 'd' has type list<decimal256\(50, 3\)> in '.*b\.parquet' and list<decimal256\(50, 2\)> in another file"
     )
-    with pytest.raises(StreamlingError, match=told):
+    with pytest.raises(StreamlingError, match=message):
         make_source(tmp_path, format="parquet").schema()
 
 

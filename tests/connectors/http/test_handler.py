@@ -322,11 +322,11 @@ def test_wide_integers_are_numbers_with_all_their_digits():
         ]
     )
     own = pa.ExtensionArray.from_storage(WideInteger("u256"), held)
-    told = pa.record_batch([pa.array([1, 2, 3]), own, held], schema=schema)
-    untold = told.replace_schema_metadata(None).cast(pa.schema([field.remove_metadata() for field in schema]))
+    typed = pa.record_batch([pa.array([1, 2, 3]), own, held], schema=schema)
+    untyped = typed.replace_schema_metadata(None).cast(pa.schema([field.remove_metadata() for field in schema]))
     with endpoint(echo) as server:
         made = bench(server, one_row_per_request=True)
-        made.finish([told, untold])
+        made.finish([typed, untyped])
     assert sorted(
         {(request.json["id"], request.json["own"], request.json["spark"]) for request in server.requests}
     ) == [

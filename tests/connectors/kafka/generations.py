@@ -56,7 +56,7 @@ STORIES = {
         [(_id(("s", "string")), {"id": 1, "s": "x"}), (_id(("s", _TEXT)), {"id": 2, "s": None})],
         [(1, "x"), (2, None)],
     ),
-    "an explicit null is no default": Story(
+    "an explicit null is not a default": Story(
         [(_id(), {"id": 1}), (_id(("n", ["string", "null"], "dflt")), {"id": 2, "n": None})],
         [(1, "dflt"), (2, None)],
     ),

@@ -25,7 +25,7 @@ def bench(spark, kafka, registry) -> KafkaSinkBench:
     return KafkaSinkBench(spark, kafka, registry)
 
 
-def told(error: StreamlingError, *words: str) -> None:
+def assert_reported(error: StreamlingError, *words: str) -> None:
     """Return a user error that names the node and does not show Spark's internals."""
     assert "kafka sink 'out'" in str(error)
     for word in words:
@@ -42,23 +42,23 @@ def test_a_row_without_its_key_is_rejected(bench: KafkaSinkBench) -> None:
     rows = pa.record_batch({"id": pa.array([1, None], pa.int64()), "na'me": ["a", "b"]})
     for deduplicate in (True, False):
         error = bench.failure(bench.topic(), rows, deduplicate=deduplicate, data_format="json")
-        told(error, "the key column 'id' is null")
+        assert_reported(error, "the key column 'id' is null")
 
 
 def test_a_null_that_the_schema_does_not_allow_names_the_column(bench: KafkaSinkBench) -> None:
     topic = bench.create(bench.topic(), schema=record(("id", "long"), ("name", "string")))
-    told(bench.failure(topic, people((1, "a"), (2, None))), "column 'name' is null", "does not allow")
+    assert_reported(bench.failure(topic, people((1, "a"), (2, None))), "column 'name' is null", "does not allow")
 
 
 def test_a_value_that_an_enum_does_not_have_names_the_column(bench: KafkaSinkBench) -> None:
     colour = {"type": "enum", "name": "colour", "symbols": ["RED"]}
     topic = bench.create(bench.topic(), schema=record(("id", "long"), ("name", ["null", colour])))
-    told(bench.failure(topic, people((1, "RED"), (2, "BLUE"))), "column 'name'", "BLUE")
+    assert_reported(bench.failure(topic, people((1, "RED"), (2, "BLUE"))), "column 'name'", "BLUE")
 
 
 def test_a_message_larger_than_allowed_fails_immediately(bench: KafkaSinkBench) -> None:
     error = bench.failure(bench.topic(), people((1, "x" * 5000)), message_max_bytes=2000, compression="none")
-    told(error, "larger than allowed")
+    assert_reported(error, "larger than allowed")
     assert error.remedy is not None
     assert "message_max_bytes" in error.remedy
 
@@ -72,7 +72,7 @@ def test_a_large_message_is_written_when_it_is_allowed(bench: KafkaSinkBench) ->
 def test_an_invalid_avro_name_is_reported_before_anything_runs(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     error = bench.failure(topic, pa.record_batch({"id": [1], "größe": [1]}))
-    told(error, "'größe'", "Avro does not allow")
+    assert_reported(error, "'größe'", "Avro does not allow")
     assert bench.partitions(topic) == 0
     bench.write(topic, pa.record_batch({"id": [1], "größe": [1]}), data_format="json")
     assert bench.rows(topic) == [{"id": 1, "größe": 1, "_gs_op": "i"}]
@@ -116,7 +116,7 @@ def test_writing_with_a_password(bench: KafkaSinkBench, mechanism: str) -> None:
 def test_a_wrong_password_fails_immediately_and_is_not_shown(bench: KafkaSinkBench) -> None:
     bench.settings = _with_password(bench, "wrong-one")
     error = bench.failure(bench.topic(), numbered(0, 5))
-    told(error, "rejected the credentials")
+    assert_reported(error, "rejected the credentials")
     assert "wrong-one" not in "\n".join([str(error), *error.causes()])
 
 
@@ -134,7 +134,7 @@ def test_a_registry_that_requires_a_password(bench: KafkaSinkBench, secured_regi
     user = {"schema_registry_url": secured_registry_url, "schema_registry_username": REGISTRY_USER}
     topic = bench.topic()
     bench.settings = {**user, "schema_registry_password": "wrong"}
-    told(bench.failure(topic, numbered(0, 5)), "rejected the credentials")
+    assert_reported(bench.failure(topic, numbered(0, 5)), "rejected the credentials")
     bench.settings = {**user, "schema_registry_password": REGISTRY_PASSWORD}
     bench.write(topic, numbered(0, 5))
     assert len(bench.rows(topic)) == 5
@@ -168,7 +168,7 @@ def _failure(call: Callable[[], object]) -> Exception | None:
 def test_a_topic_deleted_under_the_pipeline_is_an_error(bench: KafkaSinkBench) -> None:
     topic = bench.topic()
     bench.between = lambda number: delete_topic(bench.kafka.brokers, topic) if number == 1 else None
-    told(bench.failure(topic, numbered(0, 5), numbered(5, 5)), f"the topic '{topic}' was deleted")
+    assert_reported(bench.failure(topic, numbered(0, 5), numbered(5, 5)), f"the topic '{topic}' was deleted")
     assert bench.partitions(topic) == 0
 
 

@@ -142,8 +142,8 @@ def test_only_the_owner_of_a_partition_reports_its_lag(fleet: Fleet) -> None:
 
 def lag(run: PipelineRun) -> dict[int, float]:
     """Return the lag that an instance reports for each partition."""
-    told = [series for series in run.metrics.snapshot() if series.name == METRIC]
-    return {int(series.tags["partition"]): series.value for series in told}
+    lags = [series for series in run.metrics.snapshot() if series.name == METRIC]
+    return {int(series.tags["partition"]): series.value for series in lags}
 
 
 def test_one_more_instance_than_partitions_waits_until_it_is_needed(fleet: Fleet, kafka) -> None:

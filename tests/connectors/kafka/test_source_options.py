@@ -220,7 +220,7 @@ _BYTES, _UUID = "bytes", {"type": "string", "logicalType": "uuid"}
 _DAY = {"type": "int", "logicalType": "date"}
 
 
-# ── messages that are no rows ───────────────────────────────────────────────────────────────────────────────
+# ── invalid messages ───────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("value", [b"{}", b"\x01\x00\x00\x00\x01\x02", b"\x00\x01", b""])

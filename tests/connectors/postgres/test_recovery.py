@@ -63,7 +63,7 @@ def said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
     return any(text in record.getMessage() for record in caplog.records)
 
 
-# ── the server goes away ────────────────────────────────────────────────────────────────────────────────────
+# ── the server becomes unavailable ────────────────────────────────────────────────────────────────────────────────────
 
 
 def start_again(server: LocalPostgres) -> None:

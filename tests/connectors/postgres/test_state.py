@@ -125,10 +125,10 @@ def test_state_is_available_after_the_server_restarts(postgres_folder: Path, set
 
 
 def test_an_unavailable_server_is_a_transient_failure(settings: PostgresSettings) -> None:
-    away = settings.model_copy(update={"port": 1, "password": SecretStr("hunter2")})
+    unreachable = settings.model_copy(update={"port": 1, "password": SecretStr("hunter2")})
 
     with pytest.raises(StreamlingError, match=r"cannot connect to Postgres at 127\.0\.0\.1:1/postgres") as raised:
-        PostgresState("app", away)
+        PostgresState("app", unreachable)
     assert raised.value.retriable
     assert "hunter2" not in "".join([str(raised.value), *raised.value.causes()])
 

@@ -35,7 +35,7 @@ transforms:
     backend_entity_name: marked
     sql: "SELECT upper(w) FROM s WHERE v IS NOT NULL AND NOT w LIKE '%x'"
   first: {type: sql, primary_key: id, sql: "SELECT id FROM s WHERE NOT dynamic_table_check('seen', v)"}
-  told:
+  checked:
     type: sql
     primary_key: id
     sql: |
@@ -47,7 +47,7 @@ transforms:
       FROM s
 sinks:
   passed: {type: memory, from: first}
-  all: {type: memory, from: told}
+  all: {type: memory, from: checked}
 """
 
 
@@ -162,7 +162,7 @@ class Process:
             self._maybe_crash()
             known = table.contains(pa.array(values), numbers).to_pylist()
             if self._chance.random() < 0.05:
-                raise OSError("the source has to begin anew: the batch comes again")
+                raise OSError("the source restarts, the batch is replayed")
             self._taken += [at + place for place, is_known in enumerate(known) if not is_known]
         except OSError:
             table.after_emit(complete=False)

@@ -123,12 +123,12 @@ sources:
   s: {type: given, primary_key: id}
 transforms:
   vip: {type: dynamic_table, backend_type: InMemory, backend_entity_name: x, sql: SELECT v FROM accounts}
-  found: {type: sql, primary_key: id, sql: "SELECT id, dynamic_table_check('VIP', v) IS NOT NULL AS told FROM s"}
+  found: {type: sql, primary_key: id, sql: "SELECT id, dynamic_table_check('VIP', v) IS NOT NULL AS listed FROM s"}
 sinks:
   out: {type: memory, from: found}
 """
     run = run_pipeline(spark, text, {"accounts": [rows("a")], "s": [rows("a", "b")]})
-    assert collected_rows(run, "out").column("told").to_pylist() == [True, True]
+    assert collected_rows(run, "out").column("listed").to_pylist() == [True, True]
 
 
 def test_flows_that_merge_in_a_node_pass_one_occurrence(spark):

@@ -24,7 +24,7 @@ sources:
   s: {type: given, primary_key: id}
 transforms:
   known: {type: dynamic_table, backend_type: InMemory, backend_entity_name: known}
-  told:
+  checked:
     type: sql
     primary_key: id
     sql: |
@@ -38,7 +38,7 @@ transforms:
       SELECT id, tag FROM (SELECT id, unnest(tags) AS tag FROM s) AS t WHERE dynamic_table_check('known', tag)
       UNION ALL SELECT id, v AS tag FROM s WHERE dynamic_table_check('known', v)
 sinks:
-  out: {type: memory, from: told}
+  out: {type: memory, from: checked}
   parts: {type: memory, from: elements}
 """
 
@@ -98,7 +98,7 @@ sinks:
     assert table.select(["id", "w"]).to_pydict() == {"id": [0, 3], "w": [True, False]}
 
 
-# ── what Spark is told ──────────────────────────────────────────────────────────────────────────────────────
+# ── what Spark reads ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def table_of(fields: dict[str, Any], **settings: Any) -> DynamicTableTransform:

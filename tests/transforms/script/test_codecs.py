@@ -193,14 +193,14 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value", "told"), REFUSED)
-def test_invalid_values_are_rejected_with_column_and_row(scripts, name, value, told):
+@pytest.mark.parametrize(("name", "value", "reason"), REFUSED)
+def test_invalid_values_are_rejected_with_column_and_row(scripts, name, value, reason):
     with pytest.raises(StreamlingError) as failure:
         scripts.rows(
             f"row => row.id === 1 ? {{ v: null }} : {{ v: {value} }}", [{"id": 1}, {"id": 2}], {"v": parse_type(name)}
         )
     message = str(failure.value)
     assert message.startswith("row 2 of the batch: column 'v' has type ")
-    assert told in message
+    assert reason in message
     assert message.endswith('input: {"id":2}')
     assert not failure.value.internal

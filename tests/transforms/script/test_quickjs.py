@@ -10,14 +10,14 @@ from streamling.transforms.script.quickjs import QuickJs
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reason"),
     [(None, "cannot be read"), (b"no wasm", "cannot be read"), (b"\0asm\x01\0\0\0", "is not a runtime of quickjs-rs")],
 )
-def test_an_invalid_runtime_is_rejected(tmp_path, content, told):
+def test_an_invalid_runtime_is_rejected(tmp_path, content, reason):
     path = tmp_path / "runtime.wasm"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(StreamlingError, match=told) as refused:
+    with pytest.raises(StreamlingError, match=reason) as refused:
         engine_for(WasmScript(runtime_wasm_file_path=path))
     assert not refused.value.internal
     assert refused.value.remedy == "remove it to use the installed one"

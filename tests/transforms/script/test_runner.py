@@ -147,14 +147,14 @@ function process(row) {
 
 
 @pytest.mark.parametrize(
-    ("thrown", "told"),
+    ("thrown", "message"),
     [("42", "the script failed: 42"), ("null", "it threw null"), ("'text'", "the script failed: text"),
      ("{ a: 1 }", 'the script failed: {"a":1}'), ("{ get message() { throw 1 } }", "cannot be shown")],
 )  # fmt: skip
-def test_anything_can_be_thrown(scripts, thrown, told):
+def test_anything_can_be_thrown(scripts, thrown, message):
     with pytest.raises(StreamlingError) as failure:
         scripts.rows(f"function process(row) {{ throw {thrown} }}", ROWS)
-    assert told in str(failure.value)
+    assert message in str(failure.value)
 
 
 def test_only_lines_of_the_script_are_named(scripts):

@@ -54,17 +54,17 @@ ONLY_IN_WEBASSEMBLY = {
 @pytest.mark.parametrize("attempt", ONLY_IN_WEBASSEMBLY)
 def test_the_limits_of_webassembly_cannot_be_bypassed(engines, attempt):
     tight, scripts = Scripts(engines("quickjs", TIGHT), TIGHT), Scripts(engines("quickjs", LIMITS), LIMITS)
-    body, told = ONLY_IN_WEBASSEMBLY[attempt]
-    with pytest.raises(StreamlingError, match=told):
+    body, reason = ONLY_IN_WEBASSEMBLY[attempt]
+    with pytest.raises(StreamlingError, match=reason):
         tight.rows(f"function process(row) {{ {body} }}", ROWS)
     assert scripts.rows("row => row", ROWS) == ROWS
 
 
 @pytest.mark.parametrize("attempt", EXHAUSTING)
 def test_exhaustion_ends_in_a_clear_error(tight, scripts, attempt):
-    body, told = EXHAUSTING[attempt]
-    limited = tight if "longer" in told else scripts
-    with pytest.raises(StreamlingError, match=told) as failure:
+    body, reason = EXHAUSTING[attempt]
+    limited = tight if "longer" in reason else scripts
+    with pytest.raises(StreamlingError, match=reason) as failure:
         limited.rows(f"function process(row) {{ {body} }}", ROWS)
     assert not failure.value.internal
     assert "of the batch" in str(failure.value)

@@ -143,7 +143,7 @@ def test_a_script_sees_bigint_inside_a_list_and_computes_with_it(scripts):
 
 
 @pytest.mark.parametrize(
-    ("wide", "value", "told"),
+    ("wide", "value", "reason"),
     [
         (U256, "-1n", "'[-1]' (-1 does not fit into u256)"),
         (I256, "2n ** 255n", "does not fit into i256"),
@@ -155,11 +155,11 @@ def test_a_script_sees_bigint_inside_a_list_and_computes_with_it(scripts):
     ],
     ids=str,
 )
-def test_a_number_out_of_range_inside_a_list_is_reported(scripts, wide, value, told):
+def test_a_number_out_of_range_inside_a_list_is_reported(scripts, wide, value, reason):
     with pytest.raises(StreamlingError) as failure:
         scripts.batch(f"() => ({{l: [{value}]}})", _list_batch(wide, [1]))
     message = str(failure.value)
     assert message.startswith(f"row 1 of the batch: column 'l' has type list<{wide}>, which cannot hold ")
-    assert told in message
+    assert reason in message
     assert message.endswith('input: {"l":[' + layout_of(wide).text(1) + "]}")
     assert not failure.value.internal

@@ -103,9 +103,9 @@ def test_a_failure_is_never_mistaken_for_a_number() -> None:
 def test_signs() -> None:
     layout = held(I256)
     numbers = from_integers([5, -5, 0, layout.low], layout)
-    told = f"({layout.low}) does not fit into i256"
-    assert [outcome(v, I256) for v in run(declared.NEGATE, numbers, types=[I256])] == [-5, 5, 0, f"-{told}"]
-    assert [outcome(v, I256) for v in run(declared.ABSOLUTE, numbers, types=[I256])] == [5, 5, 0, f"abs{told}"]
+    reason = f"({layout.low}) does not fit into i256"
+    assert [outcome(v, I256) for v in run(declared.NEGATE, numbers, types=[I256])] == [-5, 5, 0, f"-{reason}"]
+    assert [outcome(v, I256) for v in run(declared.ABSOLUTE, numbers, types=[I256])] == [5, 5, 0, f"abs{reason}"]
 
 
 def test_conversions_round_decimals_and_truncate_to_whole_numbers() -> None:

@@ -43,9 +43,11 @@ class LookupResults:
     look_ups: Mapping[str, Callable[[Column], Column] | None]
 
     @classmethod
-    def of(cls, spark: SparkSession, asked: Collection[str], tables: Mapping[str, LookupTable[Any]]) -> LookupResults:
-        """``asked`` are the names of tables in SQL."""
-        found = {name: _named(tables, name) for name in asked}
+    def of(
+        cls, spark: SparkSession, remaining: Collection[str], tables: Mapping[str, LookupTable[Any]]
+    ) -> LookupResults:
+        """``remaining`` are the names of tables in SQL."""
+        found = {name: _named(tables, name) for name in remaining}
         return cls(found, {name: table.lookup_expression(spark) for name, table in found.items()})
 
     @property
@@ -55,15 +57,15 @@ class LookupResults:
 
     def __call__(self, frame: DataFrame, check: LookupColumns) -> DataFrame:
         """Return ``frame`` with a column for each result."""
-        told = {
+        known = {
             lookup: _condition(frame, lookup_expression, lookup)
             for lookup in check.table_lookups
             if (lookup_expression := self.look_ups[lookup.table]) is not None
         }
-        asked = replace(check, table_lookups=tuple(each for each in check.table_lookups if each not in told))
-        if asked.table_lookups:
-            frame = (_joined if keeps_rows_apart(check.child) else _replaced)(frame, asked, self.tables)
-        return frame.select("*", *(condition.alias(lookup.result_column) for lookup, condition in told.items()))
+        remaining = replace(check, table_lookups=tuple(each for each in check.table_lookups if each not in known))
+        if remaining.table_lookups:
+            frame = (_joined if keeps_rows_apart(check.child) else _replaced)(frame, remaining, self.tables)
+        return frame.select("*", *(condition.alias(lookup.result_column) for lookup, condition in known.items()))
 
 
 def with_empty_lookups(frame: DataFrame, check: LookupColumns) -> DataFrame:
@@ -95,15 +97,16 @@ def _joined(frame: DataFrame, check: LookupColumns, tables: Mapping[str, LookupT
     rows = _one(table.column(ROW))
     found = [_found(rows, answers) for answers in _answers(table, check, tables)]
     # a condition on the time may now pass a row that it rejected before, for which there is no result
-    frame = frame.where(_is_asked(found[0]))
+    frame = frame.where(_is_remaining(found[0]))
     truths = [_truth(byte).alias(lookup.result_column) for byte, lookup in zip(found, check.table_lookups, strict=True)]
     return frame.select("*", *truths)
 
 
-def _answers(asked: pa.Table, check: LookupColumns, tables: Mapping[str, LookupTable[Any]]) -> list[pa.Array]:
-    rows = _one(asked.column(ROW))
+def _answers(remaining: pa.Table, check: LookupColumns, tables: Mapping[str, LookupTable[Any]]) -> list[pa.Array]:
+    rows = _one(remaining.column(ROW))
     return [
-        tables[lookup.table].contains(_one(asked.column(lookup.result_column)), rows) for lookup in check.table_lookups
+        tables[lookup.table].contains(_one(remaining.column(lookup.result_column)), rows)
+        for lookup in check.table_lookups
     ]
 
 
@@ -142,7 +145,7 @@ def _truth(byte: Column) -> Column:
     return f.when(byte == _byte(_TRUE), f.lit(True)).when(byte == _byte(_FALSE), f.lit(False))
 
 
-def _is_asked(byte: Column) -> Column:
+def _is_remaining(byte: Column) -> Column:
     """An empty text, which is returned beyond the last byte, is less than any byte."""
     return (byte >= _byte(_FALSE)) & (byte < _byte(_NOT_LOOKED_UP))
 

@@ -116,8 +116,8 @@ def test_an_update_of_a_sum_adds_a_new_value_with_one_warning(
     place.write(transfers(("i", 1, "a", 10), ("u", 1, "a", 15)), transfers(("u", 2, "a", 1)))
 
     assert place.totals() == [("a", 26)]
-    told = [record for record in caplog.records if "adds the new value on top of it" in record.message]
-    assert [record.levelname for record in told] == ["WARNING"]
+    warnings = [record for record in caplog.records if "adds the new value on top of it" in record.message]
+    assert [record.levelname for record in warnings] == ["WARNING"]
 
 
 # ── what cannot be counted ──────────────────────────────────────────────────────────────────────────────────

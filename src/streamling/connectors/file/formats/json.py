@@ -27,7 +27,7 @@ _INT_RANGE = range(-(2**63), 2**63)
 _EXACT_DOUBLES: Final = float(2**53)
 _MOMENTS = (text.DATE, text.TIMESTAMP, text.INSTANT)
 #: An object followed by something other than the end of a line or of its enclosing value. Arrow would read a second
-#: object as a row, and crashes on a null. (Such text inside quotes is harmless, but only the slow parser can tell.)
+#: object as a row, and crashes on a null. (Inside quotes it is harmless, but only the slow parser knows that.)
 _BEHIND_OBJECT = re.compile(rb"\}[ \t]*[^\s,\]}]")
 #: a parser that recurses for each bracket must not get too many of them
 _LONGEST_LINE = 16 << 10

@@ -244,7 +244,7 @@ class Membership(RebalanceListener):
             return
         try:
             consumer.close(offsets)
-        except Exception as error:  # brokers are unavailable, or the JVM is gone: the session then times out
+        except Exception as error:  # brokers are unavailable, or the JVM has exited: the session then times out
             self._log.debug("error while leaving the group '%s': %s", self._group.name, error)
 
 

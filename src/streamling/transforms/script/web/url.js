@@ -38,7 +38,7 @@
     }
     return read;
   }
-  // UTF-8 without a failure: what is none becomes U+FFFD
+  // UTF-8 without a failure: invalid bytes become U+FFFD
   function utf8(bytes) {
     let text = "";
     for (let i = 0; i < bytes.length; ) {
