@@ -40,7 +40,7 @@ test-fast: .venv/dev ## Run the tests that need no service and no JVM (under 2 m
 
 soak: .venv/dev ## Run the randomised tests for SOAK_SECONDS each, with the kill counts of a release
 	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_SQL_EXPRESSIONS=2000 STREAMLING_TEST_CDC_SCENARIOS=50 \
-		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 STREAMLING_TEST_HTTP_KILLS=10 \
+		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
 		STREAMLING_TEST_SIMULATIONS=2000 STREAMLING_TEST_WRITE_PLANS=300 STREAMLING_TEST_AGGREGATE_SEEDS=150 \
 		$(BIN)/pytest -q tests/fuzz tests/recovery tests/benchmarks tests/checkpoint tests/connectors/postgres
 

@@ -29,7 +29,7 @@ _TINY = Sizes(
 _KAFKA = [name for name, scenario in SCENARIOS.items() if scenario.needs_services]
 _GROUPS = [*([name] for name in SCENARIOS if name not in _KAFKA), _KAFKA]
 #: enough to see that the parts work together; the others take minutes, which `make soak` has
-_ALWAYS = ("start-up", "trigger")
+_ALWAYS = ("validate",)
 
 
 @pytest.mark.spark

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from streamling.cli.main import main
+from tests.harness.commands import QUICK_JVM
 
 PIPELINE = """\
 sources:
@@ -67,7 +68,7 @@ class Project:
     def command(self, *args: str, **env: str) -> Result:
         """As a separate process."""
         done = subprocess.run(
-            command_line(*args), cwd=self.folder, env={**clean_environment(), **env},
+            command_line(*args), cwd=self.folder, env={**command_environment(), **env},
             capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         return Result(done.returncode, done.stdout, done.stderr)
@@ -75,6 +76,11 @@ class Project:
 
 def command_line(*args: str) -> list[str]:
     return [sys.executable, "-m", "streamling", *args]
+
+
+def command_environment() -> dict[str, str]:
+    """For a command that runs a pipeline."""
+    return {**clean_environment(), **QUICK_JVM}
 
 
 def clean_environment() -> dict[str, str]:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from streamling.dev.envfile import read_env_file
-from tests.cli.conftest import Result, clean_environment, command_line
+from tests.cli.conftest import Result, command_environment, command_line
 
 SCHEMA = {
     "type": "record",
@@ -36,7 +36,7 @@ class Shell:
         home = folder / "home"
         for made in (self.folder, home):
             made.mkdir(mode=0o700)
-        self.environ = {**clean_environment(), "HOME": str(home), "STREAMLING__CACHE_DIR": str(cache_dir)}
+        self.environ = {**command_environment(), "HOME": str(home), "STREAMLING__CACHE_DIR": str(cache_dir)}
 
     def call(self, *args: str, code: int = 0, stdin: str = "") -> Result:
         done = subprocess.run(

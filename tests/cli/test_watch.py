@@ -14,7 +14,7 @@ from streamling.cli.watch import Rates, bar, duration, show_progress, status_par
 from streamling.output.status_line import can_show_status
 from streamling.plugins.operators import Progress
 from streamling.runtime.status import RunStatus
-from tests.cli.conftest import PIPELINE, Project, clean_environment, command_line
+from tests.cli.conftest import PIPELINE, Project, clean_environment, command_environment, command_line
 from tests.dataflow.test_sql_flows import pipeline, sql
 from tests.harness.pipelines import Bench, eventually, finish
 from tests.harness.terminal import Terminal
@@ -24,7 +24,7 @@ STATUS = r"in [\d,]+ rows/s · out [\d,]+ rows/s · 2 rows written · checkpoint
 
 
 def _terminal(project: Project, **env: str) -> Terminal:
-    env = {**clean_environment(), "PYTHONUTF8": "1", "STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.5", **env}
+    env = {**command_environment(), "PYTHONUTF8": "1", "STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.5", **env}
     return Terminal(command_line("pipeline.yaml"), cwd=project.folder, env=env)
 
 

@@ -1,7 +1,7 @@
 """Pipelines that fail in a node, one after the other on one session, and the error that the user sees for each.
 
-One argument, JSON: the master, the folder with the files, the Postgres DSN, the port of the endpoint, the names of the
-cases, Pythons that the workers are to be asked with, and Spark settings. Prints the errors as JSON.
+As a program it takes one argument, JSON: the master, the folder with the files, the Postgres DSN, the port of the
+endpoint, Pythons for the workers, and Spark settings. It prints the errors as JSON.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -24,6 +24,9 @@ from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PLUGINS = Path(__file__).with_name("breaking.py")
 
@@ -61,32 +64,30 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def main(
-    master: str, folder: str, dsn: str, port: int, cases: list[str], pythons: dict[str, str], conf: dict[str, str]
-) -> None:
+def main(master: str, folder: str, dsn: str, port: int, pythons: dict[str, str], conf: dict[str, str]) -> None:
     os.chdir(folder)
-    parts = psycopg.conninfo.conninfo_to_dict(dsn)
-    server = {"host": parts["host"], "port": int(parts["port"]), "user": parts["user"], "db": parts["dbname"]}
-    config = AppConfig.model_validate(
-        {
-            "spark": {"master": master},
-            "postgres_sink": {**server, "sslmode": "disable"},
-        }
-    )
-    # the first failure counts: trying again is Spark's business, and takes time
-    conf = {"spark.task.maxFailures": "1", **conf}
+    # the first failure counts: Spark's retries take time; so does the start of a second executor
+    conf = {"spark.task.maxFailures": "1", "spark.cores.max": "1", **conf}
     runtime = SparkRuntime.start(master=master, conf=conf, cache_dir=default_cache_dir(os.environ), quick=True)
     try:
-        found = {name: _failure(runtime, config, name, port) for name in cases}
-        found |= {name: _refused(runtime, path) for name, path in pythons.items()}
+        found: dict[str, Any] = failures(runtime.session(), master, dsn, port, list(CASES))
+        found |= {name: _refused(runtime.session(), path) for name, path in pythons.items()}
         print(json.dumps(found))
     finally:
         runtime.stop()
 
 
-def _refused(runtime: SparkRuntime, python: str) -> dict[str, Any] | None:
-    """What is said about workers whose Python is ``python``; None: nothing."""
-    session = runtime.session()
+def failures(session: SparkSession, master: str, dsn: str, port: int, cases: list[str]) -> dict[str, dict[str, Any]]:
+    """The error of each case; the working directory has the files."""
+    parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    server = {"host": parts["host"], "port": int(parts["port"]), "user": parts["user"], "db": parts["dbname"]}
+    sink = {**server, "sslmode": "disable"}
+    config = AppConfig.model_validate({"spark": {"master": master}, "postgres_sink": sink})
+    return {name: _failure(session, config, name, port) for name in cases}
+
+
+def _refused(session: SparkSession, python: str) -> dict[str, Any] | None:
+    """The error about workers whose Python is ``python``; None if they are accepted."""
     session.sparkContext.pythonExec = python
     try:
         WorkerCheck(session, needs_python=True).wait(lambda: False)
@@ -104,7 +105,7 @@ def _reported(error: StreamlingError) -> dict[str, Any]:
     }
 
 
-def _failure(runtime: SparkRuntime, config: AppConfig, name: str, port: int) -> dict[str, Any]:
+def _failure(session: SparkSession, config: AppConfig, name: str, port: int) -> dict[str, Any]:
     transforms, sinks = CASES[name]
     text = json.dumps({"sources": {"orders": ORDERS}, "transforms": transforms, "sinks": sinks})
     registry = load_plugins(Registry.builtin(), PLUGINS)
@@ -112,7 +113,7 @@ def _failure(runtime: SparkRuntime, config: AppConfig, name: str, port: int) -> 
     pipeline = parse_pipeline(text, registry=registry, config=config)
     run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
     try:
-        run.analyse(runtime.session())
+        run.analyse(session)
         run.start()
         run.wait()
     except StreamlingError as error:

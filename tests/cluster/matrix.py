@@ -25,6 +25,7 @@ from pyarrow import parquet
 from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume
 from tests.connectors.kafka.source_driver import Topic, framed
+from tests.harness.commands import QUICK_JVM
 from tests.harness.endpoint import Endpoint, Reply, Request
 from tests.recovery.accounts import SCHEMA as ACCOUNT
 
@@ -112,6 +113,7 @@ class Run:
         (self.folder / "pipeline.yaml").write_text(text)
         env = {
             **os.environ,
+            **QUICK_JVM,
             **self.services,
             "STREAMLING__PLUGIN__PATH": str(PLUGINS),
             "STREAMLING__SPARK__MASTER": self.master,

@@ -18,6 +18,7 @@ from tests.cluster import failing
 from tests.cluster.matrix import write_files
 from tests.harness.endpoint import Reply, endpoint
 from tests.harness.script import run_python
+from tests.paths import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
@@ -25,17 +26,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 EVERYWHERE = [name for name in failing.CASES if name != "exit"]
 
 
-def failures(folder: Path, master: str, dsn: str, cases: list[str], pythons: dict[str, str]) -> dict[str, Any]:
-    with endpoint(lambda request: Reply(400)) as server:
-        order = {"master": master, "folder": str(folder), "dsn": dsn, "port": server.port}
-        command = [sys.executable, "-m", "tests.cluster.failing"]
-        archive = folder / "env.tar.gz"
-        conf = {"spark.archives": f"{archive}#env"} if archive.exists() else {}
-        text = json.dumps({**order, "cases": cases, "pythons": pythons, "conf": conf})
-        done = subprocess.run([*command, text], capture_output=True, text=True, timeout=600, check=False)
+def failures_on_cluster(folder: Path, master: str, dsn: str, port: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.cluster.failing"]
+    conf = {"spark.archives": f"{folder / 'env.tar.gz'}#env"}
+    order = {"master": master, "folder": str(folder), "dsn": dsn, "port": port, "conf": conf}
+    text = json.dumps({**order, "pythons": pythons(folder)})
+    done = subprocess.run([*command, text], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    said = re.sub(rf":{server.port}\b|row \d+ of the batch", "…", done.stdout.splitlines()[-1])
-    return dict(json.loads(said))
+    return without_row_numbers(json.loads(done.stdout.splitlines()[-1]))
+
+
+def without_row_numbers(errors: dict[str, Any]) -> dict[str, Any]:
+    """How the rows were divided into batches is not compared."""
+    return dict(json.loads(re.sub(r"row \d+ of the batch", "…", json.dumps(errors))))
 
 
 def pythons(folder: Path) -> dict[str, str]:
@@ -64,15 +67,17 @@ def pythons(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory, cluster, postgres) -> tuple[dict[str, Any], dict[str, Any]]:
+def both(tmp_path_factory, cluster, postgres, spark) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = tmp_path_factory.mktemp("failing")
     write_files(folder)
     with psycopg.connect(postgres.dsn) as connection:
         connection.execute("CREATE SCHEMA failing")
         columns = "id BIGINT PRIMARY KEY CHECK (id <> 77), item TEXT, price DOUBLE PRECISION, quantity BIGINT"
         connection.execute(f"CREATE TABLE failing.limited ({columns})".encode())
-    here = failures(folder, "local[2]", postgres.dsn, EVERYWHERE, {})
-    return here, failures(folder, cluster.master, postgres.dsn, list(failing.CASES), pythons(folder))
+    with endpoint(lambda request: Reply(400)) as server, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        here = failing.failures(spark, "local[2]", postgres.dsn, server.port, EVERYWHERE)
+        return without_row_numbers(here), failures_on_cluster(folder, cluster.master, postgres.dsn, server.port)
 
 
 @pytest.mark.parametrize("case", EVERYWHERE)

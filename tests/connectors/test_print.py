@@ -23,6 +23,7 @@ from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness
+from tests.harness.commands import QUICK_JVM
 from tests.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "plugins"
@@ -228,7 +229,7 @@ sinks:
     running = subprocess.Popen(
         [sys.executable, "-m", "streamling", "run", "pipeline.yaml"],
         cwd=tmp_path,
-        env={**os.environ, "STREAMLING__PLUGIN__PATH": str(EXAMPLES / "basic_plugin.py")},
+        env={**os.environ, **QUICK_JVM, "STREAMLING__PLUGIN__PATH": str(EXAMPLES / "basic_plugin.py")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -215,7 +215,7 @@ _KNOBS = "tests/effects/test_knobs.py"
 PROOFS: dict[str, Observed | By] = {
     "application_id": Observed(state_file, "other"),
     "log_format": By("tests/cli/test_run.py::test_run_with_the_file_from_the_configuration_resumes"),
-    "log_level": By("tests/cli/test_run.py::test_a_higher_log_level_logs_less"),
+    "log_level": By("tests/cli/test_run.py::test_the_written_project_runs_and_a_higher_log_level_logs_less"),
     "pipeline_definition_location": By("tests/cli/test_main.py::test_config_names_another_file"),
     "record_batch_interval_ms": Observed(kafka_pace, 250),
     "record_batch_size": Observed(kafka_pace, 5000),

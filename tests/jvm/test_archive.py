@@ -111,7 +111,7 @@ def test_downloaded_packages_are_part_of_every_archive(tmp_path: Path) -> None:
 def test_an_invalid_archive_only_costs_time(tmp_path: Path) -> None:
     archive = Archive.for_settings(cache_dir=tmp_path)
     archive.prepare()
-    archive.path.write_bytes(b"no archive at all" * 10_000)
+    archive.path.write_bytes(b"not an archive" * 10_000)
     outcome = run_python(
         f"""
         from pathlib import Path
@@ -125,24 +125,8 @@ def test_an_invalid_archive_only_costs_time(tmp_path: Path) -> None:
     assert (outcome.out, outcome.err) == ("False 3\n", "")
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_built_archive_is_one_that_java_accepts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    seen: list[tuple[str, float]] = []
-
-    def progress(doing: str, done: float) -> None:
-        if gone.exists():
-            gone.rmdir()  # a pipeline's folder may be deleted while the archive for the next one is built
-        seen.append((doing, done))
-
-    built = build_archive(cache_dir=tmp_path, progress=progress)
-    assert Archive.for_settings(cache_dir=tmp_path).path == built
-    assert [doing for doing, _ in seen][:2] == ["starting Spark", "learning: csv"]
-    assert [done for _, done in seen] == sorted(done for _, done in seen)
-    # With this flag, Java refuses to start without the archive.
+def start_strictly(cache_dir: Path, cwd: Path) -> None:
+    """Start Spark with a flag that makes Java refuse to start without the archive."""
     strict = "-XX:AOTMode=on" if find_java(os.environ).major >= 25 else "-Xshare:on"
     outcome = run_python(
         f"""
@@ -150,10 +134,37 @@ def test_a_built_archive_is_one_that_java_accepts(tmp_path: Path, monkeypatch: p
         from streamling.jvm.session import SparkRuntime
         conf = {{"spark.driver.extraJavaOptions": {strict!r}, "spark.driver.memory": "1g"}}
         for quick in (True, False):
-            runtime = SparkRuntime.start(master="local[2]", conf=conf, cache_dir=Path({str(tmp_path)!r}), quick=quick)
+            runtime = SparkRuntime.start(master="local[2]", conf=conf, cache_dir=Path({str(cache_dir)!r}), quick=quick)
             print(runtime.archive_missing(), runtime.session().range(3).count())
             runtime.stop()
         """,
-        cwd=tmp_path,
+        cwd=cwd,
     )
     assert (outcome.out, outcome.err) == ("False 3\nFalse 3\n", "")
+
+
+@pytest.mark.spark
+def test_java_accepts_the_archive_that_doctor_has_built(cache_dir: Path, tmp_path: Path) -> None:
+    assert Archive.for_settings(cache_dir=cache_dir).path.exists(), "`streamling doctor --fix` builds it"
+    start_strictly(cache_dir, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.soak
+def test_java_accepts_a_newly_built_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted = tmp_path / "deleted"
+    deleted.mkdir()
+    monkeypatch.chdir(deleted)
+    seen: list[tuple[str, float]] = []
+
+    def progress(doing: str, done: float) -> None:
+        if deleted.exists():
+            deleted.rmdir()  # a pipeline's folder may be deleted while the archive for the next one is built
+        seen.append((doing, done))
+
+    built = build_archive(cache_dir=tmp_path, progress=progress)
+    assert Archive.for_settings(cache_dir=tmp_path).path == built
+    assert [doing for doing, _ in seen][:2] == ["starting Spark", "learning: csv"]
+    assert [done for _, done in seen] == sorted(done for _, done in seen)
+    start_strictly(tmp_path, tmp_path)

@@ -23,6 +23,7 @@ from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from streamling.testing import PipelineHarness, SinkContract, SourceContract, TransformContract
 from streamling.testing.harness import NAME, PATIENCE, NoSpark, wait_for_end
+from tests.harness.commands import QUICK_JVM
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "basic_plugin.py"
 
@@ -172,7 +173,7 @@ def test_the_plugin_pipeline_runs_through_the_real_command(examples, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "streamling", "run", str(examples / "pipeline.yaml")],
         cwd=tmp_path,
-        env={**os.environ, "STREAMLING__PLUGIN__PATH": str(FILE)},
+        env={**os.environ, **QUICK_JVM, "STREAMLING__PLUGIN__PATH": str(FILE)},
         capture_output=True,
         text=True,
         timeout=PATIENCE * 2,

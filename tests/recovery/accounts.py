@@ -3,15 +3,9 @@ tables must hold by what is in the topic."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -20,6 +14,7 @@ from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume, produce
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import Topic, framed
+from tests.recovery.command import Nodes
 from tests.recovery.load import Load
 
 SCHEMA = {
@@ -32,8 +27,6 @@ WIDER = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "note", "type": ["null
 SQL = "SELECT id, upper(owner) AS owner, cents + 1 AS cents FROM accounts"
 
 Table = dict[int, tuple[str, int]]
-#: section of a pipeline file → name of a node → its fields
-Nodes = dict[str, dict[str, Any]]
 
 
 def account_nodes(topic: Topic, sinks: Mapping[str, Any]) -> Nodes:
@@ -115,55 +108,3 @@ def stored(dsn: str, schema: str) -> Table:
         except psycopg.errors.UndefinedTable:
             return {}
     return {key: (owner, cents) for key, owner, cents in rows}
-
-
-class Command:
-    """``streamling run`` in a folder of its own."""
-
-    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._env = {**os.environ, **env}
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def write(self, topic: Topic, sinks: Mapping[str, Any]) -> None:
-        self.write_nodes(account_nodes(topic, sinks))
-
-    def write_nodes(self, nodes: Nodes) -> None:
-        (self._folder / "pipeline.yaml").write_text(json.dumps(nodes))
-
-    def start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "streamling", "run", "pipeline.yaml"]
-        with (self._folder / "log.txt").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, cwd=self._folder, env=self._env, stdout=subprocess.DEVNULL, stderr=log
-            )
-        return self._process
-
-    def log(self) -> str:
-        return (self._folder / "log.txt").read_text()
-
-    def eventually(self, condition: Callable[[], bool], seconds: float = 120) -> None:
-        """Wait for what the running pipeline does."""
-        assert self._process is not None
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert self._process.poll() is None, self.log()[-3000:]
-            assert time.monotonic() < deadline, self.log()[-3000:]
-            time.sleep(0.1)
-
-    def drain(self) -> None:
-        assert self._process is not None
-        self._process.terminate()
-        assert self._process.wait(40) == 0, self.log()[-3000:]
-
-    def kill(self) -> None:
-        """With -9, while it runs."""
-        assert self._process is not None
-        assert self._process.poll() is None, self.log()[-3000:]
-        self.end()
-
-    def end(self) -> None:
-        """Leave nothing behind, whatever happened."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()

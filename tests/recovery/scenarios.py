@@ -14,7 +14,8 @@ import psycopg
 from streamling.dev.topics import Message, consume, produce
 from tests.connectors.kafka.source_driver import Topic
 from tests.recovery import accounts
-from tests.recovery.accounts import AccountLoad, Nodes
+from tests.recovery.accounts import AccountLoad
+from tests.recovery.command import Nodes
 from tests.recovery.load import Load
 
 

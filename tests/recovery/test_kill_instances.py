@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.kafka.source_driver import Topic
-from tests.recovery.accounts import AccountLoad, Command, expected, stored
+from tests.recovery.accounts import AccountLoad, account_nodes, expected, stored
+from tests.recovery.command import Command
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 #: few, as each means a start; STREAMLING_TEST_INSTANCE_KILLS=10 for a longer look
-KILLS = int(os.environ.get("STREAMLING_TEST_INSTANCE_KILLS", "2"))
+KILLS = int(os.environ.get("STREAMLING_TEST_INSTANCE_KILLS", "1"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 SCHEMA = "killed_instances"
 
@@ -29,7 +30,7 @@ class Instance(Command):
     def __init__(self, folder: Path, env: dict[str, str], topic: Topic) -> None:
         folder.mkdir()
         super().__init__(folder, env)
-        self.write(topic, {"out": {"type": "postgres", "schema": SCHEMA, "table": "accounts"}})
+        self.write(account_nodes(topic, {"out": {"type": "postgres", "schema": SCHEMA, "table": "accounts"}}))
 
     def partitions(self) -> set[int]:
         """Those that it last said it reads, since its start."""

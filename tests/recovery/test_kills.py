@@ -13,13 +13,13 @@ import pytest
 
 from streamling.state.sqlite import SqliteState
 from tests.connectors.kafka.source_driver import Topic
-from tests.recovery.accounts import Command
+from tests.recovery.command import Command
 from tests.recovery.scenarios import Accounts, Balances, FirstValues, Scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 #: enough for every run of the suite; STREAMLING_TEST_KILLS=30 for a longer look
-KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "3"))
+KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "2"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 PLUGIN = Path(__file__).with_name("journal_plugin.py")
 
@@ -42,7 +42,7 @@ def test_everything_is_what_the_topics_say_after_many_kills(tmp_path, kafka, reg
     )
     sections = ("sources", "transforms", "sinks")
     parts = [scenario.nodes() for scenario in scenarios]
-    often.write_nodes({name: {key: node for part in parts for key, node in part[name].items()} for name in sections})
+    often.write({name: {key: node for part in parts for key, node in part[name].items()} for name in sections})
     try:
         with ExitStack() as loads:
             for number, scenario in enumerate(scenarios):

@@ -17,7 +17,8 @@ import pytest
 from streamling.dev.service import LocalService
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import Topic
-from tests.recovery.accounts import WIDER, AccountLoad, Command, expected, stored, written
+from tests.recovery.accounts import WIDER, AccountLoad, account_nodes, expected, stored, written
+from tests.recovery.command import Command
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
@@ -35,7 +36,8 @@ class Pipeline(Command):
         self.out = f"{topic.name}-out"
         self._dsn = dsn
         kafka = {"type": "kafka", "topic": self.out, "data_format": "avro"}
-        self.write(topic, {"table": {"type": "postgres", "schema": "outages", "table": "accounts"}, "topic": kafka})
+        table = {"type": "postgres", "schema": "outages", "table": "accounts"}
+        self.write(account_nodes(topic, {"table": table, "topic": kafka}))
 
     def rows(self) -> Any:
         return stored(self._dsn, "outages")

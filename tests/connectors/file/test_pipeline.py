@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import clean_environment, command_line
+from tests.cli.conftest import command_environment, command_line
 
 pytestmark = pytest.mark.spark
 
@@ -37,7 +37,7 @@ def test_a_new_column_reaches_the_sinks_and_a_bad_file_fails_the_run_by_name(tmp
     (tmp_path / "pipeline.yaml").write_text(PIPELINE)
     arrive(folder, "a.json", {"id": 1})
     with subprocess.Popen(
-        command_line("run", "pipeline.yaml"), cwd=tmp_path, env=clean_environment(),
+        command_line("run", "pipeline.yaml"), cwd=tmp_path, env=command_environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:

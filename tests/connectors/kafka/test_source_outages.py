@@ -21,31 +21,26 @@ def bench(spark, kafka, registry) -> KafkaBench:
     return KafkaBench(spark, kafka, registry)
 
 
-def test_a_running_pipeline_survives_a_broker_outage(bench: KafkaBench) -> None:
-    topic = bench.topic()
-    topic.write(ORDERS, {"id": 1})
-    bench.settings = {"consumer_fetch_timeout_sec": 5}
-    run = bench.begin(topic)
-    eventually(lambda: rows_in(run) == 1)
-    bench.kafka.kill()
-    bench.kafka.start()
-    topic.write(ORDERS, {"id": 2})
-    assert [row["id"] for row in bench.collected(run, 2)] == [1, 2]
-
-
-def test_a_pipeline_waits_for_a_broker_that_is_down_at_the_start(
-    bench: KafkaBench, caplog: pytest.LogCaptureFixture
+def test_a_broker_outage_stops_neither_a_running_pipeline_nor_one_that_starts(
+    spark, kafka, registry, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic = bench.topic()
-    topic.write(ORDERS, {"id": 1})
-    bench.sections["startup_timeout_sec"] = 60
-    bench.kafka.kill()
+    running, starting = (KafkaBench(spark, kafka, registry) for _ in range(2))
+    topics = [bench.topic() for bench in (running, starting)]
+    for topic in topics:
+        topic.write(ORDERS, {"id": 1})
+    running.settings = {"consumer_fetch_timeout_sec": 5}
+    starting.sections["startup_timeout_sec"] = 60
+    first = running.begin(topics[0])
+    eventually(lambda: rows_in(first) == 1)
+    kafka.kill()
     try:
-        run = bench.begin(topic)
+        second = starting.begin(topics[1])
         eventually(lambda: "cannot connect to the Kafka brokers" in caplog.text, 60)
     finally:
-        bench.kafka.start()
-    assert [row["id"] for row in bench.collected(run, 1)] == [1]
+        kafka.start()
+    topics[0].write(ORDERS, {"id": 2})
+    assert [row["id"] for row in running.collected(first, 2)] == [1, 2]
+    assert [row["id"] for row in starting.collected(second, 1)] == [1]
 
 
 def test_a_topic_deleted_under_the_pipeline_is_an_error(bench: KafkaBench) -> None:

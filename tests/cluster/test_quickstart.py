@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.commands import QUICK_JVM
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 
 def rows(state: Path, master: str) -> list[dict[str, object]]:
     env = {
         **os.environ,
+        **QUICK_JVM,
         "STREAMLING__SPARK__MASTER": master,
         "STREAMLING__STATE_BACKEND__SQLITE__DATABASE_PATH": str(state),
     }
@@ -27,8 +29,8 @@ def rows(state: Path, master: str) -> list[dict[str, object]]:
     return sorted(map(json.loads, done.stdout.splitlines()), key=lambda row: row["order_id"])
 
 
-def test_the_same_file_gives_the_same_rows_on_a_cluster(tmp_path):
+def test_the_same_file_gives_the_same_rows_on_a_cluster(tmp_path, cluster):
     here = rows(tmp_path / "local.db", "local[*]")
-    there = rows(tmp_path / "cluster.db", "local-cluster[2,1,1024]")
+    there = rows(tmp_path / "cluster.db", cluster.master)
     assert len(here) == 9
     assert here == there
