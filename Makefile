@@ -4,7 +4,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 # each worker has a Spark session and services of its own: about 3 GB
-WORKERS ?= 2
+WORKERS ?= 3
 PYTEST := $(BIN)/pytest -q -n $(WORKERS) --no-loadscope-reorder
 # how long each fuzz test of `make soak` runs
 SOAK_SECONDS ?= 600
@@ -42,7 +42,8 @@ soak: .venv/dev ## Run the randomised tests for SOAK_SECONDS each, with the kill
 	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_SQL_EXPRESSIONS=2000 STREAMLING_TEST_CDC_SCENARIOS=50 \
 		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
 		STREAMLING_TEST_SIMULATIONS=2000 STREAMLING_TEST_WRITE_PLANS=300 STREAMLING_TEST_AGGREGATE_SEEDS=150 \
-		$(BIN)/pytest -q tests/fuzz tests/recovery tests/benchmarks tests/checkpoint tests/connectors/postgres
+		STREAMLING_TEST_TERMS=1000 STREAMLING_TEST_SQL_NODES=400 \
+		$(BIN)/pytest -q tests/fuzz tests/recovery tests/cluster tests/benchmarks tests/checkpoint tests/jvm tests/sql tests/dataflow tests/connectors/postgres
 
 lint: .venv/dev ## Check format, lint, types and import layers
 	$(BIN)/ruff format --check --quiet .

@@ -14,7 +14,7 @@ from tests.harness.cluster import Cluster
 from tests.recovery.accounts import SCHEMA, AccountLoad, expected, stored
 from tests.recovery.command import Command
 
-pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow, pytest.mark.soak]
 
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261116"))
 SCRIPT = "function process(row) { row.owner = row.owner.toUpperCase(); row.cents += 1; return row; }"

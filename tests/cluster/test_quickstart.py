@@ -13,7 +13,7 @@ import pytest
 from tests.harness.commands import QUICK_JVM
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow, pytest.mark.soak]
 
 
 def rows(state: Path, master: str) -> list[dict[str, object]]:

@@ -1,5 +1,7 @@
 """SQL inside pipelines: fused, fanned out, united, streamed; and what its failures look like."""
 
+import os
+
 import pyarrow as pa
 import pytest
 import xxhash
@@ -43,12 +45,13 @@ def test_a_chain_of_sql_nodes_gives_what_its_parts_say(bench):
     assert rows == [{"id": i, "label": f"N{i}", "_gs_op": "i"} for i in range(90, 100, 2)]
 
 
-def test_a_chain_of_400_sql_nodes_runs(bench):
+def test_a_long_chain_of_sql_nodes_runs(bench):
+    count = int(os.environ.get("STREAMLING_TEST_SQL_NODES", "150"))
     nodes = [sql("n0", "SELECT id, 0 AS v FROM numbers")]
-    nodes += [sql(f"n{i}", f"SELECT id, v + 1 AS v FROM n{i - 1}") for i in range(1, 400)]
+    nodes += [sql(f"n{i}", f"SELECT id, v + 1 AS v FROM n{i - 1}") for i in range(1, count)]
     source = "numbers: {type: numbers, rows: 2, primary_key: id}"
-    run = bench.run(pipeline("".join(nodes), "out: {type: memory, from: n399}", source))
-    assert collected_rows(run, "out").column("v").to_pylist() == [399, 399]
+    run = bench.run(pipeline("".join(nodes), f"out: {{type: memory, from: n{count - 1}}}", source))
+    assert collected_rows(run, "out").column("v").to_pylist() == [count - 1] * 2
 
 
 def test_a_chain_of_sql_nodes_is_one_plan(bench):

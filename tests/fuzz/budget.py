@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 
-SECONDS = float(os.environ.get("STREAMLING_TEST_FUZZ_SECONDS", "10"))
+SECONDS = float(os.environ.get("STREAMLING_TEST_FUZZ_SECONDS", "4"))
 FIRST_SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261116"))
 
 

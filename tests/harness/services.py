@@ -34,7 +34,7 @@ REGISTRY_PASSWORD = "hardly-secret-8"
 
 @pytest.fixture(scope="session")
 def packages(cache_dir: Path) -> Packages:
-    return Packages(cache_dir, find_java(os.environ))
+    return Packages(cache_dir, find_java(os.environ), short_lived=True)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from tests.recovery.scenarios import Accounts, Balances, FirstValues, Scenario
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 #: enough for every run of the suite; STREAMLING_TEST_KILLS=30 for a longer look
-KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "2"))
+KILLS = int(os.environ.get("STREAMLING_TEST_KILLS", "1"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 PLUGIN = Path(__file__).with_name("journal_plugin.py")
 

@@ -20,7 +20,7 @@ from tests.connectors.kafka.source_driver import Topic
 from tests.recovery.accounts import WIDER, AccountLoad, account_nodes, expected, stored, written
 from tests.recovery.command import Command
 
-pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow, pytest.mark.soak]
 
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 #: seconds that a service is unavailable; above 30 the Kafka sink's producer gives up and the sink retries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pyarrow as pa
@@ -14,15 +15,17 @@ from streamling.sql.problems import InvalidSql
 from streamling.transforms.sql.statement import Statement
 
 ROWS = pa.table({"x": [1, 2], "s": ["a", "b"], "b": [True, False], "f": [1.5, 2.5]})
-TERMS = range(1000)
+#: `make soak` tries 1000
+COUNT = int(os.environ.get("STREAMLING_TEST_TERMS", "300"))
+TERMS = range(COUNT)
 
 LONG = {
     "or": (" OR ".join(f"x = {n}" for n in TERMS), [True, True]),
-    "sum": (" + ".join(["x"] * 1000), [1000, 2000]),
-    "concatenation": ("length(" + " || ".join(["s"] * 1000) + ")", [1000, 1000]),
+    "sum": (" + ".join(["x"] * COUNT), [COUNT, 2 * COUNT]),
+    "concatenation": ("length(" + " || ".join(["s"] * COUNT) + ")", [COUNT, COUNT]),
     "case": ("CASE " + " ".join(f"WHEN x = {n} THEN {n}" for n in TERMS) + " END", [1, 2]),
     "in": (f"x IN ({', '.join(map(str, TERMS))})", [True, True]),
-    "coalesce": (f"coalesce({', '.join(['NULL', 'x'] * 500)})", [1, 2]),
+    "coalesce": (f"coalesce({', '.join(['NULL', 'x'] * (COUNT // 2))})", [1, 2]),
     "calls": ("upper(" * MAX_DEPTH + "s" + ")" * MAX_DEPTH, ["A", "B"]),
     "brackets": ("(" * MAX_DEPTH + "x" + ")" * MAX_DEPTH, [1, 2]),
     "cases": ("CASE WHEN b THEN " * 50 + "x" + " END" * 50, [1, None]),

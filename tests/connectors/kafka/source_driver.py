@@ -94,10 +94,13 @@ class KafkaBench(Bench):
         return json.dumps({"sources": {"rows": source}, "transforms": transforms, "sinks": sinks})
 
     def begin(self, topic: Topic, sql: str | None = None, **options: Any):
+        return self.begin_text(self.text(topic, sql, **options))
+
+    def begin_text(self, text: str):
         config = KafkaSource(
             **{"brokers": self.kafka.brokers, "schema_registry_url": self.registry_service.url, **self.settings}
         )
-        return self.start(self.text(topic, sql, **options), kafka_source=config, **self.sections)
+        return self.start(text, kafka_source=config, **self.sections)
 
     def read(self, topic: Topic, count: int, sql: str | None = None, **options: Any) -> pa.Table:
         """Run until ``count`` rows have been collected, then drain."""

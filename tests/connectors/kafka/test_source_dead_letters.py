@@ -57,8 +57,11 @@ def test_invalid_avro_messages(bench: KafkaBench, skips: bool) -> None:
         Message(None),
         Message(None, key=b"\0\0\1\x86\x9f\2"),
         Message(None, key=b"1"),
+        Message(None, key=b'{"other": 1}'),
+        Message(b"\x00\x01"),
+        Message(b""),
     )
-    good, bad = sifted(bench, topic, 10, skip_schema_resolution=skips)
+    good, bad = sifted(bench, topic, 13, skip_schema_resolution=skips)
 
     assert good == [{"id": 1, "name": "a", "_gs_op": "i"}, {"id": 1, "name": None, "_gs_op": "d"}]
     found = errors_of(bad, topic)
@@ -71,6 +74,9 @@ def test_invalid_avro_messages(bench: KafkaBench, skips: bool) -> None:
         6: "its key no number does not contain the primary key",
         7: "does not contain the primary key",
         8: "does not contain the primary key",
+        10: "does not contain the primary key",
+        11: "is not Avro in a schema registry's wire format",
+        12: "is not Avro in a schema registry's wire format",
     }
     assert found.keys() == expected.keys()
     assert [offset for offset, text in expected.items() if text not in found[offset]] == [], found
@@ -100,10 +106,12 @@ def test_invalid_json_messages_and_the_filter_only_sees_rows(bench: KafkaBench) 
         b'{"id": "x"}',
         b'{"wide": 1.5}',
         b'{"id": 9}',
+        b"[1]",
+        b'{"id": 9223372036854775808}',
     ]
     topic.send(*map(Message, values))
     schema = {"id": "int64", "wide": "u256"}
-    good, bad = sifted(bench, topic, 7, data_format="json", schema=schema, filter="id < 5", include_metadata=True)
+    good, bad = sifted(bench, topic, 9, data_format="json", schema=schema, filter="id < 5", include_metadata=True)
 
     assert [(row["id"], row["__kafka_offset"]) for row in good] == [(1, 0)]
     expected = {
@@ -113,6 +121,8 @@ def test_invalid_json_messages_and_the_filter_only_sees_rows(bench: KafkaBench) 
         4: "is not exactly one JSON object: it is not UTF-8",
         5: "has a value that does not fit its column's type: id = x",
         6: "has a value that does not fit its column's type: wide = 1.5",
+        8: "is not exactly one JSON object",
+        9: "has a value that does not fit its column's type: id = 9223372036854775808",
     }
     found = errors_of(bad, topic)
     assert found.keys() == expected.keys()
