@@ -46,7 +46,7 @@ class Command:
         while not condition():
             assert self._process.poll() is None, self.log()[-3000:]
             assert time.monotonic() < deadline, self.log()[-3000:]
-            time.sleep(0.1)
+            time.sleep(0.3)
 
     def drain(self) -> None:
         assert self._process is not None
