@@ -13,6 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("dist")

@@ -96,6 +96,7 @@ def test_every_secret_field_of_a_node_is_known_to_these_tests() -> None:
     assert found == SECRET_FIELDS
 
 
+@pytest.mark.slow
 def test_no_secret_shows_in_any_output_of_any_command(talker: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     secrets = list(IN_PIPELINE)
     for number, setting in enumerate(s for s in settings(AppConfig) if is_typed_secret(s.info)):

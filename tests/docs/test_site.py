@@ -29,6 +29,9 @@ def build(folder: Path, *, config: Path = ROOT / "mkdocs.yml") -> subprocess.Com
     )
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "site"

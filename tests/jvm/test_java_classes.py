@@ -20,6 +20,7 @@ def java() -> Java:
     return find_java(os.environ)
 
 
+@pytest.mark.slow
 def test_classes_are_compiled_once_and_always_into_the_same_jar(tmp_path: Path, java: Java) -> None:
     """A start-up archive depends on the content and time of each jar: compiling again must not invalidate it."""
     jars = [compile_classes(tmp_path / name, java) for name in ("one", "two")]
@@ -39,6 +40,7 @@ def test_a_changed_source_is_another_jar(tmp_path: Path) -> None:
     assert classes_jar(tmp_path, [source]) != before
 
 
+@pytest.mark.slow
 def test_the_error_contains_the_output_of_the_compiler(tmp_path: Path, java: Java) -> None:
     source = tmp_path / "A.java"
     source.write_text("final class A { int x = nothing; }")

@@ -538,6 +538,7 @@ def test_a_drain_waits_for_requests_in_flight():
     assert made.position == {"given": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_under_random_failures_every_row_is_emitted_once_and_in_order(seed):
     chance = random.Random(seed)

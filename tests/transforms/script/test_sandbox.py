@@ -60,6 +60,7 @@ def test_the_limits_of_webassembly_cannot_be_bypassed(engines, attempt):
     assert scripts.rows("row => row", ROWS) == ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", EXHAUSTING)
 def test_exhaustion_ends_in_a_clear_error(tight, scripts, attempt):
     body, reason = EXHAUSTING[attempt]
@@ -112,6 +113,7 @@ def test_the_host_cannot_be_reached(scripts, attempt):
     assert scripts.rows("row => row", ROWS) == ROWS
 
 
+@pytest.mark.slow
 def test_stopping_one_lane_does_not_stop_another(engines):
     """Two sandboxes at once: the endless one ends by its limit, the other one finishes."""
     slow, quick = Scripts(engines("quickjs", TIGHT), TIGHT), Scripts(engines("quickjs", LIMITS), LIMITS)
