@@ -21,6 +21,7 @@ import pytest
 from streamling.dev.postgres import LocalPostgres
 from streamling.state.sqlite import SqliteState
 from tests.cli.conftest import Project, command_environment, command_line
+from tests.harness.script import is_running
 
 pytestmark = pytest.mark.spark
 
@@ -203,7 +204,7 @@ def test_a_jvm_that_hangs_while_running_and_while_starting(folder: Project) -> N
         time.sleep(0.5)
         assert run.end() == 0, run.said
         assert "SIGTERM while starting: nothing was read" in run.said
-        assert not _is_running(jvm), "the JVM does not outlive us"
+        assert not is_running(jvm), "the JVM does not outlive us"
     with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
         run.wait_for(lambda: "is running" in run.said)
         jvm = run.jvm()
@@ -211,7 +212,7 @@ def test_a_jvm_that_hangs_while_running_and_while_starting(folder: Project) -> N
         folder.write("orders/b.csv", "id,item,price\n4,salt,9.5\n")
         time.sleep(1)
         run.end()  # whether a batch was in progress is random, and so is the status
-        assert not _is_running(jvm)
+        assert not is_running(jvm)
 
 
 def test_ctrl_c_while_starting_exits_130(folder: Project) -> None:
@@ -320,10 +321,3 @@ def _command(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return ""
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False

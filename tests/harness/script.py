@@ -12,7 +12,6 @@ from pathlib import Path
 from tests.paths import ROOT
 
 SOURCES = ROOT / "src"
-ROOT = SOURCES.parent
 
 
 @dataclass(frozen=True)
@@ -20,6 +19,14 @@ class Outcome:
     status: int
     out: str
     err: str
+
+
+def is_running(pid: int) -> bool:
+    """False also for a process that has ended and that nobody has waited for."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
 
 
 def start_python(code: str, *, cwd: Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.script import run_python, start_python
+from tests.harness.script import is_running, run_python, start_python
 
 pytestmark = pytest.mark.spark
 
@@ -139,13 +139,6 @@ def observed(cache_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Obser
 
 def code(cache_dir: Path, body: str) -> str:
     return f"CACHE = {str(cache_dir)!r}\n{START}\n{body}"
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
 
 
 def wait_for_end(pid: int) -> None:

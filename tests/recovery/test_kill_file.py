@@ -8,6 +8,7 @@ import os
 import random
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ def test_a_bounded_pipeline_survives_kills_at_random_moments(tmp_path: Path) -> 
     assert sorted(set(posted(server))) == list(range(REQUESTS))
 
 
-def wait_while_running(folder: Folder, condition: Any) -> None:
+def wait_while_running(folder: Folder, condition: Callable[[], bool]) -> None:
     """Until ``condition`` holds or the pipeline has ended."""
     deadline = time.monotonic() + 90
     while not condition() and folder.is_running():
