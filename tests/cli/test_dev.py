@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,9 @@ def test_a_day_with_local_services(shell: Shell) -> None:
     assert all(row["running"] for row in status.values())
     assert variables["STREAMLING__KAFKA_SOURCE__BROKERS"] == status["kafka"]["address"]
     assert variables["STREAMLING__KAFKA_SINK__SCHEMA_REGISTRY_URL"] == status["registry"]["address"]
+    assert variables["STREAMLING__CLICKHOUSE_SINK__URL"] == status["clickhouse"]["address"]
+    with urllib.request.urlopen(f"{status['clickhouse']['address']}/ping", timeout=10) as answer:
+        assert answer.read() == b"Ok.\n"
     with psycopg.connect(str(status["postgres"]["address"])) as connection:
         connection.execute("CREATE TABLE t AS SELECT 7 AS x")
 

@@ -13,6 +13,7 @@ from tests.harness.services import KAFKA_PASSWORD, KAFKA_USER
 pytestmark = pytest.mark.services
 
 
+@pytest.mark.soak
 def test_messages_and_ports_survive_a_kill(tmp_path: Path, packages: Packages) -> None:
     broker = LocalKafka(tmp_path / "kafka", packages=packages)
     broker.start()

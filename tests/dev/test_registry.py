@@ -24,6 +24,7 @@ def subjects(registry: LocalRegistry) -> list[str]:
         return found
 
 
+@pytest.mark.soak
 def test_schemas_and_port_survive_a_kill(tmp_path: Path, packages: Packages) -> None:
     registry = LocalRegistry(tmp_path / "registry", packages=packages)
     registry.start()

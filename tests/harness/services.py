@@ -7,13 +7,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import pytest
 
 from streamling.connectors.postgres.config import PostgresState
+from streamling.dev.clickhouse import DATABASE, USER, LocalClickHouse
 from streamling.dev.kafka import LocalKafka, SecureListeners
 from streamling.dev.packages import Packages
 from streamling.dev.postgres import LocalPostgres
@@ -97,6 +100,54 @@ def secured_registry_url(registry: LocalRegistry) -> Iterator[str]:
 def postgres(services_folder: Path) -> Iterator[LocalPostgres]:
     with LocalPostgres(services_folder / "postgres") as server:
         yield server
+
+
+class ClickHouse(Protocol):
+    """A server that tests may use: a local one, or the one of ``STREAMLING_TEST_CLICKHOUSE_URL``."""
+
+    @property
+    def url(self) -> str:
+        """Its address, without user and password."""
+
+    user: str
+    password: str
+    database: str
+
+
+@dataclass(frozen=True)
+class RemoteClickHouse:
+    """A server that runs elsewhere."""
+
+    url: str
+    user: str
+    password: str
+    database: str
+
+    @classmethod
+    def parse(cls, url: str) -> RemoteClickHouse:
+        """From ``http(s)://user:password@host:port/database``."""
+        parts = urlsplit(url)
+        return cls(
+            url=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+            user=unquote(parts.username or USER),
+            password=unquote(parts.password or ""),
+            database=parts.path.strip("/") or DATABASE,
+        )
+
+
+@pytest.fixture(scope="session")
+def local_clickhouse(services_folder: Path) -> Iterator[LocalClickHouse]:
+    """The server of this project, which tests can stop or make fail (``tests.harness.clickhouse``)."""
+    with LocalClickHouse(services_folder / "clickhouse") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def clickhouse(request: pytest.FixtureRequest) -> ClickHouse:
+    if url := os.environ.get("STREAMLING_TEST_CLICKHOUSE_URL"):
+        return RemoteClickHouse.parse(url)
+    server: LocalClickHouse = request.getfixturevalue("local_clickhouse")
+    return server
 
 
 @contextmanager

