@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAMES = (
     *("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins", "cluster"),
-    *("kafka", "postgres", "kafka start-up", "memory"),
+    *("kafka", "postgres", "clickhouse", "kafka start-up", "memory"),
 )
 _COLOURS = {"met": "green", "missed": "red"}
 
@@ -56,8 +56,8 @@ def bench(
     debug: bool,
 ) -> int:
     """Measure start-up, validation, trigger floor, idle cost, throughput and memory, compared with the same jobs
-    written by hand in plain PySpark. Scenarios with Kafka and Postgres start local services (`streamling dev`). Takes
-    about half an hour; run nothing else on the machine meanwhile.
+    written by hand in plain PySpark. Scenarios with Kafka, Postgres and ClickHouse start local services
+    (`streamling dev`). Takes about half an hour; run nothing else on the machine meanwhile.
 
     \b
     Examples:

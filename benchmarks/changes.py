@@ -45,6 +45,9 @@ class ChangePipelines:
     def to_postgres(self, topic: str, count: int, table: str) -> dict[str, float]:
         return self._run(topic, count, f"{{type: postgres, from: shaped, schema: public, table: {table}}}")
 
+    def to_clickhouse(self, topic: str, count: int, table: str) -> dict[str, float]:
+        return self._run(topic, count, f"{{type: clickhouse, from: shaped, table: {table}, primary_key: id}}")
+
     def to_slow_sink(self, topic: str, count: int, seconds: float) -> dict[str, float]:
         return self._run(topic, count, f"{{type: bench.slow, from: shaped, seconds: {seconds}}}")
 

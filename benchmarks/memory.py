@@ -11,7 +11,7 @@ from benchmarks.changes import BATCH
 from benchmarks.children import Worker
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
-from benchmarks.usage import usage
+from benchmarks.usage import Usage, usage
 from benchmarks.workbench import Scenario
 
 _SAMPLE_SECONDS = 0.25
@@ -46,8 +46,9 @@ class Memory(Scenario):
     def _watched(self, name: str, topic: str, count: int, **job: object) -> list[Figure]:
         self._bench.step(f"memory: {name}")
         with self._bench.kafka_worker("ours", "memory") as process:
-            held = _sampled(process, lambda: process.do(side="ours", topic=topic, count=count, **job))
-        steady = _smooth(held[int(len(held) * _WARM_UP) :])
+            used = sampled(process, lambda: process.do(side="ours", topic=topic, count=count, **job))
+        held = [one.memory_mb for one in used]
+        steady = smooth(held[int(len(held) * _WARM_UP) :])
         middle = median(steady)
         swing = max(abs(one - middle) for one in steady) / middle * 100
         return [
@@ -56,20 +57,20 @@ class Memory(Scenario):
         ]
 
 
-def _smooth(held: Sequence[float]) -> list[float]:
+def smooth(held: Sequence[float]) -> list[float]:
     """Each sample as the median of itself and its neighbours: a process that has just been forked is counted with all
     of its parent's memory until it calls exec, which one sample in a minute catches."""
     return [median(held[max(0, at - 1) : at + 2]) for at in range(len(held))]
 
 
-def _sampled(process: Worker, work: Callable[[], object]) -> list[float]:
-    """Megabytes in use during ``work``, sampled periodically."""
-    held: list[float] = []
+def sampled(process: Worker, work: Callable[[], object]) -> list[Usage]:
+    """What is in use during ``work``, sampled periodically."""
+    used: list[Usage] = []
     done = threading.Event()
 
     def watch() -> None:
         while True:
-            held.append(usage(process.pid).memory_mb)
+            used.append(usage(process.pid))
             if done.wait(_SAMPLE_SECONDS):
                 return
 
@@ -80,4 +81,4 @@ def _sampled(process: Worker, work: Callable[[], object]) -> list[float]:
     finally:
         done.set()
         watcher.join()
-    return held
+    return used

@@ -4,7 +4,7 @@ rows."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,8 +12,8 @@ import pyarrow as pa
 from streamling.connectors.file.source import FileSource
 from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
 from streamling.pipeline.options import SinkOptions, SourceOptions
-from streamling.plugins import Sink, StreamedSource, plugin
-from streamling.plugins.operators import End, Position, SourceBatch, Wait
+from streamling.plugins import Sink, Source, StreamedSource, plugin
+from streamling.plugins.operators import END, End, Position, SourceBatch, Wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,6 +94,24 @@ class ChangesSource(KafkaSource):
         if self._offsets.of(position)[0] >= self.options.records:
             self.context.request_stop("measured enough", False)
         return position
+
+
+@plugin("bench.batches")
+class BatchesSource(Source[SourceOptions]):
+    """Arrow batches that are in memory."""
+
+    Options = SourceOptions
+    bounded = True
+    batches: Sequence[pa.RecordBatch] = ()
+
+    def schema(self) -> pa.Schema:
+        return self.batches[0].schema
+
+    def read(self, position: Position) -> SourceBatch | Wait | End:
+        number = int(position.get(self.context.state_key) or 0)
+        if number == len(self.batches):
+            return END
+        return SourceBatch(self.batches[number], {self.context.state_key: number + 1})
 
 
 class LinesOptions(SourceOptions):

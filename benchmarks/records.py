@@ -39,6 +39,19 @@ POSTGRES_COLUMNS = {
     "ts": "bigint",
     "sel_key": "integer",
 }
+#: the projection as a ClickHouse table, and its rows
+CLICKHOUSE_COLUMNS = {
+    "id": "Int64",
+    **dict.fromkeys(("user_id", "email", "country", "device"), "String"),
+    "amount": "Float64",
+    "price": "Decimal(20, 4)",
+    "ts": "Int64",
+    "sel_key": "Int32",
+}
+CLICKHOUSE_ROWS = """SELECT number, concat('user-', leftPad(toString(number % 1000), 6, '0')),
+concat('user', toString(number % 1000), '@mail.example.com'),
+['de', 'es', 'fr', 'in', 'jp', 'us'][number % 1000 % 6 + 1], ['desktop', 'smartphone', 'tablet'][number % 1000 % 3 + 1],
+number % 1000 * 1.375, number % 1000 * toDecimal64(0.0375, 4), 1700000000000 + number % 1000, number % 10"""
 
 #: a record of about 76 bytes from a number ``n`` below 1000; only ``id`` is unique
 _VALUES = (

@@ -74,6 +74,11 @@ runs while it starts.
   last checkpoint, after {upsert_warm_ups} such runs to warm up the JVM. The bare loop has the rows as text in
   memory and runs `COPY` and `INSERT … ON CONFLICT` in transactions of the same size. Broker, pipeline and server
   share the machine.
+- **clickhouse**: reading a table of {table_rows:,} rows of nine columns, compared with clickhouse-connect, which reads
+  the same table as one Arrow table: in the order of the key, as we do, and in any order. Writing {upserts:,} rows
+  that are in memory as Arrow batches, compared with a loop that inserts the same batches with the same compression.
+  {records:,} Avro records from Kafka through SQL to a table. Largest amount of memory while a table of
+  {large_table_rows:,} rows is read, compared with half of it. Pipeline and server share the machine.
 - **kafka start-up**: from the start of the process to the first row in Postgres, as seen by another client, with
   archive and Spark connectors in place.
 - **memory**: resident memory of all processes while {memory_records:,} records pass, and while a sink takes
@@ -131,6 +136,8 @@ def page(results: Results, picture: str) -> str:
         upsert_warm_ups=sizes.upsert_warm_ups,
         records=sizes.records,
         upserts=sizes.upserts,
+        table_rows=sizes.table_rows,
+        large_table_rows=sizes.large_table_rows,
         memory_records=sizes.memory_records,
         slow_seconds=sizes.slow_seconds,
         slow_batches=sizes.slow_batches,

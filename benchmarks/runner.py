@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks import services, usage
+from benchmarks.clickhouse import ClickHouse
 from benchmarks.cluster import Cluster
 from benchmarks.coldstart import ColdStart
 from benchmarks.figures import Figure, Results
@@ -37,13 +38,14 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
         *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes, Cluster),
-        *(Kafka, Postgres, ColdStart, Memory),
+        *(Kafka, Postgres, ClickHouse, ColdStart, Memory),
     )
 }
 
 _NO_PYSPARK = "Plain PySpark cannot start here: it needs Java on the PATH or in JAVA_HOME."
 _NO_PROC = "Idle pipelines and memory are not measured: they need /proc, which only Linux has."
 _NO_SERVICES = "Scenarios with Kafka are not measured: they need local services, pip install 'streamling[dev]'."
+_NO_CLICKHOUSE_CONNECT = "ClickHouse is not measured: pip install clickhouse-connect."
 _NO_AIOHTTP = "Comparisons with aiohttp are not measured: pip install aiohttp."
 
 
@@ -60,6 +62,8 @@ def measure_all(
         names = _without(names, lambda scenario: scenario.needs_services, _NO_SERVICES, notes)
     if find_spec("aiohttp") is None:
         names = _without(names, lambda scenario: scenario.needs_aiohttp, _NO_AIOHTTP, notes)
+    if find_spec("clickhouse_connect") is None:
+        names = _without(names, lambda scenario: scenario.needs_clickhouse_connect, _NO_CLICKHOUSE_CONNECT, notes)
     folder = Path(tempfile.mkdtemp(prefix="streamling-bench-"))
     figures: list[Figure] = []
     try:

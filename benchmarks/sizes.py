@@ -30,6 +30,9 @@ class Sizes:
     #: delay of the slow sink, and its number of batches
     slow_seconds: float
     slow_batches: int
+    #: rows in the ClickHouse table that is read, and in the one that is read while memory is sampled
+    table_rows: int = 2000
+    large_table_rows: int = 20_000
     #: rows sent through an HTTP endpoint
     requests: int = 200
     #: warm-up runs of the pipeline before rows are written to Postgres
@@ -58,6 +61,8 @@ FULL = Sizes(
     memory_records=10_000_000,
     slow_seconds=2,
     slow_batches=40,
+    table_rows=4_000_000,
+    large_table_rows=20_000_000,
     requests=20_000,
     upsert_warm_ups=4,
 )
@@ -75,5 +80,7 @@ QUICK = Sizes(
     memory_records=1_000_000,
     slow_seconds=0.5,
     slow_batches=5,
+    table_rows=400_000,
+    large_table_rows=2_000_000,
     requests=5_000,
 )

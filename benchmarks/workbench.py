@@ -101,10 +101,12 @@ class Scenario(ABC):
     """One group of results."""
 
     title: ClassVar[str]
-    #: whether it uses Kafka or Postgres
+    #: whether it uses Kafka, Postgres or ClickHouse
     needs_services: ClassVar[bool] = False
     #: whether it compares with aiohttp
     needs_aiohttp: ClassVar[bool] = False
+    #: whether it compares with clickhouse-connect
+    needs_clickhouse_connect: ClassVar[bool] = False
     #: whether all its results come from /proc
     needs_proc: ClassVar[bool] = False
 

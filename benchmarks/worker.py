@@ -21,6 +21,7 @@ from benchmarks import data
 from benchmarks.changes import ChangePipelines, ChangesByHand
 from benchmarks.plugins import DropSink, PrecededFiles, RateSource
 from benchmarks.spent import run_to_its_end
+from benchmarks.warehouse import TablePipelines, TablesByHand
 from streamling.config import AppConfig, load_config
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.loader import load_plugins
@@ -211,6 +212,7 @@ def main(kind: str, *spark_packages: str) -> None:
         sides: dict[str, object] = {"ours": Pipelines(session, config), "by hand": ByHand(session)}
         if spark_packages:
             sides = {"ours": ChangePipelines(session, config), "by hand": ChangesByHand(session, config)}
+            sides |= {"tables": TablePipelines(session, config), "tables by hand": TablesByHand(session, config)}
         for line in sys.stdin:
             job = json.loads(line)
             answer = getattr(sides[job.pop("side")], job.pop("job"))(**job)

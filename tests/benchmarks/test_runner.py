@@ -28,17 +28,13 @@ _TINY = Sizes(
 #: those that need services share them
 _KAFKA = [name for name, scenario in SCENARIOS.items() if scenario.needs_services]
 _GROUPS = [*([name] for name in SCENARIOS if name not in _KAFKA), _KAFKA]
-#: enough to see that the parts work together; the others take minutes, which `make soak` has
-_ALWAYS = ("validate",)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.services
-@pytest.mark.parametrize(
-    "names",
-    [pytest.param(names, marks=() if names[0] in _ALWAYS else pytest.mark.soak, id=names[0]) for names in _GROUPS],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("names", _GROUPS, ids=lambda names: names[0])
 def test_scenarios_measure_and_report_their_steps(names, cache_dir, capfd):
     reported: list[float] = []
     results = measure_all(

@@ -56,6 +56,7 @@ def _inferred(path: Path, format: str) -> pa.Schema:
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 def test_every_job_runs_both_ways(spark, tmp_path):
     folder = data.prepare(tmp_path, 1000)
     for side in (Pipelines(spark, AppConfig()), ByHand(spark)):
