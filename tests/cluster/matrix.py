@@ -24,7 +24,8 @@ from pyarrow import parquet
 
 from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume
-from tests.connectors.kafka.source_driver import Topic, framed
+from tests.connectors.hybrid.driver import Database
+from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.harness.commands import QUICK_JVM
 from tests.harness.endpoint import Endpoint, Reply, Request
 from tests.recovery.accounts import SCHEMA as ACCOUNT
@@ -34,13 +35,11 @@ PLUGINS = HERE.parent / "harness" / "spreading.py"
 
 _ITEMS = ["tea", "ïnk", "rice", "jam", "ıslak"]
 _WIDE = 2**255 - 12345
+_DECIMAL = {"logicalType": "decimal", "precision": 78, "scale": 0}
 _SUPPLY = {
     "type": "record",
     "name": "supply",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "supply", "type": {"type": "bytes", "logicalType": "decimal", "precision": 78, "scale": 0}},
-    ],
+    "fields": [{"name": "id", "type": "long"}, {"name": "supply", "type": {"type": "bytes", **_DECIMAL}}],
 }
 
 
@@ -82,6 +81,23 @@ def fill_topics(accounts: Topic, clicks: Topic) -> None:
     clicks.send(*(Message(text.encode(), partition=n % 2) for n, text in enumerate(texts)))
 
 
+LEDGER = record("id", ("owner", "string"), ("amount", {"type": "bytes", **_DECIMAL}))
+
+
+def fill_ledger(database: Database, topic: Topic) -> None:
+    """200 and 150 entries in two tables, the last 50 of which a filter leaves out, and 40 in the topic that continues
+    them."""
+    for table, first, count in (("ledger_old", 0, 200), ("ledger_new", 200, 150)):
+        database.execute(
+            f"CREATE TABLE {table} (id UInt64, owner String, amount UInt128) ENGINE = MergeTree ORDER BY id",
+            f"INSERT INTO {table} SELECT number + {first}, concat('ö', toString(number % 7)), pow(2, 127) + number "
+            f"FROM numbers({count})",
+        )
+    rows = [{"id": 300 + n, "owner": f"ü{n % 3}", "amount": Decimal(2**255 + n)} for n in range(40)]
+    topic.write(LEDGER, *rows[:20], partition=0)
+    topic.write(LEDGER, *rows[20:], partition=1)
+
+
 def answer(request: Request) -> Reply:
     if request.path.endswith("/hook"):
         return Reply()
@@ -98,6 +114,8 @@ class Run:
     data: Path
     endpoint: Endpoint
     services: dict[str, str]
+    #: id of the process that the command runs in
+    driver: int | None = None
 
     def start(self, output: IO[str], errors: IO[str]) -> subprocess.Popen[str]:
         """The command; ``spark.master`` is all that depends on the cluster."""
@@ -132,6 +150,7 @@ class Run:
             (self.folder / "log").open("w") as errors,
             self.start(output, errors) as process,
         ):
+            self.driver = process.pid
             deadline = time.monotonic() + seconds
             try:
                 while not is_complete():

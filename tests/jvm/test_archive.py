@@ -108,6 +108,7 @@ def test_downloaded_packages_are_part_of_every_archive(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 def test_an_invalid_archive_only_costs_time(tmp_path: Path) -> None:
     archive = Archive.for_settings(cache_dir=tmp_path)
     archive.prepare()

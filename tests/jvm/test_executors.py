@@ -48,6 +48,7 @@ def run_distributed(master: str, conf: dict[str, str], cache_dir: Path, cwd: Pat
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.soak
 def test_a_local_cluster_runs_python_on_its_executors(cache_dir: Path, tmp_path: Path) -> None:
     assert run_distributed("local-cluster[1,2,1024]", QUICK, cache_dir, tmp_path) == ("100 True False False", "")
     assert list(tmp_path.iterdir()) == []

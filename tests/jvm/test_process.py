@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -15,6 +16,20 @@ path = os.environ["_PYSPARK_DRIVER_CONN_INFO_PATH"]
 open(path + ".new", "wb").write(struct.pack("!ii", 4711, 6) + b"secret")
 os.rename(path + ".new", path)
 sys.stdin.read()
+"""
+
+#: its last connection closes half a second before it exits
+EXITING = """
+import os, socket, struct, time
+path = os.environ["_PYSPARK_DRIVER_CONN_INFO_PATH"]
+listening = socket.create_server(("127.0.0.1", 0))
+open(path + ".new", "wb").write(struct.pack("!ii", listening.getsockname()[1], 6) + b"secret")
+os.rename(path + ".new", path)
+connection, _ = listening.accept()
+listening.close()
+connection.close()
+time.sleep(0.5)
+print("Terminating due to java.lang.OutOfMemoryError: Java heap space")
 """
 
 
@@ -79,6 +94,16 @@ def test_known_errors_in_the_last_output_are_translated(tmp_path: Path, words: s
         jvm.gateway()
     assert remedy in str(error.value.remedy)
     assert words in next(error.value.causes())
+    jvm.kill()
+    jvm.close()
+
+
+def test_a_jvm_that_no_longer_listens_is_waited_for(tmp_path: Path) -> None:
+    jvm = Jvm([sys.executable, "-c", EXITING], os.environ, tmp_path)
+    with socket.create_connection(("127.0.0.1", jvm.gateway().port)) as connection:
+        assert connection.recv(1) == b""
+    jvm.wait_if_exiting()
+    assert "the JVM ran out of heap" in str(jvm.failure("Spark stopped"))
     jvm.kill()
     jvm.close()
 

@@ -94,6 +94,7 @@ def assert_not_replayed(final: set[str], lines: list[dict[str, object]]) -> None
     assert not replayed, f"rows of final files were replayed: {sorted(map(str, replayed))[:5]}"
 
 
+@pytest.mark.soak
 def test_a_bounded_pipeline_survives_kills_at_random_moments(tmp_path: Path) -> None:
     """One source is copied by a plugin, the rows of another go through a handler to a webhook."""
     chance = random.Random(SEED)

@@ -30,7 +30,7 @@ ReportProgress = Callable[[str, float], None]
 #: 200 MB each: with and without Spark packages for two versions
 _KEPT = 4
 #: the training job determines which classes are in the archive
-_TRAINING = tuple(Path(__file__).parents[1] / "training" / name for name in ("job.py", "fake_kafka.py"))
+_TRAINING = tuple(sorted(Path(__file__).parents[1].glob("training/*.py")))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ from streamling.errors import StreamlingError
 #: settings that change the class path, and with it the archive
 PATH_SETTINGS = ("spark.jars", "spark.driver.extraClassPath", "spark.sql.catalogImplementation")
 
+#: how the name of the jar with our own classes begins
+OWN_CLASSES = "streamling"
+
 #: machine learning, graphs, the Spark Connect server, the shell; a plugin that needs one lists it in ``spark.jars``
 _UNREACHED = re.compile(
     r"spark-(mllib|graphx|connect|pipelines|repl)|breeze|spire|cats-|algebra_|arpack|blas-|lapack-|JTransforms"

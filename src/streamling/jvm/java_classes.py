@@ -16,7 +16,7 @@ from pathlib import Path
 
 from streamling.builtins import builtins
 from streamling.errors import StreamlingError
-from streamling.jvm.class_path import spark_home, spark_jars
+from streamling.jvm.class_path import OWN_CLASSES, spark_home, spark_jars
 from streamling.jvm.environment import needed_variables
 from streamling.jvm.java import Java
 
@@ -29,7 +29,7 @@ _WRITTEN_NS = 1_577_836_800 * 10**9
 
 def classes_jar(folder: Path, sources: Sequence[Path] | None = None) -> Path:
     """The path of the jar with the classes of ``sources``, compiled or not; None means all of our own."""
-    return folder / f"streamling-{_key(_own_sources() if sources is None else sources)}.jar"
+    return folder / f"{OWN_CLASSES}-{_key(_own_sources() if sources is None else sources)}.jar"
 
 
 def compile_classes(folder: Path, java: Java, sources: Sequence[Path] | None = None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 import subprocess
 import sys
@@ -23,6 +24,8 @@ _KEPT_LINES = 200
 _POLL_SECONDS = 0.005
 #: no machine is that slow; a JVM that hangs must not hang the user
 _HANDSHAKE_SECONDS = 120
+#: from the last connection of a JVM that exits to its exit status, on a busy machine
+_EXIT_SECONDS = 10
 
 _EXPLANATIONS = (
     ("OutOfMemoryError", "the JVM ran out of heap", "raise spark.driver.memory in spark.conf"),
@@ -71,6 +74,7 @@ class Jvm:
         self._info = scratch / "gateway"
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._debug = debug
+        self._gateway: Gateway | None = None
         try:
             self.process = subprocess.Popen(
                 line,
@@ -101,10 +105,18 @@ class Jvm:
         content = self._info.read_bytes()
         self._info.unlink()
         port, length = struct.unpack_from("!ii", content)
-        return Gateway(port, content[8 : 8 + length].decode())
+        self._gateway = Gateway(port, content[8 : 8 + length].decode())
+        return self._gateway
 
     def alive(self) -> bool:
         return self.process.poll() is None
+
+    def wait_if_exiting(self) -> None:
+        """Wait for the exit status of a JVM that no longer listens: its connections close before it has one, and
+        whoever notices a closed connection asks at once whether the JVM has ended."""
+        if self._gateway is not None and self.alive() and not _listens(self._gateway.port):
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_EXIT_SECONDS)
 
     def failure(self, what: str) -> StreamlingError:
         """An error that says how the JVM ended, with its last output."""
@@ -161,6 +173,14 @@ class Jvm:
                 print(line, file=sys.stderr)
             else:
                 _log.debug("%s", line)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _ending(status: int) -> str:

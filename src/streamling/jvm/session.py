@@ -125,9 +125,10 @@ class SparkRuntime:
 
     def failure(self) -> StreamlingError | None:
         """Why the JVM ended unexpectedly; None while it runs or after `stop`."""
-        if self._stopped or self._jvm.alive():
+        if self._stopped:
             return None
-        return self._jvm.failure("Spark stopped")
+        self._jvm.wait_if_exiting()
+        return None if self._jvm.alive() else self._jvm.failure("Spark stopped")
 
     def stop(self) -> None:
         """Stop the session and the JVM and remove their files; further calls do nothing."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from streamling.builtins import builtins
+from streamling.jvm.class_path import OWN_CLASSES
 from streamling.jvm.cluster import executor_settings
 from streamling.spark.master import is_local, local_cores, on_this_machine
 
@@ -43,8 +44,11 @@ _ALWAYS = {
     # Spark has no type for Parquet timestamps in nanoseconds; the file source converts the numbers to microseconds.
     "spark.sql.legacy.parquet.nanosAsLong": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Arrow data stays as it is until tasks read it. As rows of the plan it takes 14 times the memory, and a batch of
+    # 200 000 rows takes 5 times as long, one of 100 rows twice as long.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
-    # Trigger floor 92 → 44 ms: the default manager forks a process for each rename.
+    # Trigger floor 92 → 44 ms: the default manager forks a process for each rename. A connector may name its own.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -65,11 +69,11 @@ _SOCKET_PATH, _SOCKET_NAME = 103, len("/.00000000-0000-0000-0000-000000000000.so
 
 
 def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Sequence[Path] = ()) -> dict[str, str]:
-    """All settings of the session; ``jars`` go to the executors. Spark uses the JVM's own folder for temporary files,
-    which needs no setting."""
+    """All settings of the session; ``jars`` are those of Spark packages, which go to the executors. Spark uses the
+    JVM's own folder for temporary files, which needs no setting."""
     settings = {
         **_ALWAYS,
-        **{name: value for builtin in builtins() for name, value in builtin.spark_settings.items()},
+        **_builtin_settings(jars),
         "spark.master": master,
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         # 74 instead of 212 ms per `mapInArrow` trigger; loopback TCP where the path would be too long, as in YARN's
@@ -93,3 +97,10 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Se
     settings |= {key: str(value) for key, value in conf.items()}
     executors = {} if is_local(master) else executor_settings(settings, jars)
     return {**settings, **executors, **_SAFE, "spark.master": master}
+
+
+def _builtin_settings(jars: Sequence[Path]) -> dict[str, str]:
+    """Settings may name our own Java classes: those of a package with classes need their jar."""
+    classes = any(jar.name.startswith(OWN_CLASSES) for jar in jars)
+    active = [builtin for builtin in builtins() if classes or not builtin.java]
+    return {name: value for builtin in active for name, value in builtin.spark_settings.items()}

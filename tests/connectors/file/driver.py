@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from streamling.config import AppConfig
+from streamling.connectors.file import reader, staging
 from streamling.connectors.file.source import FileSource, FileSourceOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Position, SourceBatch, SparkRead
@@ -58,6 +61,12 @@ def make_source(
         metrics=NoopMetrics(),
     )
     return FileSource(context)
+
+
+def split_files(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Divide files that are larger than ``size`` bytes, which would otherwise be small ones."""
+    monkeypatch.setattr(reader, "SPLIT_BYTES", size)
+    monkeypatch.setattr(staging, "split_file", partial(staging.split_file, size=size))
 
 
 class Run:

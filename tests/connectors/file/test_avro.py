@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import io
-import json
-import subprocess
-import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pyarrow as pa
 import pytest
 
+from streamling.connectors.file import reader
 from streamling.connectors.file.formats.avro import blocks, take_sample
 from streamling.errors import StreamlingError
-from tests.connectors.file.driver import make_source
-from tests.paths import ROOT
+from tests.connectors.file.driver import Run, make_source, split_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -119,35 +119,31 @@ def test_the_avro_connector_is_requested(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_spark_reads_avro_files_whole_and_in_splits(tmp_path: Path, cache_dir: Path) -> None:
+def test_spark_reads_avro_files_whole_and_in_splits(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     newer = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "extra", "type": "string"}]}
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "big.avro").write_bytes(avro([order(number) for number in range(100)], sync_interval=100))
     (folder / "newer.avro").write_bytes(avro([{**order(100), "extra": "x"}], newer))
-    found = run_script(folder, cache_dir)
-    rows = {row["id"]: row for batch in found["batches"] for row in batch}
-    assert len(found["batches"]) > 2
+    split_files(monkeypatch, 400)
+    monkeypatch.setitem(reader.BATCH_BYTES, "avro", 1000)
+    source = make_source(folder, format="avro")
+    run = Run(spark, source)
+    batches = []
+    while (table := run.step()) is not None:
+        batches.append(table.to_pylist())
+    source.close()
+    rows = {row["id"]: row for batch in batches for row in batch}
+    assert len(batches) > 2
     assert sorted(rows) == list(range(101))
     assert rows[2]["small"] == 2
     assert rows[3]["small"] is None
     assert rows[100]["extra"] == "x"
     assert rows[1] == {
-        "id": 1, "small": None, "price": "12.50", "day": "2024-02-29", "at": "2024-02-29 12:00:00.000001+00:00",
-        "local": "2024-02-29 12:00:00", "state": "NEW", "before": "DONE", "tags": ["a", "b"],
-        "notes": [["x", 1.5]], "mixed": 2**40, "inner": {"ok": True}, "extra": None,
+        "id": 1, "small": None, "price": Decimal("12.50"), "day": date(2024, 2, 29),
+        "at": datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC), "local": datetime(2024, 2, 29, 12),
+        "state": "NEW", "before": "DONE", "tags": ["a", "b"],
+        "notes": [("x", 1.5)], "mixed": 2**40, "inner": {"ok": True}, "extra": None,
     }  # fmt: skip
-
-
-def run_script(folder: Path, cache_dir: Path) -> dict[str, Any]:
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.connectors.file.avro_script", str(folder), str(cache_dir)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=ROOT,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return found

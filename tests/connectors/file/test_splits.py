@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamling.connectors.file import reader as file_reader
-from streamling.connectors.file import staging as file_staging
 from streamling.connectors.file.splits import split_file
 from streamling.errors import StreamlingError
-from tests.connectors.file.driver import NAME, Run, StoredState, make_source
+from tests.connectors.file.driver import NAME, Run, StoredState, make_source, split_files
 
 
 def pieces(content: bytes, format: str, size: int, offset: int = 0, path: str = "") -> list[tuple[bytes, int | None]]:
@@ -77,10 +76,8 @@ def test_parquet_splits_are_row_groups() -> None:
 
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat files of a few kilobytes as large."""
-    monkeypatch.setattr(file_reader, "SPLIT_BYTES", 1000)
+    split_files(monkeypatch, 1000)
     monkeypatch.setattr(file_reader, "BATCH_BYTES", dict.fromkeys(("csv", "json", "parquet", "avro"), 3000))
-    original = file_staging.split_file
-    monkeypatch.setattr(file_staging, "split_file", lambda *arguments: original(*arguments, size=1000))
 
 
 @pytest.mark.spark

@@ -15,11 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamling.config import AppConfig
-from streamling.connectors.file import reader as file_reader
-from streamling.connectors.file import staging as file_staging
 from streamling.errors import StreamlingError
 from streamling.types.wide.layout import I256, U256, WideDecimal
-from tests.connectors.file.driver import Run, make_source
+from tests.connectors.file.driver import Run, make_source, split_files
 from tests.types.wide.wide_numbers import edges, held, some
 
 SEED = int(os.environ.get("WIDE_SEED", "11"))
@@ -112,9 +110,7 @@ def test_parquet_decimals_keep_all_their_digits(
     rest = table.slice(half).drop_columns(["short"]).select([*reversed(table.drop_columns(["short"]).column_names)])
     pq.write_table(rest, tmp_path / f"b{odd}.parquet", use_dictionary=False)
     if way == "in pieces":
-        monkeypatch.setattr(file_reader, "SPLIT_BYTES", 100)
-        split_file = file_staging.split_file
-        monkeypatch.setattr(file_staging, "split_file", lambda *arguments: split_file(*arguments, size=100))
+        split_files(monkeypatch, 100)
     expected = table.to_pylist()
     for row in expected[half:]:
         row["short"] = None
@@ -259,9 +255,7 @@ def test_avro_decimals_keep_all_their_digits(
         tmp_path / f"b{odd}.avro", record(*fewer, ("extra", "string")), [{**r, "extra": "x"} for r in rows[ROWS:]]
     )
     if way == "in pieces":
-        monkeypatch.setattr(file_reader, "SPLIT_BYTES", 3000)
-        split_file = file_staging.split_file
-        monkeypatch.setattr(file_staging, "split_file", lambda *arguments: split_file(*arguments, size=3000))
+        split_files(monkeypatch, 3000)
     expected = [{**row, "m": list(row["m"].items()), "extra": None} for row in rows]
     for row in expected[ROWS:]:
         row.update(w=None, extra="x")

@@ -20,6 +20,9 @@ from tests.harness.pipelines import Bench, eventually, finish
 
 _numbers = itertools.count(1)
 
+#: keeps the order without waiting half a second for the id of an idempotent producer
+_ONE_REQUEST_AT_A_TIME = {"enable.idempotence": False, "max.in.flight.requests.per.connection": 1}
+
 ORDERS = {
     "type": "record",
     "name": "order",
@@ -59,7 +62,7 @@ class Topic:
         return id
 
     def send(self, *messages: Message) -> None:
-        produce(self.kafka.brokers, self.name, messages)
+        produce(self.kafka.brokers, self.name, messages, client=_ONE_REQUEST_AT_A_TIME)
 
 
 def framed(id: int, schema: Any, row: Any) -> bytes:

@@ -29,11 +29,11 @@ def test_avro_messages_become_rows(bench: KafkaBench) -> None:
     assert table.schema.types == [pa.int64(), pa.string(), pa.string()]
 
 
-@pytest.mark.parametrize(("op", "expected"), [("c", "i"), ("r", "i"), ("u", "u"), ("d", "d"), ("U", "u"), ("D", "d")])
-def test_the_header_has_the_operation(bench: KafkaBench, op: str, expected: str) -> None:
+def test_the_header_has_the_operation(bench: KafkaBench) -> None:
     topic = bench.topic()
-    topic.write(ORDERS, {"id": 1, "name": "a"}, op=op)
-    assert [row["_gs_op"] for row in bench.rows(topic, 1)] == [expected]
+    for op in "crudUD":
+        topic.write(ORDERS, {"id": 1, "name": "a"}, op=op)
+    assert [row["_gs_op"] for row in bench.rows(topic, 6)] == ["i", "i", "u", "d", "u", "d"]
 
 
 def test_a_batch_that_several_tasks_read_keeps_its_order(bench: KafkaBench) -> None:

@@ -19,6 +19,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.runtime.app import App
+from streamling.runtime.node_state import NodeStateView
 
 pytestmark = pytest.mark.services
 
@@ -38,6 +39,15 @@ def owning(settings: PostgresSettings, *, exclusive: bool, namespace: str = "ord
     with PostgresState(namespace, settings) as state:
         state.lock(exclusive=exclusive)
         yield state
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_state_knows_whether_others_may_write_it(settings: PostgresSettings, exclusive: bool) -> None:
+    with PostgresState("orders", settings) as state:
+        assert not state.is_exclusive
+        state.lock(exclusive=exclusive)
+        assert state.is_exclusive is exclusive
+        assert NodeStateView(state, "out", ()).is_exclusive is exclusive
 
 
 def test_a_second_process_is_rejected_with_the_name_of_the_first(settings: PostgresSettings) -> None:

@@ -16,5 +16,6 @@ BUILTIN = Builtin(
         # minutes.
         "spark.kafka.consumer.fetchedData.cache.timeout": "2s",
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "1s",
+        "spark.sql.streaming.checkpointFileManagerClass": "streamling.CheckpointFiles",
     },
 )

@@ -64,6 +64,11 @@ class Offsets:
                 position[key] = self._entry(offset, now)
         return position
 
+    def position_at(self, topic: TopicInfo, offsets: Mapping[int, int]) -> Position:
+        """Return the position at ``offsets`` of ``topic``, which has not been read before."""
+        self._topic_id = topic.id
+        return self.position(offsets, {})
+
     def _entry(self, offset: int, now: int) -> dict[str, Any]:
         entry = {"offset": offset, "updated_at": now}
         return entry if self._topic_id is None else {**entry, "topic_id": self._topic_id}
@@ -82,7 +87,7 @@ class Offsets:
 
     def ends(self, admin: KafkaAdmin, group_offsets: GroupOffsets) -> Position:
         """Return the initial position with `latest`: the offsets committed to the group, else the end of the topic."""
-        topic = self._describe(admin)
+        topic = self.describe(admin)
         self._topic_id = topic.id
         first = admin.earliest(self.topic, topic.partitions)
         end = self.latest(admin, topic.partitions)
@@ -135,7 +140,7 @@ class Offsets:
         """Return the start offset of each partition, or of ``only`` some: the stored offset, else the offset committed
         to the group, else the configured one. Missing messages are an error, not a gap. `reasons` explains each
         offset."""
-        topic = self._describe(admin)
+        topic = self.describe(admin)
         self._check_topic(topic, position)
         self._topic_id = topic.id
         partitions = topic.partitions if only is None else sorted(set(topic.partitions).intersection(only))
@@ -163,7 +168,8 @@ class Offsets:
         topic = admin.find(self.topic)
         return topic is not None and None not in (topic.id, self._topic_id) and topic.id != self._topic_id
 
-    def _describe(self, admin: KafkaAdmin) -> TopicInfo:
+    def describe(self, admin: KafkaAdmin) -> TopicInfo:
+        """Return the topic; waits for brokers that may not know it yet."""
         for _ in range(_ATTEMPTS):
             if (topic := admin.find(self.topic)) is not None:
                 return topic

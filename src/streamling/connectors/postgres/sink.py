@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from streamling.connectors.postgres.connection import Server
-from streamling.connectors.postgres.input_columns import InputColumns
+from streamling.connectors.postgres.input_columns import PostgresColumns
 from streamling.connectors.postgres.inserts import InsertBackoff, InsertTransaction, is_all_inserts
 from streamling.connectors.postgres.probe import postgres_connection
 from streamling.connectors.postgres.statements import STEP, CopyTransaction, UpsertTransaction
 from streamling.connectors.postgres.table import TableColumn, TableName, check_names, prepare_table
 from streamling.connectors.postgres.transient_errors import is_transient
-from streamling.connectors.postgres.write_plan import WritePlan, first_wins, in_rounds, last_wins
 from streamling.connectors.postgres.writer import Writer, batching
+from streamling.connectors.write_plan import WritePlan, first_wins, in_rounds, last_wins
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
@@ -62,7 +62,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     def __init__(self, context: NodeContext[PostgresSinkOptions]) -> None:
         super().__init__(context)
         self._name = TableName(self.options.schema_, self.options.table)
-        self._input = InputColumns(context.input_schema)
+        self._input = PostgresColumns(context.input_schema)
         self._key = context.primary_key
         self._check_fields()
         self._writer = Writer(context, self._name)

@@ -60,6 +60,7 @@ class PostgresState(StateBackend):
         self._server = Server.of(settings, _SECTION)
         self._has_connected = False
         self._ownership: PostgresOwnership | None = None
+        self._is_exclusive = False
         self._acquire_timeout = acquire_timeout
         self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
         table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
@@ -136,6 +137,11 @@ class PostgresState(StateBackend):
     def lock(self, *, exclusive: bool) -> None:
         self._ownership = self.ownership(self._settings, self._namespace, self._acquire_timeout, exclusive=exclusive)
         self._ownership.acquire()
+        self._is_exclusive = exclusive
+
+    @property
+    def is_exclusive(self) -> bool:
+        return self._is_exclusive
 
     @staticmethod
     def ownership(

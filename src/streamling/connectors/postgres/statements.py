@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from streamling.connectors.postgres.table import TableColumn, TableName
-from streamling.connectors.postgres.write_plan import Action
+from streamling.connectors.write_plan import Action
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from streamling.connectors.postgres.aggregate.landing import (
 )
 from streamling.connectors.postgres.aggregate.trigger import EPOCH_COLUMN, AggregateObjects
 from streamling.connectors.postgres.connection import Server
-from streamling.connectors.postgres.input_columns import InputColumns
+from streamling.connectors.postgres.input_columns import PostgresColumns
 from streamling.connectors.postgres.probe import postgres_connection
 from streamling.connectors.postgres.table import TableColumn, TableName, check_names, prepare_table
-from streamling.connectors.postgres.write_plan import WritePlan, first_wins, in_rounds
 from streamling.connectors.postgres.writer import Writer, batching
+from streamling.connectors.write_plan import WritePlan, first_wins, in_rounds
 from streamling.document.scalars import BadValueError
 from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, Options, ParallelOptions, SinkOptions
@@ -102,7 +102,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         self._landing = TableName(options.schema_, options.landing_table)
         self._aggregate = TableName(options.schema_, options.agg_table)
         self._key = [*context.primary_key, OP_COLUMN]
-        self._input = InputColumns(context.input_schema)
+        self._input = PostgresColumns(context.input_schema)
         self._resolve()
         self._writer = Writer(context, self._landing)
         self._columns: dict[str, TableColumn] = {}

@@ -1,7 +1,8 @@
 """Plans which rows of a batch to write or delete, and in which order, so that the result is the same as if they were
 written one at a time. Uses Arrow kernels only: no row passes through Python.
 
-A batch becomes steps. Each key occurs once per step, as ``INSERT … ON CONFLICT`` requires.
+`last_wins`, `first_wins` and `in_rounds` make steps of a batch. Each key occurs once per step, as ``INSERT … ON
+CONFLICT`` requires. `last_rows` and `after_last_delete` choose rows for a table that replaces older rows by itself.
 """
 
 from __future__ import annotations
@@ -27,10 +28,37 @@ class WritePlan:
     steps: tuple[tuple[int, Action], ...]
 
 
+def last_rows(keys: pa.Table, versions: pa.Array | None = None) -> pa.Array | None:
+    """Return the index of the last row of each key, in order; None if every row is one. With ``versions``, which
+    have no nulls, the last of those with the highest version."""
+    if _is_increasing(keys):
+        return None
+    order = None
+    if versions is not None:
+        order = pc.sort_indices(versions)  # stable: equal versions stay in order
+        keys = keys.take(order)
+    rows = _extreme_rows(_numbered(keys), list(keys.column_names), "max")
+    if len(rows) == keys.num_rows:
+        return None
+    if order is None:
+        return rows
+    rows = order.take(rows)
+    return rows.take(pc.sort_indices(rows))
+
+
+def after_last_delete(keys: pa.Table, deleted: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the index of one delete of each key that has some, and the indices of all rows that no delete of their key
+    follows, in order. To apply a batch one row at a time, delete those keys, then insert those rows."""
+    ordered = _ordered(_numbered(keys), list(keys.column_names))
+    deletes, bound = _last_deletes(ordered, deleted)
+    row, group = ordered["row"], ordered["group"]
+    rows = row.filter(pc.greater(row, bound.take(group)))
+    return deletes, rows.take(pc.sort_indices(rows))
+
+
 def last_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
     """Keep only the last row of each key. ``deleted`` says which rows are deletes; None means that there are none."""
-    rows = _extreme_rows(_numbered(keys), list(keys.column_names), "max")
-    kept = None if len(rows) == keys.num_rows else rows
+    kept = last_rows(keys)
     if deleted is None:
         return WritePlan(kept, None, ((0, "write"),))
     return _two_steps(kept, deleted if kept is None else deleted.take(kept), first="write")
@@ -45,15 +73,8 @@ def first_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
         return WritePlan(None if len(rows) == keys.num_rows else rows, None, ((0, "write"),))
     ordered = _ordered(numbered, names)
     row, group = ordered["row"], ordered["group"]
-    is_delete_row = deleted.take(row)
-    deletes = _extreme_rows(
-        pa.table({"row": row.filter(is_delete_row), "group": group.filter(is_delete_row)}), ["group"], "max"
-    )
-    # per group the row of its last delete, -1 where there is none
-    last_delete = pc.if_else(pc.is_in(row, deletes), row, -1)
-    bound = pa.table({"group": group, "row": last_delete}).group_by("group").aggregate([("row", "max")])
-    bound = bound.sort_by("group")["row_max"].combine_chunks()
-    counts = pc.and_(pc.invert(is_delete_row), pc.greater(row, bound.take(group)))
+    deletes, bound = _last_deletes(ordered, deleted)
+    counts = pc.and_(pc.invert(deleted.take(row)), pc.greater(row, bound.take(group)))
     writes = _extreme_rows(pa.table({"row": row.filter(counts), "group": group.filter(counts)}), ["group"], "min")
     rows = pa.concat_arrays([deletes, writes])
     is_delete = pa.concat_arrays([pa.repeat(True, len(deletes)), pa.repeat(False, len(writes))])
@@ -87,6 +108,28 @@ def _two_steps(rows: pa.Array | None, deleted: pa.Array, *, first: Action) -> Wr
         return WritePlan(rows, None, ((0, "write"),))
     late = deleted if second == "delete" else pc.invert(deleted)
     return WritePlan(rows, late.cast(pa.int64()), ((0, first), (1, second)))
+
+
+def _last_deletes(ordered: dict[str, pa.Array], deleted: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the last delete of each key that has one, and for each group of `_ordered` the index of its last delete,
+    or -1."""
+    row, group = ordered["row"], ordered["group"]
+    is_delete_row = deleted.take(row)
+    deletes = _extreme_rows(
+        pa.table({"row": row.filter(is_delete_row), "group": group.filter(is_delete_row)}), ["group"], "max"
+    )
+    last_delete = pc.if_else(pc.is_in(row, deletes), row, -1)
+    bound = pa.table({"group": group, "row": last_delete}).group_by("group").aggregate([("row", "max")])
+    return deletes, bound.sort_by("group")["row_max"].combine_chunks()
+
+
+def _is_increasing(keys: pa.Table) -> bool:
+    """Return whether each key is greater than the one before, so that all differ. Only for integers: the test takes a
+    fortieth of the time of grouping."""
+    if keys.num_columns != 1 or not pa.types.is_integer(keys.schema.types[0]) or keys.column(0).null_count:
+        return False
+    column = keys.column(0).combine_chunks()
+    return bool(pc.all(pc.greater(column.slice(1), column.slice(0, max(0, len(column) - 1))), min_count=0).as_py())
 
 
 def _numbered(keys: pa.Table) -> pa.Table:
