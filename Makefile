@@ -15,7 +15,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast soak lint format bench docs docs-serve wheel requirements clean
+.PHONY: help demo test fast-start test-fast soak lint format bench docs docs-serve wheel requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,19 +31,22 @@ demo: .venv/runtime ## Set up, prepare a fast start, run examples/quickstart
 	@echo "  $(CURDIR)/$(BIN)/streamling --help"
 
 test: .venv/dev ## Set up, then check format, lint and types and run every test
-	@$(MAKE) --no-print-directory lint
-	@$(BIN)/streamling doctor --fix
+	@$(MAKE) --no-print-directory --jobs 2 lint fast-start
 	$(PYTEST) -m "not soak"
+
+fast-start: .venv/dev
+	@$(BIN)/streamling doctor --fix
 
 test-fast: .venv/dev ## Run the tests that need no service and no JVM (under 2 minutes)
 	$(PYTEST) -m "not spark and not services and not slow"
 
-soak: .venv/dev ## Run the randomised tests for SOAK_SECONDS each, with the kill counts of a release
+soak: .venv/dev ## Run every test: randomised ones for SOAK_SECONDS each, kills as often as for a release
 	STREAMLING_TEST_FUZZ_SECONDS=$(SOAK_SECONDS) STREAMLING_TEST_SQL_EXPRESSIONS=2000 STREAMLING_TEST_CDC_SCENARIOS=50 \
 		STREAMLING_TEST_KILLS=30 STREAMLING_TEST_INSTANCE_KILLS=10 \
+		STREAMLING_TEST_HYBRID_ROWS=1000000 STREAMLING_TEST_HYBRID_KILLS=10 \
 		STREAMLING_TEST_SIMULATIONS=2000 STREAMLING_TEST_WRITE_PLANS=300 STREAMLING_TEST_AGGREGATE_SEEDS=150 \
-		STREAMLING_TEST_TERMS=1000 STREAMLING_TEST_SQL_NODES=400 \
-		$(BIN)/pytest -q tests/fuzz tests/recovery tests/cluster tests/benchmarks tests/checkpoint tests/jvm tests/sql tests/dataflow tests/connectors/postgres
+		STREAMLING_TEST_TERMS=1000 STREAMLING_TEST_SQL_NODES=400 STREAMLING_TEST_CLICKHOUSE_KILLS=20 \
+		$(BIN)/pytest -q
 
 lint: .venv/dev ## Check format, lint, types and import layers
 	$(BIN)/ruff format --check --quiet .

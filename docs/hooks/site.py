@@ -19,7 +19,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 #: files and folders of the repository that are part of the site
 _INCLUDED = ("CHANGELOG.md", "CONTRIBUTING.md", "examples")
-_SUFFIXES = (".md", ".yaml", ".py", ".csv", ".jsonl", ".avsc", ".toml")
+_SUFFIXES = (".md", ".yaml", ".py", ".csv", ".jsonl", ".avsc", ".sh", ".toml")
 #: the page for coding assistants, which they look for at the root of a site under this name
 _ASSISTANTS_PAGE, _ASSISTANTS_FILE = "llms.md", "llms.txt"
 

@@ -48,6 +48,8 @@ class Builtin:
     java: str | None = None
     #: Spark settings for its nodes; the user's settings take precedence
     spark_settings: Mapping[str, str] = field(default_factory=dict)
+    #: regular expressions of state keys that do not begin with the name of their node, which is the group ``node``
+    state_keys: tuple[str, ...] = ()
 
     def load(self, target: str) -> Any:
         """Import and return ``target``."""

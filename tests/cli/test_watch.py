@@ -117,11 +117,15 @@ def test_the_log_has_a_periodic_summary(spark, caplog):
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _facts(*statuses: RunStatus, seconds: float = 10) -> str:
+def _rates(*statuses: RunStatus, seconds: float = 10) -> Rates:
     rates = Rates(seconds)
     for number, status in enumerate(statuses):
         rates.add(number, status)
-    return ", ".join(status_parts(statuses[-1], rates))
+    return rates
+
+
+def _facts(*statuses: RunStatus, seconds: float = 10) -> str:
+    return ", ".join(status_parts(statuses[-1], _rates(*statuses, seconds=seconds)))
 
 
 @pytest.mark.parametrize(
@@ -152,9 +156,28 @@ def test_rates_are_those_of_the_last_seconds():
 
 def test_bounded_work_has_a_bar():
     status = RunStatus(progress=Progress(1, 4, "files"))
-    assert list(bar(status)) == ["[██········] 1/4 files (25%)"]
-    assert list(bar(status, unicode=False)) == ["[##........] 1/4 files (25%)"]
-    assert list(bar(RunStatus())) == []
+    assert list(bar(status, _rates(status))) == ["[██········] 1/4 files (25%)"]
+    assert list(bar(status, _rates(status), unicode=False)) == ["[##........] 1/4 files (25%)"]
+    assert list(bar(RunStatus(), _rates(RunStatus()))) == []
+
+
+def test_the_bar_shows_the_time_left_and_the_part_of_the_work():
+    statuses = [RunStatus(progress=Progress(done, 10_000, part="orders (2 of 3)")) for done in (1000, 1500, 2000)]
+    assert list(bar(statuses[-1], _rates(*statuses))) == [
+        "[██········] orders (2 of 3): 2,000/10,000 rows (20%, 16 s left)"
+    ]
+
+
+def test_the_time_left_is_that_of_the_current_part():
+    numbers = (("a", 900, 1000), ("b", 0, 5000), ("b", 100, 5000), ("b", 200, 5000))
+    statuses = [RunStatus(progress=Progress(done, total, part=part)) for part, done, total in numbers]
+    assert list(bar(statuses[1], _rates(*statuses[:2]))) == ["[··········] b: 0/5,000 rows (0%)"]
+    assert list(bar(statuses[-1], _rates(*statuses))) == ["[··········] b: 200/5,000 rows (4%, 48 s left)"]
+
+
+def test_more_rows_than_expected_are_not_more_than_everything():
+    statuses = [RunStatus(progress=Progress(*numbers)) for numbers in ((900, 1000), (1100, 1000))]
+    assert list(bar(statuses[-1], _rates(*statuses))) == ["[██████████] 1,100/1,000 rows (100%)"]
 
 
 @pytest.mark.parametrize(

@@ -493,7 +493,7 @@ def test_a_backend_without_its_block_is_rejected(case: Case, kind: str) -> None:
 def test_gzip_has_nine_levels(case: Case) -> None:
     case.set(CLICKHOUSE_SINK__COMPRESSION="gzip", CLICKHOUSE_SINK__COMPRESSION_LEVEL="12")
 
-    assert case.problems() == ["clickhouse_sink.compression_level is 12, expected 0 to 9 for gzip"]
+    assert case.problems() == ["clickhouse_sink.compression_level is 12; it must be between 0 and 9 for gzip"]
 
 
 def test_an_admin_api_beyond_this_machine_needs_a_token(case: Case) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.config import AppConfig
+from streamling.connectors.clickhouse.config import ClickHouseConfig
+from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
 from streamling.connectors.http.payload import Payload
 from streamling.connectors.http.webhook import WebhookSinkOptions
 from streamling.connectors.kafka.batch_options import batch_options
@@ -29,6 +33,7 @@ from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
 from streamling.runtime.app import App
+from streamling.runtime.node_state import NodeStateView
 from streamling.runtime.run import PipelineRun
 from streamling.runtime.state import open_state
 from streamling.state.memory import MemoryState
@@ -46,7 +51,8 @@ sinks: {out: {type: print, from: s}}
 
 
 def _context(config: AppConfig, options: Any, name: str = "out") -> NodeContext[Any]:
-    return NodeContext(name=name, options=options, config=config, state=MemoryState(), metrics=NoopMetrics())
+    state = NodeStateView(MemoryState(), name, ())
+    return NodeContext(name=name, options=options, config=config, state=state, metrics=NoopMetrics())
 
 
 # ── what is made of the configuration ───────────────────────────────────────────────────────────────────────
@@ -86,6 +92,21 @@ def postgres_sink(config: AppConfig) -> object:
     session = writer._session
     times = (session._connect_timeout, session._time_limit, session._idle_timeout, session._lifetime)
     return session.server, times, writer.statement_timeout_ms, batching(context)
+
+
+def clickhouse_source(config: AppConfig) -> object:
+    return Server.of(config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source")
+
+
+def clickhouse_sink(config: AppConfig) -> object:
+    fields = {"type": "clickhouse", "from": "x", "table": "t", "primary_key": "id"}
+    context = replace(
+        _context(config, ClickHouseSinkOptions.model_validate(fields)),
+        primary_key=("id",),
+        input_schema=pa.schema({"id": pa.int64()}),
+    )
+    sink = ClickHouseSink(context)
+    return sink.batching(), sink._writer._compression, sink._writer._client.server
 
 
 def kafka_source(config: AppConfig) -> object:
@@ -310,6 +331,29 @@ PROOFS: dict[str, Observed | By] = {
     "postgres_sink.pool_acquire_timeout_secs": Observed(postgres_sink, 7),
     "postgres_sink.pool_idle_timeout_secs": Observed(postgres_sink, 7),
     "postgres_sink.pool_max_lifetime_secs": Observed(postgres_sink, 7),
+    "clickhouse_source.url": Observed(clickhouse_source, "http://other:1"),
+    "clickhouse_source.user": Observed(clickhouse_source, "other"),
+    "clickhouse_source.password": Observed(clickhouse_source, "other"),
+    "clickhouse_source.database": Observed(clickhouse_source, "other"),
+    "clickhouse_source.ssl_ca_location": Observed(clickhouse_source, PEM),
+    "clickhouse_source.page_size": By(
+        "tests/connectors/clickhouse/test_source.py::test_pages_have_at_most_page_size_rows"
+    ),
+    "clickhouse_source.sort_key_range": By(
+        "tests/connectors/clickhouse/test_source.py::test_the_first_query_counts_as_many_keys_as_sort_key_range_says"
+    ),
+    "clickhouse_source.query_timeout_sec": By(
+        "tests/connectors/clickhouse/test_source_outages.py::test_query_timeout_sec_ends_a_query_on_the_server"
+    ),
+    "clickhouse_sink.url": Observed(clickhouse_sink, "http://other:1"),
+    "clickhouse_sink.user": Observed(clickhouse_sink, "other"),
+    "clickhouse_sink.password": Observed(clickhouse_sink, "other"),
+    "clickhouse_sink.database": Observed(clickhouse_sink, "other"),
+    "clickhouse_sink.ssl_ca_location": Observed(clickhouse_sink, PEM),
+    "clickhouse_sink.compression": Observed(clickhouse_sink, "gzip"),
+    "clickhouse_sink.compression_level": Observed(clickhouse_sink, 7),
+    "clickhouse_sink.batch_size": Observed(clickhouse_sink, 7),
+    "clickhouse_sink.batch_flush_interval": Observed(clickhouse_sink, "7s"),
     **_server("postgres_sink_connections.<name>", postgres_sink, "pass"),
     "open_telemetry_metrics.ingestion_endpoint": By(
         "tests/telemetry/test_reporting.py::test_metrics_go_to_the_endpoint_and_into_the_file"

@@ -17,6 +17,16 @@ _FILE, _HANDLER, _KEYS = (
     "tests/connectors/http/test_handler.py",
     "tests/pipeline/test_keys.py",
 )
+_CLICKHOUSE_SOURCE = "tests/connectors/clickhouse/test_source.py"
+_HYBRID, _HYBRID_OPTIONS = "tests/connectors/hybrid/test_source.py", "tests/connectors/hybrid/test_options.py"
+_HANDOFF, _OFFSET_TABLE = (
+    "tests/connectors/hybrid/test_handoff.py",
+    "tests/connectors/hybrid/test_offset_table.py",
+)
+_CLICKHOUSE_SINK, _CLICKHOUSE_PIPELINE = (
+    "tests/connectors/clickhouse/test_sink.py",
+    "tests/connectors/clickhouse/test_pipeline.py",
+)
 _KAFKA_SINK, _POSTGRES = "tests/connectors/kafka/test_sink.py", "tests/connectors/postgres/test_sink.py"
 _PRINT, _SCRIPT, _TABLES = (
     "tests/connectors/test_print.py",
@@ -51,6 +61,47 @@ PROOFS: dict[str, By] = {
     "source file mode.type": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
     "source file mode.poll_interval": By(f"{_KNOBS}::test_a_folder_is_read_once_or_looked_into_every_poll_interval"),
     "source file parallelism": By(f"{_FILE}::test_parallelism_limits_the_files_read_concurrently"),
+    "source clickhouse table_name": By(f"{_CLICKHOUSE_SOURCE}::test_a_table_of_another_database_is_read"),
+    "source clickhouse filter": By(f"{_CLICKHOUSE_SOURCE}::test_a_filter_drops_rows"),
+    "source clickhouse start_at": By(f"{_CLICKHOUSE_SOURCE}::test_start_at_is_the_first_value_of_the_first_key"),
+    "source clickhouse columns": By(f"{_CLICKHOUSE_SOURCE}::test_columns_are_read_in_the_given_order"),
+    "source hybrid errors": By(f"{_HYBRID}::test_messages_that_cannot_be_decoded_go_to_the_dead_letter_sink"),
+    "source hybrid errors.to": By(f"{_HYBRID}::test_messages_that_cannot_be_decoded_go_to_the_dead_letter_sink", "bad"),
+    "source hybrid bounded_sources": By(f"{_HYBRID}::test_the_phases_are_read_one_after_the_other"),
+    "source hybrid bounded_sources.source_type": By(f"{_HYBRID_OPTIONS}::test_invalid_fields_are_named"),
+    "source hybrid bounded_sources.table_name": By(f"{_HYBRID}::test_each_phase_has_its_own_filter"),
+    "source hybrid bounded_sources.filter": By(f"{_HYBRID}::test_each_phase_has_its_own_filter"),
+    "source hybrid bounded_sources.start_at": By(f"{_HYBRID}::test_a_phase_may_start_in_the_middle_of_its_table"),
+    "source hybrid bounded_sources.columns": By(
+        f"{_HYBRID_OPTIONS}::test_the_columns_of_a_table_have_no_effect_and_a_warning_says_so"
+    ),
+    "source hybrid unbounded_source": By(f"{_HYBRID}::test_each_phase_has_its_own_filter", "unbounded"),
+    "source hybrid unbounded_source.source_type": By(f"{_HYBRID_OPTIONS}::test_invalid_fields_are_named"),
+    "source hybrid unbounded_source.topic": By(
+        f"{_HYBRID}::test_the_rows_of_the_table_are_followed_by_those_of_the_topic"
+    ),
+    "source hybrid unbounded_source.filter": By(f"{_HYBRID}::test_each_phase_has_its_own_filter"),
+    "source hybrid unbounded_source.start_at": By(f"{_HANDOFF}::test_without_a_row_of_the_topic_start_at_decides"),
+    **{
+        f"source hybrid unbounded_source.{field}": By(
+            f"{_HYBRID_OPTIONS}::test_every_field_of_the_topic_reaches_the_kafka_source"
+        )
+        for field in (
+            "validate_writer_schema_ordering",
+            "schema_id_overrides",
+            "schema_id_overrides.from",
+            "schema_id_overrides.to",
+            "skip_schema_resolution",
+            "skip_schema_resolution_for_reader_schema_ids",
+        )
+    },
+    "source hybrid offset_table": By(f"{_OFFSET_TABLE}::test_a_named_table_must_exist"),
+    **{
+        f"source hybrid offset_table.{field}": By(
+            f"{_OFFSET_TABLE}::test_names_are_those_of_the_pipeline_file_whatever_they_contain"
+        )
+        for field in ("topic_name", "table_name", "topic_column", "partition_column", "offset_column")
+    },
     "source kafka errors": By("tests/connectors/kafka/test_source_dead_letters.py::test_invalid_avro_messages"),
     "source kafka errors.to": By("tests/connectors/kafka/test_source_dead_letters.py::test_invalid_avro_messages"),
     "source kafka parallelism": By(f"{_OPTIONS}::test_parallelism_limits_the_tasks_that_read"),
@@ -135,6 +186,34 @@ PROOFS: dict[str, By] = {
     "sink kafka topic_partitions": By(
         f"{_KAFKA_SINK}::test_a_missing_topic_gets_as_many_partitions_as_topic_partitions_says"
     ),
+    "sink clickhouse errors": By(
+        f"{_CLICKHOUSE_PIPELINE}::test_rows_that_the_table_cannot_hold_go_to_the_dead_letter_sink"
+    ),
+    "sink clickhouse errors.to": By(
+        f"{_CLICKHOUSE_PIPELINE}::test_rows_that_the_table_cannot_hold_go_to_the_dead_letter_sink"
+    ),
+    "sink clickhouse batch_size": By(f"{_CLICKHOUSE_PIPELINE}::test_rows_are_collected_into_the_configured_blocks"),
+    "sink clickhouse batch_flush_interval": By(
+        f"{_CLICKHOUSE_PIPELINE}::test_rows_are_collected_into_the_configured_blocks"
+    ),
+    "sink clickhouse parallelism": By(
+        f"{_CLICKHOUSE_PIPELINE}::test_changes_have_the_same_result_with_any_number_of_instances"
+    ),
+    "sink clickhouse table": By(f"{_CLICKHOUSE_SINK}::test_a_table_of_another_database_can_be_named"),
+    "sink clickhouse version_column_name": By(
+        f"{_CLICKHOUSE_SINK}::test_the_highest_version_wins_in_a_batch_and_across_batches"
+    ),
+    "sink clickhouse append_only_mode": By(
+        f"{_CLICKHOUSE_SINK}::test_a_new_table_that_rows_are_deleted_from_has_only_the_columns_of_the_input"
+    ),
+    "sink clickhouse deduplicate": By(
+        f"{_CLICKHOUSE_SINK}::test_only_the_last_row_of_a_key_is_written_unless_all_are_wanted"
+    ),
+    "sink clickhouse schema_override": By(
+        f"{_CLICKHOUSE_SINK}::test_an_override_determines_type_and_codec_of_a_new_column"
+    ),
+    "sink clickhouse compression": By(f"{_CLICKHOUSE_SINK}::test_requests_are_compressed_as_the_node_says"),
+    "sink clickhouse compression_level": By(f"{_CLICKHOUSE_SINK}::test_requests_are_compressed_as_the_node_says"),
     "sink kafka batch_size": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka batch_flush_interval": By(f"{_KNOBS}::test_producer_settings_of_the_kafka_sink"),
     "sink kafka message_max_bytes": By(

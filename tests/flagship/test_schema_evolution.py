@@ -37,6 +37,7 @@ def running(run: PipelineRun) -> Iterator[None]:
         finish(run)
 
 
+@pytest.mark.soak
 def test_all_generations_in_a_topic_are_rows_of_the_latest(flagship: Flagship) -> None:
     topics = {table: flagship.topic() for table in _TABLES.values()}
     for story, (written, _) in STORIES.items():

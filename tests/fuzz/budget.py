@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 
-SECONDS = float(os.environ.get("STREAMLING_TEST_FUZZ_SECONDS", "4"))
+SECONDS = float(os.environ.get("STREAMLING_TEST_FUZZ_SECONDS", "2"))
 FIRST_SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261116"))
 
 

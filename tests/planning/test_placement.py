@@ -213,6 +213,14 @@ def test_a_sink_flushes_before_it_reports_its_rows():
     assert operator.life == ["open", 2, 1, "flush", "close"]
 
 
+def test_rows_of_a_partition_are_collected_into_the_batches_that_a_sink_wants():
+    """Spark delivers at most 10 000 rows at a time, which are too few for some sinks."""
+    operator = noting(NotingSink, batching=lambda self: (4, 1.0))
+    (count,) = function(operator)(iter([rows(1, 2, 3), rows(), rows(4, 5, 6, 7, 8), rows(9)]))
+    assert count.to_pylist() == [{"rows": 9}]
+    assert operator.life == ["open", 4, 4, 1, "flush", "close"]
+
+
 def test_a_sink_whose_flush_fails_reports_nothing_and_is_closed():
     operator = noting(NotingSink, full=True)
     partition: Iterator[pa.RecordBatch] = function(operator)(iter([rows(1)]))

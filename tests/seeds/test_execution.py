@@ -1,7 +1,7 @@
 """Every pipeline of the documents that the project was created from runs as written, and its rows are the right ones.
 
 Only the port of the HTTP endpoint is changed. A blackhole shows nothing, so a memory sink is put beside it. The
-ClickHouse and hybrid examples wait for those connectors.
+ClickHouse examples wait for that connector.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from streamling.connectors.clickhouse.errors import ServerError
 from streamling.connectors.memory import collected_rows
 from streamling.dev.avro import SchemaRegistry, decode
 from streamling.dev.topics import consume
@@ -31,14 +32,13 @@ from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Position, Source, SourceBatch, Wait
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
+from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic, record
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 from tests.harness.pipelines import Bench, eventually, finish
 
 FOLDER = Path(__file__).parent
 PLUGINS = FOLDER.parents[1] / "examples" / "plugins" / "basic_plugin.py"
-#: need connectors that are not there yet
-WAITING = {"clickhouse_sink", "clickhouse_source", "hybrid_source"}
 Rows = list[dict[str, Any]]
 
 
@@ -50,6 +50,13 @@ def optional(name: str, type_: str) -> tuple[Any, ...]:
     return (name, ["null", type_], None)
 
 
+#: what is in ClickHouse
+TABLES: tuple[str, ...] = (
+    "CREATE TABLE orders_archive (id UInt64, amount Float64, note String) ENGINE = MergeTree ORDER BY id",
+    "INSERT INTO orders_archive VALUES (1, 1.5, 'a'), (2, 2.5, 'b')",
+    "CREATE TABLE orders (id UInt64, amount Float64) ENGINE = MergeTree ORDER BY id",
+    "INSERT INTO orders SELECT number, number * 1.5 FROM numbers(3)",
+)
 #: what is in the topics: a schema, and rows
 TOPICS: dict[str, tuple[dict[str, Any], Rows]] = {
     "raw.event.transaction": (
@@ -132,6 +139,10 @@ TOPICS: dict[str, tuple[dict[str, Any], Rows]] = {
             {"id": 3, "customer_id": "c3", "tier": "vip"},
         ],
     ),
+    "orders_live": (
+        keyed("id", "id", ("amount", "double")),
+        [{"id": 3, "amount": 3.5}, {"id": 4, "amount": 4.5}],
+    ),
     "orders.events": (
         keyed("id", "id", ("customer_id", "string"), ("amount", "double"), ("created_at", "string")),
         [{"id": n, "customer_id": f"c{n}", "amount": n + 0.5, "created_at": "2026-01-01"} for n in (1, 2, 3, 4)],
@@ -209,6 +220,7 @@ class World(Bench):
     kafka: Any
     registry_service: Any
     server: Any
+    clickhouse: Database
     http: Endpoint
     output: Callable[[], str]
     name: str
@@ -239,6 +251,13 @@ class World(Bench):
             application_id=f"seed-{self.name}",
             kafka_source=services,
             kafka_sink=services,
+            clickhouse_source=self.clickhouse.settings(),
+            clickhouse_sink={
+                "url": self.clickhouse.clickhouse.url,
+                "user": self.clickhouse.clickhouse.user,
+                "password": self.clickhouse.clickhouse.password,
+                "database": self.clickhouse.name,
+            },
             postgres_sink=self.postgres_settings,
             dynamic_table_backend={"postgres": {**self.postgres_settings, "sslmode": "disable"}},
         )
@@ -264,6 +283,13 @@ class World(Bench):
             except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
                 return []
 
+    def clickhouse_table(self, name: str, columns: str) -> Rows:
+        """Rows of a table in ClickHouse, none when it is not there yet."""
+        try:
+            return self.clickhouse.rows(f"SELECT {columns} FROM {name} FINAL ORDER BY ALL")
+        except ServerError:
+            return []
+
     def messages(self, topic: str) -> Rows:
         known = SchemaRegistry(self.registry_service.url)
         return sorted(
@@ -275,6 +301,13 @@ class World(Bench):
 def topics(kafka: Any, registry: Any) -> None:
     for name, (schema, rows) in TOPICS.items():
         Topic(kafka, registry, name=name).write(schema, *rows)
+
+
+@pytest.fixture(scope="module")
+def database(clickhouse: Any) -> Database:
+    made = Database(clickhouse, "seeds")
+    made.execute(*TABLES)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -341,6 +374,16 @@ EXAMPLES: dict[str, Example] = {
     "announcement": in_table("public.large_transactions", LARGE),
     "blackhole_sink": in_blackhole(rows_of("app.events")),
     "blog_dataset": in_table("public.my_table", [{"id": 1, "address": "some address"}]),
+    "clickhouse_sink": Example(
+        lambda world: world.clickhouse_table("test_output", "id, event_type, amount, is_deleted"),
+        [
+            {"id": 1, "event_type": "buy", "amount": 10.0, "is_deleted": 0},
+            {"id": 4, "event_type": "buy", "amount": 0.25, "is_deleted": 0},
+        ],
+    ),
+    "clickhouse_source": in_blackhole(
+        [{"id": n, "amount": n * 1.5, "_gs_op": "i"} for n in range(3)],
+    ),
     "dynamic_table_deduplication": Example(lambda world: world.printed_json(), rows_of("user.events", 0, 1, 3)),
     "dynamic_table_in_memory": in_blackhole(rows_of("app.events")),
     "dynamic_table_lookup": Example(
@@ -360,6 +403,9 @@ EXAMPLES: dict[str, Example] = {
             {"id": 2, "amount": 20, "city": "Oslo", "risk_score": "low"},
         ],
         "id, amount, city, risk_score",
+    ),
+    "hybrid_source": in_blackhole(
+        [{"id": 1, "amount": 1.5, "_gs_op": "i"}, {"id": 2, "amount": 2.5, "_gs_op": "i"}, *rows_of("orders_live")]
     ),
     "kafka_sink": Example(lambda world: world.messages("custom_topic"), processed()),
     "kafka_source": in_blackhole(rows_of("app.events")),
@@ -406,17 +452,25 @@ EXAMPLES: dict[str, Example] = {
 
 
 def test_every_example_is_executed() -> None:
-    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(EXAMPLES) | WAITING
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(EXAMPLES)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_delivers_its_rows(
-    name: str, spark: Any, kafka: Any, registry: Any, postgres: Any, topics: None, http: Endpoint, capfd: Any
+    name: str,
+    spark: Any,
+    kafka: Any,
+    registry: Any,
+    postgres: Any,
+    database: Database,
+    topics: None,
+    http: Endpoint,
+    capfd: Any,
 ) -> None:
     http.accepted.clear()
-    world = World(spark, kafka, registry, postgres, http, lambda: capfd.readouterr().out, name)
+    world = World(spark, kafka, registry, postgres, database, http, lambda: capfd.readouterr().out, name)
     example = EXAMPLES[name]
     found: list[Any] = []
 

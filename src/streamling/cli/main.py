@@ -32,7 +32,7 @@ _COMMANDS = {
     "new": ("streamling.cli.new", "Create a folder with a first pipeline and data."),
     "schema": ("streamling.cli.schema", "Print the JSON Schema of the pipeline file."),
     "state": ("streamling.cli.state", "Show, back up, restore or reset the state of a pipeline."),
-    "dev": ("streamling.cli.dev", "Start and stop local Kafka, schema registry and Postgres."),
+    "dev": ("streamling.cli.dev", "Start and stop local Kafka, schema registry, Postgres and ClickHouse."),
     "doctor": ("streamling.cli.doctor", "Check this machine and say how to fix what is missing."),
     "plugins": ("streamling.cli.plugins", "List the node types: built-ins and plugins."),
     "completion": ("streamling.cli.completion", "Print the completion script for your shell."),

@@ -52,7 +52,7 @@ class _Drawing:
     def __call__(self) -> None:
         status = self._run.status()
         self._rates.add(time.monotonic(), status)
-        parts = [*bar(status, self._unicode), *status_parts(status, self._rates)]
+        parts = [*bar(status, self._rates, self._unicode), *status_parts(status, self._rates)]
         self._line.show((" · " if self._unicode else " | ").join(parts))
 
 
@@ -66,7 +66,7 @@ class _Summing:
     def __call__(self) -> None:
         status, now = self._run.status(), time.monotonic()
         self._rates.add(now, status)
-        parts = [*_numbers(status), *status_parts(status, self._rates)]
+        parts = [*_progress(status, self._rates), *status_parts(status, self._rates)]
         log.info("running for %s: %s", duration(now - self._started), ", ".join(parts))
 
 
@@ -88,6 +88,19 @@ class Rates:
     def rows_out(self) -> float:
         return self._of(lambda status: status.rows_out)
 
+    def done(self) -> float:
+        """Of the current part of the work."""
+        (ended, now) = self._seen[-1]
+        if now.progress is None:
+            return 0.0
+        rate = 0.0
+        for began, before in reversed(self._seen):
+            if before.progress is None or before.progress.part != now.progress.part:
+                break
+            if ended > began:
+                rate = (now.progress.done - before.progress.done) / (ended - began)
+        return rate
+
     def _of(self, rows: Callable[[RunStatus], int]) -> float:
         (began, before), (ended, after) = self._seen[0], self._seen[-1]
         return (rows(after) - rows(before)) / (ended - began) if ended > began else 0.0
@@ -107,20 +120,23 @@ def status_parts(status: RunStatus, rates: Rates) -> Iterator[str]:
     yield "no checkpoint yet" if age is None else f"checkpoint {duration(age)} ago"
 
 
-def bar(status: RunStatus, unicode: bool = True) -> Iterator[str]:
+def bar(status: RunStatus, rates: Rates, unicode: bool = True) -> Iterator[str]:
     """A progress bar for bounded sources."""
     progress = status.progress
     if progress is not None and progress.total:
         filled = int(min(1.0, progress.done / progress.total) * _BAR_WIDTH)
         full, empty = ("█", "·") if unicode else ("#", ".")
-        yield f"[{full * filled}{empty * (_BAR_WIDTH - filled)}] {next(_numbers(status))}"
+        yield f"[{full * filled}{empty * (_BAR_WIDTH - filled)}] {next(_progress(status, rates))}"
 
 
-def _numbers(status: RunStatus) -> Iterator[str]:
+def _progress(status: RunStatus, rates: Rates) -> Iterator[str]:
     progress = status.progress
     if progress is not None and progress.total:
-        share = progress.done / progress.total
-        yield f"{progress.done:,}/{progress.total:,} {progress.unit} ({share:.0%})"
+        part = f"{progress.part}: " if progress.part else ""
+        share = min(1.0, progress.done / progress.total)
+        rate, left = rates.done(), progress.total - progress.done
+        time_left = f", {duration(left / rate)} left" if rate > 0 and left > 0 else ""
+        yield f"{part}{progress.done:,}/{progress.total:,} {progress.unit} ({share:.0%}{time_left})"
 
 
 def duration(seconds: float) -> str:

@@ -2,110 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-import shlex
-import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
-
-from streamling.dataflow.flow import GATE_CHECK, Flow
-from streamling.dataflow.network import Outlet
-from streamling.dataflow.rows import Rows, check_columns
-from streamling.pipeline.model import Node
-from streamling.plugins.operators import OP_COLUMN, End, Source, SourceBatch, SparkRead, Wait
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from streamling.dataflow.dead_letters import DeadLetterOutput
-
-log = logging.getLogger(__name__)
+from streamling.dataflow.pulling import PullingFlow
+from streamling.plugins.operators import End, Position, Source, SourceBatch, Wait
 
 
-class PulledFlow(Flow):
+class PulledFlow(PullingFlow[Source[Any]]):
     """Asks its source for one batch after another."""
 
-    def __init__(
-        self,
-        name: str,
-        node: Node,
-        source: Source[Any],
-        schema: pa.Schema,
-        session: SparkSession,
-        outlet: Outlet,
-        dead_letters: DeadLetterOutput | None = None,
-        **callbacks: Any,
-    ):
-        super().__init__(name, node, session, outlet, **callbacks)
-        self._source = source
-        self._schema = schema
-        self._dead_letters = dead_letters
-        self._ports += [] if dead_letters is None else dead_letters.ports
-
-    @property
-    def source(self) -> Source[Any]:
-        return self._source
-
     def _flow(self) -> None:
-        while self._held_back and not self._paused.is_set():
-            self._idle(GATE_CHECK)
         restored = self._position
-        while not self._paused.is_set():
-            step = self._call_source(lambda: self._source.read(self._position))
-            if isinstance(step, SourceBatch):
-                if _may_hold_rows(step):
-                    rows = self._rows(step)
-                    rows.on_count(self._delivered)
-                    self._outlet.emit(rows)
-                if self._dead_letters is not None:
-                    self._dead_letters.send()
-                self._position = step.position
-                self._notice_caught_up(self._source.caught_up())
-                self._handle_requests()
-            elif isinstance(step, Wait):
-                self._notice_caught_up(True)
-                self._wait(step.seconds)
-            elif isinstance(step, End):
-                self._notice_caught_up(True)
-                if restored and self._position is restored:
-                    self._report_nothing_new()
-                self._on_end(self.name)
-                break
+        if self._pull(self._read):
+            self._end(restored)
         while not self._closed.is_set():
             self._idle(None)
 
-    def _report_nothing_new(self) -> None:
-        progress = self._source.progress()
-        log.info(
-            "%s: nothing new to read, earlier runs have read everything%s. To read it again: "
-            "streamling state reset %s --node %s",
-            self.node,
-            f" ({progress.unit}: {progress.total:,})" if progress is not None else "",
-            shlex.quote(self.node.location.file),
-            self.node.name,
-        )
-
-    def _wait(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
-            self._idle(left)
-
-    def _rows(self, batch: SourceBatch) -> Rows:
-        lineage = ((self.node, self._source),)
-        if isinstance(batch.rows, SparkRead):
-            read = batch.rows
-            frame = self._with_operation(self._call_source(lambda: read.frame(self._session)))
-            return Rows(self._session, frame=frame, lineage=lineage, producer=self.name, count=read.rows)
-        rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
-        if OP_COLUMN not in rows.schema.names:
-            operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
-            rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
-        self._call_source(lambda: check_columns(rows.schema, self._schema))
-        batches = rows.combine_chunks().to_batches()
-        return Rows(self._session, batches=batches, lineage=lineage, producer=self.name)
-
-
-def _may_hold_rows(batch: SourceBatch) -> bool:
-    """False for an empty batch, which only advances the position."""
-    return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0
+    def _read(self, position: Position) -> SourceBatch | Wait | End:
+        step = self._source.read(position)
+        if isinstance(step, Wait):
+            self._notice_caught_up(True)
+        return step

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from streamling.dataflow.arrow_frames import to_frame
 from streamling.dataflow.row_observation import RowObservation
 from streamling.errors import StreamlingError
 from streamling.pipeline.error_locations import node_error
@@ -66,11 +67,8 @@ class Rows:
     def frame(self) -> DataFrame:
         """The rows for Spark."""
         if self._frame is None:
-            from streamling.types.spark import to_physical, to_spark_schema
-
             assert self._batches is not None
-            table = pa.Table.from_batches(self._batches)
-            self._frame = self.session.createDataFrame(to_physical(table), to_spark_schema(table.schema))
+            self._frame = to_frame(self.session, self._batches)
         return self._frame
 
     def numbered(self) -> DataFrame:

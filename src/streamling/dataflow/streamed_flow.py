@@ -1,5 +1,8 @@
 """A flow that runs as a Spark Structured Streaming query.
 
+A source may have rows that precede its stream (`StreamedSource.backfill`): the flow asks for them first, one batch
+after another, and starts the query when there are no more.
+
 A query that cannot continue (a new schema in the topic, brokers that are unavailable, partitions that another instance
 takes over) is replaced by another one; the rest of the pipeline is not affected.
 """
@@ -14,21 +17,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from streamling.dataflow.flow import GATE_CHECK, Flow
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import FrameStep, Outlet
+from streamling.dataflow.pulling import PullingFlow
 from streamling.dataflow.query_counts import QueryCounts
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import Position, PositionedStream, StreamedSource, StreamRestart
+from streamling.plugins.operators import Position, PositionedStream, SourceBatch, StreamedSource, StreamRestart
 from streamling.retry import backoff_delay
 from streamling.spark.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from streamling.dataflow.dead_letters import DeadLetterOutput
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +46,7 @@ _QUERY_CHECK = 1.0
 _LOG_INTERVAL = 30.0
 
 
-class StreamedFlow(Flow):
+class StreamedFlow(PullingFlow[StreamedSource[Any]]):
     """Runs as a Structured Streaming query; Spark calls it for every micro-batch.
 
     SQL steps directly below the source, and the row preparation of a sink that Spark writes, become part of the
@@ -51,14 +59,19 @@ class StreamedFlow(Flow):
         name: str,
         node: Node,
         source: StreamedSource[Any],
+        schema: pa.Schema,
         session: SparkSession,
         outlet: Outlet,
+        dead_letters: DeadLetterOutput | None = None,
+        *,
+        stream_outlet: Outlet,
         meter: NodeMeter | None = None,
         **callbacks: Any,
     ):
-        """``meter`` is set if rows are to be counted inside Spark's plan."""
-        super().__init__(name, node, session, outlet, **callbacks)
-        self._source = source
+        """``stream_outlet`` takes the rows of the stream, and rejects some of them if there is a dead-letter sink;
+        ``meter`` is set if rows are to be counted inside Spark's plan."""
+        super().__init__(name, node, source, schema, session, outlet, dead_letters, **callbacks)
+        self._stream_outlet = stream_outlet
         self._meter = meter
         #: held by Spark's thread during a micro-batch; another thread that acquires it is between batches
         self._boundary = threading.Lock()
@@ -72,10 +85,6 @@ class StreamedFlow(Flow):
         self._attempts = 0
         self._last_logged = 0.0
 
-    @property
-    def source(self) -> StreamedSource[Any]:
-        return self._source
-
     def restart(self, timeout: float) -> bool:
         self._restarting.set()
         self._wake.set()
@@ -85,6 +94,21 @@ class StreamedFlow(Flow):
         return True
 
     def _flow(self) -> None:
+        restored = self._position
+        if self._pull(lambda position: self._source.backfill(self._session, position)):
+            if self._source.bounded:
+                self._end(restored)
+            else:
+                self._run_queries()
+        while not self._closed.is_set():
+            self._idle(None)
+
+    def _deliver(self, batch: SourceBatch) -> None:
+        with self._boundary:
+            super()._deliver(batch)
+
+    def _run_queries(self) -> None:
+        """Run one query after another until the flow is closed."""
         while not self._closed.is_set():
             again = self._stream()
             if again is not None:
@@ -133,9 +157,7 @@ class StreamedFlow(Flow):
             if self._attempts == 1 or time.monotonic() - self._last_logged > _LOG_INTERVAL:
                 self._last_logged = time.monotonic()
                 log.warning("%s; attempt %d, retrying in %.1f s", again, self._attempts, pause)
-            until = time.monotonic() + pause
-            while not self._paused.is_set() and (left := until - time.monotonic()) > 0:
-                self._idle(left)
+            self._wait(pause)
 
     def _handle_requests(self) -> None:
         if self._requested is not None or self._committed is not None:
@@ -168,7 +190,7 @@ class StreamedFlow(Flow):
     def _fused(self, rows: Rows, counts: QueryCounts) -> tuple[Rows, Callable[[Rows], None]]:
         """The plan with all SQL steps, and the sink that Spark writes, that are the only consumers of their upstreams;
         and the function that takes its batches."""
-        outlet, upstream, meter = self._outlet, self.node.name, self._meter
+        outlet, upstream, meter = self._stream_outlet, self.node.name, self._meter
         for step in self._chain():
             if meter is not None:
                 rows, meter = _counted(rows, counts, meter.count_rows_out, step.meter.count_rows_in), step.meter
@@ -181,7 +203,7 @@ class StreamedFlow(Flow):
     def _chain(self) -> list[FrameStep]:
         """The SQL steps that may be part of the streaming plan."""
         steps: list[FrameStep] = []
-        outlet = self._outlet
+        outlet = self._stream_outlet
         while isinstance(step := outlet.only_step, FrameStep) and not step.per_batch:
             steps.append(step)
             outlet = step.outlet

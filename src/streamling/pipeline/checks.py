@@ -90,14 +90,20 @@ def label_problems(node: Node) -> list[Problem]:
 def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
     """Sources that cannot run in job mode. Whether a plugin source ends is known once it has been created."""
     return [
-        problem_at(
-            f"{node} cannot run in job mode: it does not end",
-            node.location,
-            "use a bounded source, or turn 'job_mode' off",
-        )
+        job_problem(node)
         for node in nodes
         if isinstance(node.options, SourceOptions) and not node.options.runs_as_job and not _is_plugin(node, registry)
     ]
+
+
+def job_problem(node: Node) -> Problem:
+    """The error that the source ``node`` cannot run in job mode."""
+    return problem_at(
+        f"{node} cannot run in job mode, which supports hybrid sources, file sources in bounded mode and bounded "
+        "plugin sources",
+        node.location,
+        "use one of these, or turn 'job_mode' off",
+    )
 
 
 def _is_plugin(node: Node, registry: NodeTypes) -> bool:

@@ -79,20 +79,20 @@ class Builder:
 
     def _flow(self, planned: PlannedNode, source: Operator[Any], name: str) -> Flow:
         node, outlet = planned.node, self._outlet(planned.node.name)
-        callbacks = {
+        schema, session, dead_letters = planned.schema, self.session, self._dead_letter_output(name, source)
+        callbacks: dict[str, Any] = {
             "on_marked": self.callbacks.on_marked,
             "on_end": self.callbacks.on_end,
             "on_failure": self.callbacks.on_failure,
         }
         match source:
             case StreamedSource():
+                stream = {"stream_outlet": outlet, "meter": self._meter(node.name) if self.observing else None}
                 if node.dead_letters is not None:
-                    outlet = rejecting_outlet(outlet, node.name, self._step(node.dead_letters))
-                meter = self._meter(node.name) if self.observing else None
-                return StreamedFlow(name, node, source, self.session, outlet, meter, **callbacks)
+                    stream["stream_outlet"] = rejecting_outlet(outlet, node.name, self._step(node.dead_letters))
+                return StreamedFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks | stream)
             case Source():
-                dead_letters = self._dead_letter_output(name, source)
-                return PulledFlow(name, node, source, planned.schema, self.session, outlet, dead_letters, **callbacks)
+                return PulledFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks)
         raise StreamlingError(f"{node}: {type(source).__name__} is neither a Source nor a StreamedSource")
 
     def _add_gates(self) -> None:

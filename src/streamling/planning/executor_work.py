@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamling.dataflow.rebatch import Rebatcher
 from streamling.dataflow.results import Results
 from streamling.dataflow.rows import check_columns
 from streamling.errors import NodeLabel
@@ -93,12 +94,14 @@ def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None)
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         operator = kind(context)
         operator.open()
-        written = 0
+        written, rebatcher = 0, Rebatcher(rows, None)
         try:
-            for batch in batches:
-                for part in _slices(batch, rows):
+            for batch in (batch for batch in batches if batch.num_rows):
+                for part in rebatcher.add(batch, now=0.0):
                     operator.write(part)
                 written += batch.num_rows
+            for part in rebatcher.drain():
+                operator.write(part)
             operator.flush()
         finally:
             operator.close()

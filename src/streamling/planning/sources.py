@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamling.pipeline.checks import job_problem
 from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.keys import with_primary_keys
 from streamling.pipeline.model import Node, Pipeline
@@ -34,6 +35,8 @@ def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory
             operator = kind(context(node, pa.schema([]), 0, instances_of(node, kind)))
             assert isinstance(operator, AnySource), node
             sources[node.name] = operator
+            if operator.context.config.job_mode and not operator.bounded:
+                problems.add([job_problem(node)])
     problems.raise_all()
     return sources
 

@@ -29,6 +29,11 @@ class NodeState(Protocol):
     """Small durable values of a node, in the pipeline's namespace of the state backend."""
 
     @property
+    def is_exclusive(self) -> bool:
+        """Whether no other process writes entries of this pipeline while this one runs. False on executors, where every
+        other access is an error."""
+
+    @property
     def is_shared(self) -> bool:
         """Whether other instances of the pipeline see the same entries."""
 

@@ -4,7 +4,7 @@
  class                 you write                      what the engine does around it
 ====================  =============================  ==========================================================
  `Source`              ``read``                       paces it, runs its batches, stores its position, commits
- `StreamedSource`      ``stream``                     the same, paced by Spark Structured Streaming
+ `StreamedSource`      ``stream``, ``backfill``       the same, paced by Spark Structured Streaming
  `Transform`           ``process``                    batches rows, runs it in the driver or on executors
  `FrameTransform`      ``apply``                      fuses it with its neighbours into one Spark plan
  `Sink`                ``write``, ``flush``           a lane (thread, bounded queue) that orders writes and markers
@@ -211,6 +211,8 @@ class Progress:
     done: int
     total: int
     unit: str = "rows"
+    #: the part of the work that this is about, if there are several
+    part: str = ""
 
 
 class AnySource(Operator[OptionsT]):
@@ -221,6 +223,12 @@ class AnySource(Operator[OptionsT]):
     #: True when the source ends by itself; needed for job mode and decides the drain policy.
     #: A property where it depends on options.
     bounded: bool = False
+
+    @property
+    def always_drains(self) -> bool:
+        """Whether a stop stores the position of everything delivered, even with ``drain_policy: fast``. By default
+        bounded sources do."""
+        return self.bounded
 
     @property
     def is_deterministic(self) -> bool:
@@ -293,9 +301,15 @@ class PositionedStream:
 
 
 class StreamedSource(AnySource[OptionsT]):
-    """A source that Spark Structured Streaming paces."""
+    """A source that Spark Structured Streaming paces. One that is `bounded` ends after its `backfill`."""
 
     execution: ClassVar[ExecutionMode] = ExecutionMode.STREAMED
+
+    def backfill(self, spark: SparkSession, position: Position) -> SourceBatch | Wait | End:
+        """The next batch of the rows that precede the stream, as `Source.read` returns them: with the columns of
+        `schema`. Called repeatedly on the flow's thread, from the restored position on, until it returns `END`; then
+        the stream starts at the last position. The default has no such rows."""
+        return END
 
     @abstractmethod
     def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:

@@ -27,6 +27,7 @@ class NoopMetrics:
 class UnavailableState:
     """Raises an error with ``reason`` on every access."""
 
+    is_exclusive = False
     is_shared = False
 
     def __init__(self, reason: str) -> None:

@@ -18,6 +18,10 @@ class NodeStateView:
         self._longer = tuple(f"{name}:" for name in others if name.startswith(f"{node}:"))
 
     @property
+    def is_exclusive(self) -> bool:
+        return self._backend.is_exclusive
+
+    @property
     def is_shared(self) -> bool:
         return self._backend.is_shared
 

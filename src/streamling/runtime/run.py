@@ -44,7 +44,7 @@ from streamling.plugins.side_outputs import LookupTable, SideOutput
 from streamling.recursion import recursion_limit
 from streamling.runtime.node_state import NodeStateView
 from streamling.runtime.retry_tracker import RetryTracker
-from streamling.runtime.status import RunStatus, sum_known
+from streamling.runtime.status import RunStatus, sum_known, total_progress
 from streamling.spark.master import is_local
 from streamling.state.backend import StateBackend
 from streamling.telemetry.metrics import PIPELINE
@@ -327,13 +327,10 @@ class PipelineRun:
         return parts or [f"{flow.name} is busy" for flow in self._graph.flows.values() if not flow.has_ended()]
 
     def progress(self) -> Progress | None:
-        """Total progress of all bounded sources that know theirs."""
+        """Progress of all bounded sources that know theirs; None if there are none."""
         flows = self._graph.flows.values()
         sources = [flow.source for flow in flows] or self._sources.values()
-        known = [progress for source in sources if (progress := source.progress())]
-        if not known:
-            return None
-        return Progress(sum(one.done for one in known), sum(one.total for one in known), known[0].unit)
+        return total_progress([progress for source in sources if (progress := source.progress())])
 
     def _queue_length(self, node: Node) -> int:
         """Batches that may wait in front of ``node``."""
@@ -396,7 +393,7 @@ class PipelineRun:
         """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
         if self.stop_reason is None or self._config.drain_policy != "fast":
             return False
-        if any(source.bounded for source in self._sources.values()):
+        if any(source.always_drains for source in self._sources.values()):
             log.warning("drain_policy 'fast' does not apply to bounded sources: draining")
             return False
         return True

@@ -44,6 +44,11 @@ class StateBackend(ABC):
     #: whether instances of a pipeline on several machines see the same entries
     is_shared: ClassVar[bool] = False
 
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether no other process writes these entries until `close`."""
+        return not self.is_shared
+
     @abstractmethod
     def get(self, key: str) -> Any | None:
         """The value of ``key``; None if there is none."""

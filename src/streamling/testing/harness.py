@@ -41,15 +41,15 @@ class NoSpark:
 
 
 class WatchedState(MemoryState):
-    """Calls ``before_store`` with the entries to be stored, on the checkpoint thread."""
+    """Calls ``before_store`` with the entries of a checkpoint before they are stored, on the checkpoint thread."""
 
     def __init__(self) -> None:
         super().__init__()
         self.before_store: Callable[[Mapping[str, Any]], None] = lambda entries: None
 
-    def put_many(self, entries: Mapping[str, Any]) -> None:
+    def put_positions(self, entries: Mapping[str, Any]) -> None:
         self.before_store(entries)
-        super().put_many(entries)
+        super().put_positions(entries)
 
 
 class PipelineHarness:

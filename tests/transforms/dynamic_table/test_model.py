@@ -201,6 +201,7 @@ class Process:
 
 
 @pytest.mark.services
+@pytest.mark.soak
 def test_kills_neither_lose_nor_hide_nor_duplicate_a_row(schema):
     crashes = 0
     for seed in SEEDS:

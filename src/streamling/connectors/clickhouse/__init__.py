@@ -4,7 +4,8 @@ from streamling.builtins import Builtin
 
 BUILTIN = Builtin(
     __name__,
-    sources={"clickhouse": "source:ClickHouseSourceOptions"},
-    sinks={"clickhouse": "sink:ClickHouseSinkOptions"},
+    sources={"clickhouse": "source:ClickHouseSource"},
+    sinks={"clickhouse": "sink:ClickHouseSink"},
     config="config:ClickHouseConfig",
+    state_keys=(r"clickhouse_source:(?P<node>.+):v1",),
 )

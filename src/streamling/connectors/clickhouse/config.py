@@ -10,6 +10,7 @@ from streamling.config import values
 from streamling.config.core import CoreConfig
 from streamling.config.section import Section
 from streamling.config.values import folded
+from streamling.connectors.clickhouse.compression import level_problem
 from streamling.document.scalars import Duration
 
 _EMPTY = SecretStr("")
@@ -20,39 +21,47 @@ Compression = Annotated[Literal["none", "gzip", "zstd", "lz4"], folded("none", "
 class ClickHouse(Section):
     """A ClickHouse server."""
 
-    no_effect = "this version checks ClickHouse nodes, but cannot run them"
-
     url: values.Url = Field(default="http://localhost:8123", description="URL of the HTTP interface.")
     user: str = Field(default="default", description="User.")
     password: SecretStr = Field(default=_EMPTY, description="Password.")
     database: str = Field(default="default", description="Database.")
+    ssl_ca_location: values.LocalPath | None = Field(
+        default=None, description="PEM file with trusted certificates; defaults to those that the system trusts."
+    )
 
 
 class ClickHouseSource(ClickHouse):
     """Settings of the ClickHouse source."""
 
-    page_size: int = Field(default=10_000_000, ge=1, description="Rows per page within one key that has many rows.")
+    page_size: int = Field(
+        default=10_000_000, ge=1, description="Most rows that one query reads; fewer if rows are wide."
+    )
     sort_key_range: int = Field(
         default=1_000_000,
         ge=100,
         validation_alias=AliasChoices("sort_key_range", "block_range"),
-        description="Width of the key range that one query reads.",
+        description="How many values of an integer sorting key are counted first; the width adapts to the data.",
     )
-    query_timeout_sec: float = Field(default=60, gt=0, description="Time limit for one query.")
+    query_timeout_sec: float = Field(
+        default=60, gt=0, description="Seconds that a query may run; one that takes longer is divided."
+    )
 
 
 class ClickHouseSink(ClickHouse):
     """Settings of the ClickHouse sink."""
 
     compression: Compression = Field(default="zstd", description="Compression of requests.")
-    compression_level: int = Field(default=6, ge=0, le=22, description="Compression level; gzip allows at most 9.")
+    compression_level: int | None = Field(
+        default=None,
+        description="Compression level: 0 to 9 for gzip (default 6), 1 to 22 for zstd (3), 1 to 12 for lz4 (1).",
+    )
     batch_size: int = Field(default=100_000, ge=1, description="Rows per insert.")
     batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
 
     @model_validator(mode="after")
     def _level_fits(self) -> Self:
-        if self.compression == "gzip" and self.compression_level > 9:
-            raise ValueError(f"clickhouse_sink.compression_level is {self.compression_level}, expected 0 to 9 for gzip")
+        if (problem := level_problem(self.compression, self.compression_level)) is not None:
+            raise ValueError(f"clickhouse_sink.compression_level {problem}")
         return self
 
 

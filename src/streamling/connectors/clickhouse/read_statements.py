@@ -1,0 +1,136 @@
+"""The queries with which a table is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from streamling.connectors.clickhouse.filter import Filter
+from streamling.connectors.clickhouse.pages import BUCKETS, ENDS, Page
+from streamling.connectors.clickhouse.server import identifier
+from streamling.connectors.clickhouse.sort_key import Cut, From, between
+from streamling.connectors.clickhouse.table_info import TableInfo
+
+#: A LIMIT that never applies. The server does not move a condition from behind it to the front.
+_NO_LIMIT: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class SelectedColumn:
+    """A column of the rows and the expression that the server computes for it."""
+
+    field: pa.Field
+    sql: str
+
+
+@dataclass(frozen=True)
+class ReadStatements:
+    """Queries for one table. Values are found by their place: in ClickHouse, the names of results are visible in all
+    parts of a query, so they must not be those of columns."""
+
+    table: TableInfo
+    columns: tuple[SelectedColumn, ...]
+    filter: Filter | None
+
+    # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def rows(self, page: Page) -> str:
+        """The rows of a page as the table has them once its engine has merged them; ordered by the sorting key."""
+        inside = between(page.start, page.end, self.table.key)
+        conditions = [inside, *self._tie_conditions(inside)]
+        if self._filters_afterwards:
+            return self._filtered_rows(conditions)
+        if self.filter is not None:
+            conditions.append(self.filter.sql)
+        return self._select([column.sql for column in self.columns], conditions)
+
+    @property
+    def _filters_afterwards(self) -> bool:
+        """Whether the filter must not see rows before they are merged: it would drop the last row of a key and keep an
+        older one. Some versions of ClickHouse skip parts of a table before they merge."""
+        if self.filter is None or not self.table.merges_rows:
+            return False
+        return not self.filter.uses_only(self.table.plain_key_columns)
+
+    def _filtered_rows(self, conditions: Sequence[str]) -> str:
+        assert self.filter is not None
+        columns = [*(column.sql for column in self.columns), self.filter.sql]
+        merged = f"{self._select(columns, conditions)} LIMIT {_NO_LIMIT}"
+        *names, matches = _names(len(columns))
+        return f"SELECT {', '.join(names)} FROM ({merged}) WHERE {matches}"
+
+    def _select(self, columns: Sequence[str], conditions: Sequence[str]) -> str:
+        order = ", ".join(f"({expression})" for expression in self.table.key.expressions)
+        return (
+            f"SELECT {_listed(columns)} FROM {self.table.name.sql}{' FINAL' if self.table.merges_rows else ''}"
+            f" WHERE {' AND '.join(conditions)} ORDER BY {order}"
+        )
+
+    def _tie_conditions(self, inside: str) -> list[str]:
+        """If several rows of a key have the highest version and one of them is a tombstone, the key is deleted. FINAL
+        would return the row that was inserted last. This is faster than sorting and taking the first row of each key:
+        0.8 instead of 1.1 s for 2 M rows of which 1 M are stale."""
+        version, deleted = self.table.version_column, self.table.deleted_column
+        if version is None or deleted is None:
+            return []
+        key = self.table.key
+        known = [value for column in key.columns for value in column.identity_sql()]
+        others = [f"({expression})" for expression in key.expressions[len(key.columns) :]]
+        tuple_sql = f"({', '.join([*known, *others, identifier(version)])})"
+        tombstones = f"SELECT {tuple_sql} FROM {self.table.name.sql} WHERE {inside} AND {identifier(deleted)} = 1"
+        return [f"{tuple_sql} NOT IN ({tombstones})"]
+
+    # ── keys ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def count(self, start: Cut) -> str:
+        """How many rows come after ``start``, stale ones included."""
+        return self._keys("toString(count())", start, None)
+
+    def first_key(self, start: Cut) -> str:
+        first = self.table.key.first
+        return f"{self._keys(first.read_sql(), start, None)} ORDER BY {first.sql} LIMIT 1"
+
+    def buckets(self, start: int, width: int) -> str:
+        """The rows of ranges of an integer key: number of the range, rows, largest key."""
+        first, integers = self.table.key.first, self.table.key.integers
+        assert integers is not None
+        # unsigned arithmetic wraps around, so the distance between two keys is right whatever their signs are
+        to = "toUInt64" if integers.stop - integers.start <= 2**64 else "toUInt256"
+        distance = f"{to}({to}({first.sql}) - {to}({first.type.sql(start)}))"
+        number = f"toString(intDiv({distance}, {to}('{width}')))"
+        columns = f"{number}, toString(count()), toString(max({first.sql}))"
+        return f"{self._keys(columns, From(start), From(start + width * BUCKETS))} GROUP BY {number}"
+
+    def page_ends(self, start: Cut, end: Cut | None, rows: int) -> str:
+        """The keys of every ``rows``-th row, as text."""
+        columns = self.table.key.columns
+        keys, names = [column.sql for column in columns], _names(len(columns))
+        ordered = f"{self._keys(_listed(keys), start, end)} ORDER BY {', '.join(keys)} LIMIT {rows * ENDS}"
+        numbered = f"SELECT {', '.join(names)}, rowNumberInAllBlocks() AS __row FROM ({ordered})"
+        texts = [column.type.read_sql.format(name) for column, name in zip(columns, names, strict=True)]
+        return (
+            f"SELECT {', '.join(texts)} FROM ({numbered}) WHERE (__row + 1) % {rows} = 0"
+            f" ORDER BY {', '.join(names)}"  # whatever the numbers are, the keys divide the table
+        )
+
+    def last_row(self, start: Cut, end: Cut | None) -> str:
+        """The key of the last row, and the number of rows."""
+        key = self.table.key
+        texts = [column.read_sql() for column in key.columns]
+        order = ", ".join(f"{column.sql} DESC NULLS FIRST" for column in key.columns)
+        counted = f"toString(({self._keys('count()', start, end)}))"
+        return f"{self._keys(', '.join([*texts, counted]), start, end)} ORDER BY {order} LIMIT 1"
+
+    def _keys(self, columns: str, start: Cut, end: Cut | None) -> str:
+        return f"SELECT {columns} FROM {self.table.name.sql} WHERE {between(start, end, self.table.key)}"
+
+
+def _names(count: int) -> list[str]:
+    return [f"__streamling_{number}" for number in range(count)]
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(f"{sql} AS {name}" for sql, name in zip(columns, _names(len(columns)), strict=True))
