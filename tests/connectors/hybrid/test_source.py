@@ -351,3 +351,27 @@ def test_a_stop_during_an_outage_is_a_clean_end(bench, front, caplog):
     eventually(lambda: "retrying in" in caplog.text)
     stop(run)
     assert run.rows_written() == {}
+
+
+def test_a_broker_outage_at_the_switch_to_the_topic_is_waited_for(bench, before_each_batch, caplog):
+    bench.database.orders("archive", 0, 10)
+    topic = bench.topic()
+    topic.write(ORDERS, *orders(0, 15))
+    bench.database.offsets({(topic.name, 0): 10})
+    killed = []
+
+    def kill(position) -> None:
+        if not killed and "clickhouse_source:orders:v1" in position:  # the table has been read
+            killed.append(True)
+            bench.kafka.kill()
+
+    before_each_batch(kill)
+    run = bench.begin(topic, "archive")
+    try:
+        eventually(lambda: "retrying in" in caplog.text, 60)
+    finally:
+        bench.kafka.start()
+    arrived(run, 15)
+    stop(run)
+    assert ids(collected_rows(run, "out").to_pylist()) == list(range(15))
+    assert killed
