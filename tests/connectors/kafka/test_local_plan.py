@@ -159,7 +159,7 @@ def test_a_plan_that_needs_a_job_is_refused(bench: Bench) -> None:
     from pyspark.sql import functions as f
 
     template = message_template(bench.spark, headers=True)
-    python = f.udf(lambda value: len(value), "int")
+    python = f.udf(lambda value: len(value), "int", useArrow=False)
     for frame in (
         template.select(python("value")),
         template.groupBy("partition").count(),
