@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from streamling.errors import StreamlingError
 from streamling.output.redaction import redact
@@ -33,6 +33,8 @@ class _Entry:
 
     actual: Actual
     handle: PipelineHandle | None = None
+    #: what the last run has done
+    measures: Measures = field(default_factory=Measures)
     is_removing: bool = False
 
 
@@ -54,6 +56,7 @@ class Reconciler:
         self._on_removed = on_removed
         self._clock = clock
         self._entries: dict[PipelineKey, _Entry] = {}
+        self._last_records: Mapping[PipelineKey, PipelineRecord] = {}
         self._woken = threading.Event()
         self._is_stopping = False
         self._removals = ThreadPoolExecutor(_REMOVALS, "remove")
@@ -89,7 +92,9 @@ class Reconciler:
     def measure(self, key: PipelineKey) -> Measures:
         """What a pipeline has done since it was loaded."""
         entry = self._entries.get(key)
-        return Measures() if entry is None or entry.handle is None else entry.handle.measure()
+        if entry is None:
+            return Measures()
+        return entry.measures if entry.handle is None else entry.handle.measure()
 
     def handle(self, key: PipelineKey) -> PipelineHandle | None:
         """The loaded pipeline."""
@@ -102,12 +107,18 @@ class Reconciler:
         while not (self._is_stopping and not self.loaded()):
             self._woken.clear()
             try:
-                self._pass(self._catalogue.records())
-            except StreamlingError as error:  # the database of the catalogue is unavailable
-                log.warning("the catalogue cannot be read, pipelines continue as they are: %s", error)
+                self._pass(self._records())
             except Exception:
                 log.exception("the reconciler failed and tries again")
             self._woken.wait(_PASS_SECONDS)
+
+    def _records(self) -> Mapping[PipelineKey, PipelineRecord]:
+        """The records; if the database is unavailable, those of the last pass."""
+        try:
+            self._last_records = self._catalogue.records()
+        except StreamlingError as error:
+            log.warning("the catalogue cannot be read, pipelines continue as they are: %s", error)
+        return self._last_records
 
     def _pass(self, records: Mapping[PipelineKey, PipelineRecord]) -> None:
         for key in [*records, *(key for key in self._entries if key not in records)]:
@@ -121,6 +132,7 @@ class Reconciler:
         assert entry.handle is not None
         entry.actual = observe(entry.actual, entry.handle.report(), now, random.random())
         if entry.actual.state not in LOADED:
+            entry.measures = replace(entry.handle.measure(), threads=0)
             entry.handle = None
 
     def _step(self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry, now: float) -> None:
