@@ -25,7 +25,6 @@ def _variables() -> dict[str, str]:
     return found | {
         f"{prefix}TEAM__ROLE": "operator",
         f"{prefix}TEAM__NAMESPACES": "team",
-        "STREAMLING__SERVE__REQUESTS_PER_MINUTE": "100000",
         "STREAMLING__SERVE__VARIABLES": "PIPELINE_*",
         "STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.5",
         "STREAMLING__SECRETS__API_KEY": STORED_SECRET,
