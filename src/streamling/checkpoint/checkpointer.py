@@ -30,6 +30,7 @@ from streamling.checkpoint.messages import (
     Warn,
 )
 from streamling.errors import StreamlingError
+from streamling.threads import ContextThread
 
 if TYPE_CHECKING:
     from streamling.plugins.context import Metrics
@@ -93,7 +94,7 @@ class Checkpointer:
         self._final_at: float | None = None
         self._terminal_finalized = False
         self._ended = False
-        self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+        self._thread = ContextThread(self._run, "checkpoint")
 
     def start(self) -> None:
         self._thread.start()
@@ -143,6 +144,11 @@ class Checkpointer:
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._await_end(timeout)
 
+    @property
+    def epoch(self) -> int | None:
+        """The last epoch that became final; None before the first."""
+        return self._final or None
+
     def age(self) -> float | None:
         """Seconds since the last epoch became final; None before the first."""
         return None if self._final_at is None else self._clock.now() - self._final_at
@@ -154,6 +160,11 @@ class Checkpointer:
         if self._ended or self._coordinator.elapsed(0) is None:
             return None
         return self._coordinator.missing()
+
+    def stalled(self, seconds: float) -> str | None:
+        """What the epoch in flight waits for if it has been running for longer than ``seconds``; otherwise None."""
+        elapsed = self._coordinator.elapsed(self._clock.now())
+        return self.missing() if elapsed is not None and elapsed > seconds else None
 
     def _send(self, event: Event) -> None:
         with self._changed:
