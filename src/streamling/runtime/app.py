@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from pydantic import SecretStr
 
 from streamling.config import AppConfig, load_config
 from streamling.config.identity import LEGACY_APPLICATION_ID, default_identity
 from streamling.errors import error_context
 from streamling.pipeline.keyed_options import options_for
 from streamling.pipeline.model import Pipeline
-from streamling.pipeline.parse import load_pipeline
+from streamling.pipeline.parse import load_pipeline, parse_pipeline
 from streamling.pipeline.side_outputs import with_side_outputs
 from streamling.pipeline.variables import Variables
 from streamling.plugins.loader import Plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
+from streamling.plugins.shared import SharedResources
 from streamling.retry import call_with_startup_retries
 from streamling.runtime.config import StateConfig
 from streamling.runtime.run import PipelineRun
@@ -62,19 +66,33 @@ class App:
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the file of the configuration."""
         path = file or self.config.pipeline_definition_location
+        return self._checked(_text(path), partial(load_pipeline, path))
+
+    def parse(self, text: str, file: str) -> Pipeline:
+        """The pipeline in ``text``; errors call it ``file``."""
+        return self._checked(text, partial(parse_pipeline, text, file=file))
+
+    def _checked(self, text: str, parse: Callable[..., Pipeline]) -> Pipeline:
         plugins = self.config.plugin
-        self.plugins.load_named("\n".join([_text(path), *plugins.preprocessor_ids, *plugins.side_output_ids]))
+        self.plugins.load_named("\n".join([text, *plugins.preprocessor_ids, *plugins.side_output_ids]))
         rewrites = list(self._preprocessors())
         if rewrites:  # the text that they return may use more plugins
             rewrites.append(self._load_named)
-        pipeline = load_pipeline(
-            path,
-            registry=self.registry,
-            config=self.config,
-            preprocessors=rewrites,
-            variables=Variables(self.env, self.config.secrets),
-        )
+        pipeline = parse(registry=self.registry, config=self.config, preprocessors=rewrites, variables=self.variables)
         return with_side_outputs(pipeline, plugins.side_output_ids, plugins.side_output_options, self.registry)
+
+    @property
+    def variables(self) -> Variables:
+        """The values of variables in pipeline files: the environment, and the secrets of the configuration, then those
+        of the store if there is one."""
+        return Variables(self.env, self._secrets())
+
+    def _secrets(self) -> Mapping[str, SecretStr]:
+        if not self.config.secret_store.path.exists():
+            return self.config.secrets
+        from streamling.secrets.store import SecretStore, StoredSecrets
+
+        return ChainMap(self.config.secrets, cast(Any, StoredSecrets(SecretStore.of(self.config, self.env))))
 
     def _load_named(self, text: str) -> str:
         self.plugins.load_named(text)
@@ -104,10 +122,22 @@ class App:
         """The same for checks: unreachable systems are reported immediately."""
         return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
 
-    def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
+    def run(
+        self,
+        pipeline: Pipeline,
+        state: StateBackend,
+        *,
+        count_in_spark: bool = False,
+        shared: SharedResources | None = None,
+    ) -> PipelineRun:
         """One run of ``pipeline``; no system has been contacted yet."""
         return PipelineRun(
-            pipeline, config=self.config, registry=self.registry, state=state, count_in_spark=count_in_spark
+            pipeline,
+            config=self.config,
+            registry=self.registry,
+            state=state,
+            count_in_spark=count_in_spark,
+            shared=shared,
         )
 
     def writes_to_stdout(self, pipeline: Pipeline) -> bool:
