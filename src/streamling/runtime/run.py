@@ -73,9 +73,10 @@ class PipelineRun:
         state: StateBackend,
         clock: Clock | None = None,
         count_in_spark: bool = False,
+        shared: SharedResources | None = None,
     ) -> None:
         """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
-        metrics are exported."""
+        metrics are exported. ``shared`` may contain resources for the operators."""
         pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
@@ -86,7 +87,7 @@ class PipelineRun:
         self._count_in_spark = count_in_spark
         #: what the run has measured so far
         self.metrics = create_store(pipeline, config)
-        self._shared = SharedResources()
+        self._shared = shared or SharedResources()
         #: columns that each node has reported as dropped
         self._dropped_columns: dict[str, dict[str, object]] = {}
         self._retrying = RetryTracker()
@@ -266,6 +267,11 @@ class PipelineRun:
             self._changed.notify_all()
         if keep_position and self._checkpointer is not None:
             self._checkpointer.stop()
+
+    def checkpoint(self, timeout: float) -> bool:
+        """Run a checkpoint now. True if everything that was delivered before the call is stored within ``timeout``
+        seconds."""
+        return self._checkpoints.checkpoint(timeout)
 
     def wait(self) -> None:
         """Wait for the end and clean up. Raises the failure of the pipeline."""
