@@ -37,8 +37,8 @@ DEFAULT_NAME = "config"
 def load_config(
     name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str], overrides: Document | None = None
 ) -> AppConfig:
-    """The configuration from the file ``name`` (`.yaml` is added) in ``cwd``, the variables ``env`` and the settings
-    of one pipeline, ``overrides``.
+    """The configuration from the file ``name`` (`.yaml` is added) in ``cwd`` and the variables ``env``; ``overrides``
+    are the settings of one pipeline.
 
     The default file may be missing. Keys that are unknown or have no effect are logged as warnings. Raises
     `InvalidPipeline` with every problem found.

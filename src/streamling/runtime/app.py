@@ -69,16 +69,16 @@ class App:
         return self._checked(_text(path), partial(load_pipeline, path))
 
     def parse(self, text: str, file: str) -> Pipeline:
-        """The pipeline in ``text``; errors call it ``file``."""
+        """The pipeline in ``text``; errors name ``file``."""
         return self._checked(text, partial(parse_pipeline, text, file=file))
 
-    def _checked(self, text: str, parse: Callable[..., Pipeline]) -> Pipeline:
+    def _checked(self, text: str, load: Callable[..., Pipeline]) -> Pipeline:
         plugins = self.config.plugin
         self.plugins.load_named("\n".join([text, *plugins.preprocessor_ids, *plugins.side_output_ids]))
         rewrites = list(self._preprocessors())
         if rewrites:  # the text that they return may use more plugins
             rewrites.append(self._load_named)
-        pipeline = parse(registry=self.registry, config=self.config, preprocessors=rewrites, variables=self.variables)
+        pipeline = load(registry=self.registry, config=self.config, preprocessors=rewrites, variables=self.variables)
         return with_side_outputs(pipeline, plugins.side_output_ids, plugins.side_output_options, self.registry)
 
     @property
@@ -128,6 +128,7 @@ class App:
         state: StateBackend,
         *,
         count_in_spark: bool = False,
+        spark_settings: Mapping[str, str] | None = None,
         shared: SharedResources | None = None,
     ) -> PipelineRun:
         """One run of ``pipeline``; no system has been contacted yet."""
@@ -137,6 +138,7 @@ class App:
             registry=self.registry,
             state=state,
             count_in_spark=count_in_spark,
+            spark_settings=spark_settings,
             shared=shared,
         )
 
