@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_SERVER = "http://127.0.0.1:4195"
-SERVER_VARIABLE = "STREAMLING_SERVER"
 _TIMEOUT_SECONDS = 30.0
 #: the shell waits for completions
 _COMPLETION_SECONDS = 1.0
@@ -82,7 +81,7 @@ class Server:
                 headers=sent, data=data, method=method, seconds=seconds, max_bytes=_MAX_BYTES,
             )  # fmt: skip
         except (OSError, HTTPException, ResponseTooLargeError) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error) from None
         if response.status >= 300:
             raise self._error(response, file)
         return self._decoded(response)
@@ -104,7 +103,7 @@ class Server:
                 while line := response.body.readline(_MAX_BYTES):
                     yield line.decode("utf-8", "replace").rstrip("\n")
         except (OSError, HTTPException) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error) from None
 
     def pages(self, path: str, query: Mapping[str, str]) -> Iterator[Any]:
         """The items of all pages of a list."""
@@ -125,15 +124,13 @@ class Server:
 
     def _error(self, response: HttpResponse, file: str) -> StreamlingError:
         try:
-            found = json.loads(response.body)["error"]
-            message, remedy = str(found["message"]), found.get("remedy")
-            problems = [_problem(each, file) for each in found.get("problems") or ()]
+            body = json.loads(response.body)
+            message, remedy = str(body["error"]["message"]), body["error"].get("remedy")
+            problems = [_problem(each, file) for each in body.get("problems") or ()]
         except (ValueError, KeyError, TypeError, AttributeError):
             return self._not_ours(response)
         if problems:
             return InvalidPipeline(problems)
-        if response.status == 401 and not remedy:
-            remedy = "set STREAMLING_TOKEN, or name a file with --token-file"
         return ServerError(response.status, message, remedy)
 
     def _not_ours(self, response: HttpResponse) -> StreamlingError:
@@ -176,9 +173,14 @@ def server_options(function: F) -> F:
     def call(*args: Any, server: str | None, token: str | None, token_file: Path | None, **options: Any) -> Any:
         return function(*args, server=connect(server or DEFAULT_SERVER, token, token_file), **options)
 
-    wrapped: Any = call
-    for option in (
-        debug_option,
+    wrapped: Any = debug_option(call)
+    named: F = address_options(f"Address of the server. Default: {DEFAULT_SERVER}.")(wrapped)
+    return named
+
+
+def address_options(help: str) -> Callable[[F], F]:
+    """``--server`` with this help, and the token for it."""
+    options = (
         click.option(
             "--token-file",
             envvar="STREAMLING_TOKEN_FILE",
@@ -190,13 +192,15 @@ def server_options(function: F) -> F:
             envvar="STREAMLING_TOKEN",
             help="Token for the server. Prefer STREAMLING_TOKEN or a file: arguments are visible to other users.",
         ),
-        click.option(
-            "--server", envvar=SERVER_VARIABLE, metavar="URL", help=f"Address of the server. Default: {DEFAULT_SERVER}."
-        ),
-    ):
-        wrapped = option(wrapped)
-    result: F = wrapped
-    return result
+        click.option("--server", envvar="STREAMLING_SERVER", metavar="URL", help=help),
+    )
+
+    def add(function: F) -> F:
+        for option in options:
+            function = option(function)
+        return function
+
+    return add
 
 
 def namespace_option(function: F) -> F:
