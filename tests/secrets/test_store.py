@@ -77,7 +77,7 @@ def test_files_are_private(store: SecretStore, path: Path, key_file: Path) -> No
     store.set("a", VALUE)
     assert [stat.S_IMODE(file.stat().st_mode) for file in (path, key_file)] == [0o600, 0o600]
     assert stat.S_IMODE(key_file.parent.stat().st_mode) == 0o700
-    assert sorted(file.name for file in path.parent.iterdir()) == ["keys", "secrets.enc"]  # nothing temporary
+    assert sorted(file.name for file in path.parent.iterdir()) == [".secrets.enc.lock", "keys", "secrets.enc"]
 
 
 def test_a_value_is_masked_in_all_output_once_it_is_known(store: SecretStore) -> None:
@@ -121,7 +121,7 @@ def test_the_key_may_be_a_setting(tmp_path: Path) -> None:
     store = SecretStore.of(load_config(cwd=tmp_path, env=env), env)
     store.set("a", VALUE)
     assert store.get("a") == VALUE
-    assert [file.name for file in tmp_path.iterdir()] == ["secrets.enc"]  # no key file was created
+    assert not (tmp_path / "home").exists()  # no key file was created
 
 
 def test_by_default_the_key_is_in_the_configuration_folder_of_the_user(tmp_path: Path) -> None:
@@ -129,6 +129,13 @@ def test_by_default_the_key_is_in_the_configuration_folder_of_the_user(tmp_path:
     SecretStore.of(load_config(cwd=tmp_path, env=env), env).set("a", VALUE)
     assert (tmp_path / "home" / ".config" / "streamling" / "secrets.key").exists()
     assert default_key_file({"XDG_CONFIG_HOME": "/etc/xdg"}) == Path("/etc/xdg/streamling/secrets.key")
+
+
+def test_the_key_may_be_in_the_folder_of_the_store(path: Path) -> None:
+    store = SecretStore(path, KeyFile(path.with_name("secrets.key")))
+    store.set("a", VALUE)
+    store.rotate()
+    assert store.get("a") == VALUE
 
 
 def test_another_key_cannot_read_or_write_the_store(store: SecretStore, path: Path) -> None:

@@ -13,13 +13,15 @@ from streamling.errors import StreamlingError
 
 
 @contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes that also call this from changing files in ``folder``, which is created if it is missing."""
+def locked_file(path: Path) -> Iterator[None]:
+    """Keep other processes and threads that also call this from changing ``path``. Its folder is created if it is
+    missing. The lock is on a file next to it, because ``path`` itself is replaced."""
+    lock = path.with_name(f".{path.name}.lock")
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise _unusable(folder, "used", error) from None
+        raise _unusable(lock, "written", error) from None
     try:
         fcntl.flock(number, fcntl.LOCK_EX)
         yield

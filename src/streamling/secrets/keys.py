@@ -16,7 +16,7 @@ from typing import Protocol
 
 from streamling.errors import StreamlingError
 from streamling.output.redaction import add_secrets
-from streamling.secrets.files import locked_folder, read_file, replace_file
+from streamling.secrets.files import locked_file, read_file, replace_file
 
 KEY_BYTES = 32
 _NEW_KEY = "create one with: openssl rand -base64 32"
@@ -91,12 +91,12 @@ class KeyFile:
         return [Key.parse(line, self.source) for line in text.splitlines() if line.strip()]
 
     def current(self) -> Key:
-        with locked_folder(self.path.parent):
+        with locked_file(self.path):
             return next(iter(self.read()), None) or self._add(())
 
     def replacement(self, used: str) -> Key:
         # the old keys are kept: other stores may use them
-        with locked_folder(self.path.parent):
+        with locked_file(self.path):
             return self._add(self.read())
 
     def _add(self, former: Sequence[Key]) -> Key:

@@ -18,7 +18,7 @@ from streamling.config.values import secret_key
 from streamling.errors import StreamlingError
 from streamling.output.redaction import add_secrets
 from streamling.secrets.cipher import decrypt, encrypt
-from streamling.secrets.files import locked_folder, read_file, replace_file
+from streamling.secrets.files import locked_file, read_file, replace_file
 from streamling.secrets.keys import Key, KeyFile, Keys, KeySetting
 
 _VERSION = 1
@@ -64,14 +64,14 @@ class SecretStore:
         name = _checked_name(name)
         _check_value(name, value)
         add_secrets([value])
-        with locked_folder(self._path.parent):
+        with locked_file(self._path):
             content = self._read()
             key = self._key_of(content) if content.values else self._keys.current()
             self._write(_Content(key.id, {**content.values, name: encrypt(key, name, value)}))
 
     def delete(self, name: str) -> bool:
         """Remove ``name``; False if there is no such secret."""
-        with locked_folder(self._path.parent):
+        with locked_file(self._path):
             content = self._read()
             left = {each: text for each, text in content.values.items() if each != secret_key(name)}
             if len(left) == len(content.values):
@@ -82,7 +82,7 @@ class SecretStore:
     def rotate(self) -> int:
         """Encrypt all values with a new key and return their number. A crash leaves a readable store: the old key stays
         where the new one is."""
-        with locked_folder(self._path.parent):
+        with locked_file(self._path):
             content = self._read()
             values = {name: self._decrypted(content, name, text) for name, text in content.values.items()}
             key = self._keys.replacement(content.key)
