@@ -11,10 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.errors import StreamlingError
 from streamling.output.redaction import redact
-from streamling.serve.control import problem_objects
-from streamling.serve.errors import Refusal, Refused
+from streamling.serve.errors import InvalidDefinition, Refusal, Refused
 from streamling.serve.schemas import ErrorBody, ErrorObject, ProblemObject
 
 log = logging.getLogger(__name__)
@@ -52,9 +51,9 @@ def add_error_handlers(api: FastAPI) -> None:
     async def refused(request: Request, error: Refused) -> JSONResponse:
         return _response(_STATUS[error.code], error.code, error.sentence, error.remedy)
 
-    @api.exception_handler(InvalidPipeline)
-    async def invalid(request: Request, error: InvalidPipeline) -> JSONResponse:
-        problems = problem_objects(error)
+    @api.exception_handler(InvalidDefinition)
+    async def invalid(request: Request, error: InvalidDefinition) -> JSONResponse:
+        problems = error.problems
         message = problems[0].message if len(problems) == 1 else f"the definition has {len(problems)} problems"
         return _response(422, "invalid", message, problems[0].remedy if len(problems) == 1 else None, problems)
 

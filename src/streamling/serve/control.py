@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
-from streamling.output.redaction import MASK, redact
+from streamling.output.redaction import MASK
 from streamling.serve.applications import Applications, SecretStore
 from streamling.serve.catalogue import Catalogue
-from streamling.serve.errors import Refused
+from streamling.serve.errors import InvalidDefinition, Refused
 from streamling.serve.lifecycle import State
 from streamling.serve.logs import LogBook
+from streamling.serve.masking import masked_text, masked_values
 from streamling.serve.model import PipelineKey, PipelineRecord, Specification
+from streamling.serve.problems import problem_objects
 from streamling.serve.rates import RowRates
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import PipelineSpec
@@ -44,25 +45,30 @@ class ControlPlane:
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self, key: PipelineKey, wanted: Specification) -> None:
-        """Raise `InvalidPipeline` if the definition or its settings are invalid. A source that cannot be asked for its
-        columns now is not an error: it may be available when the pipeline starts."""
-        if MASK in wanted.definition or MASK in str(wanted.config):
+        """Raise `InvalidDefinition` if the definition or its settings are invalid. A source that cannot be asked for
+        its columns now is not an error: it may be available when the pipeline starts."""
+        if problems := self._problems(PipelineSpec(key, wanted.definition, wanted.config, wanted.size)):
+            raise InvalidDefinition(problem_objects(problems, wanted.definition))
+
+    def _problems(self, spec: PipelineSpec) -> list[Problem]:
+        if MASK in spec.definition or MASK in str(spec.config):
             message = f"the definition contains {MASK}, which stands for a secret that was masked in a response"
-            raise InvalidPipeline([Problem(message, remedy="write the value, or better ${secret:NAME}")])
+            return [Problem(message, remedy="write the value, or better ${secret:NAME}")]
         try:
-            self._applications.check(PipelineSpec(key, wanted.definition, wanted.config, wanted.size))
-        except InvalidPipeline:
-            raise
+            self._applications.check(spec)
+        except InvalidPipeline as error:
+            return error.problems
         except StreamlingError as error:
             if not error.internal and not error.retriable:
-                raise InvalidPipeline([Problem(error.with_causes, remedy=error.remedy)]) from None
+                return [Problem(error.with_causes, remedy=error.remedy)]
+        return []
 
     def problems(self, wanted: Specification) -> list[ProblemObject]:
         """All problems of a definition."""
         try:
             self.check(PipelineKey("validate", "definition"), wanted)
-        except InvalidPipeline as error:
-            return problem_objects(error)
+        except InvalidDefinition as error:
+            return error.problems
         return []
 
     # ── views ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -72,7 +78,7 @@ class ControlPlane:
 
     def pipeline(self, record: PipelineRecord) -> PipelineObject:
         return PipelineObject(
-            **self._fields(record), definition=redact(record.definition), config=_masked(record.config)
+            **self._fields(record), definition=masked_text(record.definition), config=masked_values(record.config)
         )
 
     def _fields(self, record: PipelineRecord) -> dict[str, Any]:
@@ -114,22 +120,3 @@ class ControlPlane:
                 f"the checkpoint of '{key}' was not complete within {timeout:g} s",
                 "a sink may be slow or unavailable: see the logs of the pipeline",
             )
-
-
-def problem_objects(error: InvalidPipeline) -> list[ProblemObject]:
-    """The problems as clients see them."""
-    return list(_objects(error.problems))
-
-
-def _objects(problems: list[Problem]) -> Iterator[ProblemObject]:
-    for problem in problems:
-        remedy = redact(problem.remedy) if problem.remedy else None
-        yield ProblemObject(message=redact(problem.message), line=problem.line, column=problem.column, remedy=remedy)
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _masked(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_masked(each) for each in value]
-    return redact(value) if isinstance(value, str) else value

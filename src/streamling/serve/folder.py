@@ -42,6 +42,8 @@ class PipelineFolder:
         self._folder = folder
         self._catalogue = catalogue
         self._seen: dict[Path, tuple[int, int, int]] | None = None
+        #: why files are not used yet, by pipeline
+        self._refused: dict[PipelineKey, str] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipeline folder", daemon=True)
 
@@ -59,13 +61,14 @@ class PipelineFolder:
         if found == self._seen:
             return
         files = dict(_read(sorted(found)))
+        self._refused = {key: reason for key, reason in self._refused.items() if key in files}
         for key, file in files.items():
             self._put(key, file)
         for key, record in self._catalogue.records().items():
             if record.managed_by == "dir" and record.deleting is None and key not in files:
                 log.info("the file of '%s' is gone: the pipeline is deleted, its state is kept", key)
                 self._catalogue.delete(key, "keep", _ACTOR)
-        self._seen = found
+        self._seen = None if self._refused else found
 
     def _paths(self) -> Iterator[Path]:
         for path in self._folder.iterdir():
@@ -75,8 +78,11 @@ class PipelineFolder:
     def _put(self, key: PipelineKey, file: _File) -> None:
         try:
             self._catalogue.put(key, file.specification, _ACTOR, problem=file.problem)
+            self._refused.pop(key, None)
         except Refused as refused:  # the name is used by a pipeline of the API, or its last one is being deleted
-            log.warning("a file of %s is not used: %s", self._folder, refused)
+            if self._refused.get(key) != str(refused):
+                log.warning("a file of %s is not used yet: %s", self._folder, refused)
+            self._refused[key] = str(refused)
 
     def _run(self) -> None:
         while not self._stopped.wait(_SCAN_SECONDS):

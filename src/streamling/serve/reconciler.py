@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from streamling.errors import StreamlingError
 from streamling.output.redaction import redact
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two passes when nobody asks for one: readiness and retries of running pipelines are looked at.
 _PASS_SECONDS = 1.0
+#: For this time after its start, a pipeline is looked at more often until it is ready.
+_CONNECTING_SECONDS, _CONNECTING_PASS_SECONDS = 10.0, 0.1
 #: Seconds before the state of a deleted pipeline is deleted again after a failure.
 _REMOVE_RETRY_SECONDS = 5.0
 #: Deletions that run side by side.
@@ -33,6 +35,8 @@ class _Entry:
 
     actual: Actual
     handle: PipelineHandle | None = None
+    #: what the last run has done
+    measures: Measures = field(default_factory=Measures)
     is_removing: bool = False
 
 
@@ -54,6 +58,7 @@ class Reconciler:
         self._on_removed = on_removed
         self._clock = clock
         self._entries: dict[PipelineKey, _Entry] = {}
+        self._last_records: Mapping[PipelineKey, PipelineRecord] = {}
         self._woken = threading.Event()
         self._is_stopping = False
         self._removals = ThreadPoolExecutor(_REMOVALS, "remove")
@@ -89,7 +94,9 @@ class Reconciler:
     def measure(self, key: PipelineKey) -> Measures:
         """What a pipeline has done since it was loaded."""
         entry = self._entries.get(key)
-        return Measures() if entry is None or entry.handle is None else entry.handle.measure()
+        if entry is None:
+            return Measures()
+        return entry.measures if entry.handle is None else entry.handle.measure()
 
     def handle(self, key: PipelineKey) -> PipelineHandle | None:
         """The loaded pipeline."""
@@ -102,12 +109,25 @@ class Reconciler:
         while not (self._is_stopping and not self.loaded()):
             self._woken.clear()
             try:
-                self._pass(self._catalogue.records())
-            except StreamlingError as error:  # the database of the catalogue is unavailable
-                log.warning("the catalogue cannot be read, pipelines continue as they are: %s", error)
+                self._pass(self._records())
             except Exception:
                 log.exception("the reconciler failed and tries again")
-            self._woken.wait(_PASS_SECONDS)
+            self._woken.wait(self._pause())
+
+    def _pause(self) -> float:
+        """Seconds until the next pass: few while a pipeline that was just started may become ready."""
+        recently = self._clock() - _CONNECTING_SECONDS
+        found = (entry.actual for entry in self._entries.values())
+        connecting = any(each.state is State.RUNNING and not each.ready and each.since > recently for each in found)
+        return _CONNECTING_PASS_SECONDS if connecting else _PASS_SECONDS
+
+    def _records(self) -> Mapping[PipelineKey, PipelineRecord]:
+        """The records; if the database is unavailable, those of the last pass."""
+        try:
+            self._last_records = self._catalogue.records()
+        except StreamlingError as error:
+            log.warning("the catalogue cannot be read, pipelines continue as they are: %s", error)
+        return self._last_records
 
     def _pass(self, records: Mapping[PipelineKey, PipelineRecord]) -> None:
         for key in [*records, *(key for key in self._entries if key not in records)]:
@@ -121,6 +141,7 @@ class Reconciler:
         assert entry.handle is not None
         entry.actual = observe(entry.actual, entry.handle.report(), now, random.random())
         if entry.actual.state not in LOADED:
+            entry.measures = replace(entry.handle.measure(), threads=0)
             entry.handle = None
 
     def _step(self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry, now: float) -> None:

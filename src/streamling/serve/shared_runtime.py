@@ -16,7 +16,7 @@ from streamling.runtime.run import PipelineRun
 from streamling.serve.applications import Applications, definition_file
 from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
 from streamling.serve.sizes import SIZES
-from streamling.serve.thread_costs import thread_costs
+from streamling.serve.thread_costs import ThreadMeter
 from streamling.serve.warm_spark import POOL, WarmSpark
 from streamling.telemetry.logging import current_pipeline
 from streamling.telemetry.reporting import is_reported, reporting_metrics
@@ -35,6 +35,7 @@ class SharedRuntime:
     def __init__(self, applications: Applications, spark: WarmSpark) -> None:
         self.applications = applications
         self.spark = spark
+        self.threads = ThreadMeter()
         self.starts = ThreadPoolExecutor(_STARTS, "start")
         self.drains = ThreadPoolExecutor(_DRAINS, "drain")
 
@@ -77,8 +78,8 @@ class SharedHandle:
             busy = ", ".join(run.busy_parts())
             return Report(phase, reason=f"waiting for {busy}" if busy else "")
         if phase is Phase.RUNNING and run is not None:
-            retrying = run.retrying
-            return Report(phase, ready=run.epoch is not None and not retrying, reason=redact(retrying))
+            impediment = run.impediment
+            return Report(phase, ready=run.epoch is not None and not impediment, reason=redact(impediment))
         if error is None:
             return Report(phase)
         return Report(
@@ -90,7 +91,7 @@ class SharedHandle:
         if run is None:
             return Measures()
         status = run.status()
-        costs = thread_costs(str(self._spec.key))
+        costs = self._runtime.threads.costs(str(self._spec.key))
         return Measures(
             rows=run.rows_written(),
             rows_in=status.rows_in,

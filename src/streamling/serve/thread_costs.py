@@ -1,9 +1,12 @@
-"""What the Python threads of a pipeline cost."""
+"""What the Python threads of each pipeline cost."""
 
 from __future__ import annotations
 
 import os
 import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,25 +14,43 @@ from pathlib import Path
 from streamling.telemetry.logging import current_pipeline
 from streamling.threads import ContextThread
 
+#: seconds for which a measurement is used again: a list asks for all pipelines at once
+_FRESH_SECONDS = 1.0
 
-@dataclass(frozen=True)
+
+@dataclass
 class ThreadCosts:
-    threads: int
+    threads: int = 0
     #: None where the operating system does not say
-    cpu_seconds: float | None
+    cpu_seconds: float | None = None
 
 
-def thread_costs(pipeline: str) -> ThreadCosts:
-    """The running threads of ``pipeline`` and the CPU time that they have used. Spark's tasks run in the JVM and are
-    not included."""
-    found = [
-        thread
-        for thread in threading.enumerate()
-        if isinstance(thread, ContextThread) and thread.context.get(current_pipeline) == pipeline
-    ]
-    times = [_cpu_seconds(thread.native_id) for thread in found]
-    known = [seconds for seconds in times if seconds is not None]
-    return ThreadCosts(len(found), sum(known) if known else None)
+class ThreadMeter:
+    """The costs of all pipelines of the process. Called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._measured: Mapping[str, ThreadCosts] = {}
+        self._measured_at = float("-inf")
+
+    def costs(self, pipeline: str) -> ThreadCosts:
+        """The running threads of ``pipeline`` and the CPU time that they have used. Spark's tasks run in the JVM and
+        are not included."""
+        with self._lock:
+            if time.monotonic() - self._measured_at > _FRESH_SECONDS:
+                self._measured, self._measured_at = _measure(), time.monotonic()
+            return self._measured.get(pipeline, ThreadCosts())
+
+
+def _measure() -> Mapping[str, ThreadCosts]:
+    found: dict[str, ThreadCosts] = defaultdict(ThreadCosts)
+    for thread in threading.enumerate():
+        if isinstance(thread, ContextThread) and (pipeline := thread.context.get(current_pipeline)):
+            costs = found[pipeline]
+            costs.threads += 1
+            if (seconds := _cpu_seconds(thread.native_id)) is not None:
+                costs.cpu_seconds = (costs.cpu_seconds or 0.0) + seconds
+    return found
 
 
 def _cpu_seconds(native_id: int | None) -> float | None:
