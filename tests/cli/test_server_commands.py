@@ -259,7 +259,9 @@ def test_delete_asks_on_a_terminal_and_nowhere_else(fleet: Project, served: Runn
     assert (refused.code, "cannot ask for confirmation on stdin; add --yes" in refused.err) == (2, True)
     env = {**clean_environment(), "STREAMLING_SERVER": served.url, "STREAMLING_TOKEN": ADMIN}
     for answer, code in (("n", 1), ("y", 0)):
-        with Terminal(command_line("delete", "orders", "--delete-state", "--wait"), cwd=fleet.folder, env=env) as terminal:
+        with Terminal(
+            command_line("delete", "orders", "--delete-state", "--wait"), cwd=fleet.folder, env=env
+        ) as terminal:
             terminal.wait_for(re.escape(f"Delete orders with the stored positions on {served.url}?"))
             terminal.type(f"{answer}\n")
             assert terminal.end() == code
