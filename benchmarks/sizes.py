@@ -35,6 +35,11 @@ class Sizes:
     large_table_rows: int = 20_000
     #: rows sent through an HTTP endpoint
     requests: int = 200
+    #: idle pipelines of one server, those that get records, for how long, and new ones
+    fleet_pipelines: int = 5
+    fleet_active: int = 3
+    fleet_seconds: float = 2
+    fleet_deploys: int = 2
     #: warm-up runs of the pipeline before rows are written to Postgres
     upsert_warm_ups: int = 0
 
@@ -64,6 +69,10 @@ FULL = Sizes(
     table_rows=4_000_000,
     large_table_rows=20_000_000,
     requests=20_000,
+    fleet_pipelines=500,
+    fleet_active=200,
+    fleet_seconds=30,
+    fleet_deploys=20,
     upsert_warm_ups=4,
 )
 QUICK = Sizes(
@@ -83,4 +92,8 @@ QUICK = Sizes(
     table_rows=400_000,
     large_table_rows=2_000_000,
     requests=5_000,
+    fleet_pipelines=20,
+    fleet_active=10,
+    fleet_seconds=5,
+    fleet_deploys=5,
 )
