@@ -1,4 +1,4 @@
-"""What coding assistants read: AGENTS.md, and docs/llms.md with its eleven examples."""
+"""What coding assistants read: AGENTS.md, and docs/llms.md with its twelve examples."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ AGENTS = ROOT / "AGENTS.md"
 EXAMPLES = [block for block in blocks_of(PAGE) if block.comments.get("file") == "pipeline.yaml"]
 
 
-def test_there_are_eleven_examples_of_different_kinds() -> None:
-    assert len(EXAMPLES) == 11
+def test_there_are_twelve_examples_of_different_kinds() -> None:
+    assert len(EXAMPLES) == 12
     nodes = [
         f"{section} {node['type']}"
         for block in EXAMPLES
@@ -43,7 +43,7 @@ def test_there_are_eleven_examples_of_different_kinds() -> None:
 def test_the_examples_without_services_are_run() -> None:
     """`test_snippets` runs them and compares their rows; the others it validates."""
     run = {str(block) for block in runnable()}
-    assert [str(block) in run for block in EXAMPLES] == [True] * 6 + [False] * 5
+    assert [str(block) in run for block in EXAMPLES] == [True] * 6 + [False] * 6
 
 
 @pytest.mark.parametrize(

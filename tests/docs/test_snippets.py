@@ -50,7 +50,7 @@ from tests.paths import ROOT
 REASONS = {"diagram", "output", "notation"}
 
 _PLUGIN_PRELUDE = "import pyarrow as pa\nimport pyarrow.compute as pc\nfrom streamling.plugins import *\n\n"
-_COMMAND = re.compile(r"(?<![\w./'\[-])streamling (?=[a-z-])[^|;&)>\"`#]*")
+_COMMAND = re.compile(r"(?<![\w./'\[-])streamling (?=[a-z-])[^|;&)<>\"`#]*")
 _VARIABLE = re.compile(r"STREAMLING__[\w<>]+[A-Z0-9>]")
 _INLINE = re.compile(r"(?<!`)`(streamling [^`\n]+)`(?!`)")
 

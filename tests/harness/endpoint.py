@@ -21,6 +21,7 @@ class Request:
     path: str
     headers: dict[str, str]
     text: bytes
+    method: str = "POST"
 
     @property
     def json(self) -> Any:
@@ -74,9 +75,9 @@ class Endpoint:
         """Rows of all requests that were answered with success, in the order of the answers."""
         return [row for request in list(self.accepted) for row in request.rows]
 
-    def take(self, path: str, headers: dict[str, str], text: bytes) -> Reply:
+    def take(self, path: str, headers: dict[str, str], text: bytes, method: str) -> Reply:
         with self._lock:
-            request = Request(len(self.requests) + 1, path, headers, text)
+            request = Request(len(self.requests) + 1, path, headers, text, method)
             self.requests.append(request)
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -130,7 +131,7 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            reply = endpoint.take(self.path, dict(self.headers), text)
+            reply = endpoint.take(self.path, dict(self.headers), text, self.command)
             if reply.drop:
                 self.close_connection = True
                 return
@@ -140,6 +141,12 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(reply.text[: len(reply.text) // 2] if reply.cut else reply.text)
             self.close_connection |= reply.cut
+
+        def do_GET(self) -> None:
+            self.do_POST()
+
+        def do_PUT(self) -> None:
+            self.do_POST()
 
         def log_message(self, *_: object) -> None:
             """Tests are quiet."""

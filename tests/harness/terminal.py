@@ -61,6 +61,10 @@ class Terminal:
         eventually(lambda: re.search(pattern, self.sent) or self.process.poll() is not None, seconds)
         assert re.search(pattern, self.sent), self.sent
 
+    def type(self, text: str) -> None:
+        """What a person types."""
+        os.write(self._master, text.encode())
+
     def end(self, number: int | None = None) -> int:
         """Send a signal, wait for the end. Returns the exit code."""
         if number is not None:

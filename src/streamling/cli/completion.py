@@ -1,4 +1,4 @@
-"""`completion bash|zsh|fish`: the script that completes commands, options and pipeline files."""
+"""`completion bash|zsh|fish`: the script that completes commands, options, pipeline files and pipelines of a server."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _INSTALL = {
 @click.command()
 @click.argument("shell", type=click.Choice(list(_INSTALL)))
 def completion(shell: str) -> int:
-    """Print the completion script for SHELL. It completes commands, options, and *.yaml files where a pipeline is
-    expected.
+    """Print the completion script for SHELL. It completes commands, options, *.yaml files where a pipeline file is
+    expected, and the names of pipelines of a server.
 
     \b
     Install it once, then open a new shell:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 #: command → module that defines it under the same name, and its line in `--help`, shown without importing it
 _COMMANDS = {
     "run": ("streamling.cli.run", "Run a pipeline file (the default command)."),
-    "serve": ("streamling.cli.serve", "Run many pipelines in one process, managed over an HTTP API."),
     "validate": ("streamling.cli.validate", "Check a pipeline file without running it."),
     "plan": ("streamling.cli.plan", "Show what would run: flows, segments, placement, Spark plan."),
     "new": ("streamling.cli.new", "Create a folder with a first pipeline and data."),
@@ -37,7 +36,20 @@ _COMMANDS = {
     "doctor": ("streamling.cli.doctor", "Check this machine and say how to fix what is missing."),
     "plugins": ("streamling.cli.plugins", "List the node types: built-ins and plugins."),
     "completion": ("streamling.cli.completion", "Print the completion script for your shell."),
+    "secret": ("streamling.cli.secret", "Store secrets for pipeline files, encrypted."),
+    "serve": ("streamling.cli.serve", "Run many pipelines in one process, managed over an HTTP API."),
+    "apply": ("streamling.cli.apply", "Create or update pipelines of a server from files."),
+    "ls": ("streamling.cli.pipelines", "List the pipelines of a server."),
+    "describe": ("streamling.cli.pipelines", "Show one pipeline of a server."),
+    "logs": ("streamling.cli.pipelines", "Print the log of a pipeline of a server."),
+    "pause": ("streamling.cli.lifecycle", "Pause pipelines of a server."),
+    "resume": ("streamling.cli.lifecycle", "Let paused pipelines continue."),
+    "restart": ("streamling.cli.lifecycle", "Stop pipelines of a server and start them again."),
+    "checkpoint": ("streamling.cli.lifecycle", "Store the positions of pipelines of a server now."),
+    "delete": ("streamling.cli.lifecycle", "Delete pipelines of a server."),
 }
+#: the first one of the section about servers in `--help`
+_FIRST_SERVER_COMMAND = "serve"
 #: names the pipeline file for `streamling` without arguments
 FILE_VARIABLE = "STREAMLING__PIPELINE_DEFINITION_LOCATION"
 _OWN_OPTIONS = ("--help", "-h", "--version")
@@ -97,8 +109,11 @@ class Commands(click.Group):
             return result
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in _COMMANDS.items()])
+        lines = [(name, help) for name, (_, help) in _COMMANDS.items()]
+        first = list(_COMMANDS).index(_FIRST_SERVER_COMMAND)
+        for title, section in (("Commands", lines[:first]), ("Many pipelines on a server", lines[first:])):
+            with formatter.section(title):
+                formatter.write_dl(section)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem

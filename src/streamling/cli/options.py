@@ -46,7 +46,7 @@ def unknown_command_error(word: str, known: list[str], ctx: click.Context, other
 
 
 def pipeline_argument(function: F) -> F:
-    return click.argument("pipeline_file", required=False, type=click.Path(dir_okay=False), shell_complete=_yaml_files)(
+    return click.argument("pipeline_file", required=False, type=click.Path(dir_okay=False), shell_complete=yaml_files)(
         function
     )
 
@@ -57,7 +57,7 @@ def config_option(function: F) -> F:
         "config_name",
         metavar="NAME",
         help="Configuration file: NAME.yaml in the working directory, or a path. Default: config.yaml if it exists.",
-        shell_complete=_yaml_files,
+        shell_complete=yaml_files,
     )(function)
 
 
@@ -95,7 +95,8 @@ def json_option(help: str) -> Callable[[F], F]:
 # ── completion of file names ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _yaml_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def yaml_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For arguments and options that take a YAML file."""
     return yaml_completions(incomplete)
 
 

@@ -18,7 +18,6 @@ import click
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.cli.signals import Shutdown, shutdown_by_signals
-from streamling.errors import StreamlingError
 from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
@@ -197,7 +196,7 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: st
     from streamling.cli.watch import show_progress
 
     run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-    with show_progress(run), _prefer_jvm_failure(runtime), _prepare_next_start(runtime):
+    with show_progress(run), runtime.explaining_failures(), _prepare_next_start(runtime):
         run.start()
         log.info(started)
         run.wait()
@@ -261,22 +260,6 @@ def _start_spark(
     resources.callback(runtime.stop)
     shutdown.clean_up = runtime.kill
     return runtime
-
-
-@contextmanager
-def _prefer_jvm_failure(runtime: SparkRuntime) -> Iterator[None]:
-    """If the JVM has died, its last output explains more than the calls that failed because of it."""
-    try:
-        yield
-    except StreamlingError as error:
-        death = runtime.failure()
-        if death is None:
-            raise
-        if error.node is not None:  # the node that noticed
-            death.of_node(error.node)
-        elif error.contexts:  # or the nodes of its plan
-            death.context(error.contexts[-1])
-        raise death from death.__cause__
 
 
 @contextmanager

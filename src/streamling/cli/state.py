@@ -288,12 +288,12 @@ def _read_file(pipeline_file: str | None, app: App) -> _File:
     from streamling.document.loader import load_yaml
     from streamling.errors import InvalidPipeline, Problem
     from streamling.pipeline.model import NodeKind
-    from streamling.pipeline.variables import Variables, expand_name
+    from streamling.pipeline.variables import expand_name
 
     config = app.config
     path = pipeline_file or str(config.pipeline_definition_location)
     try:
-        document = expand_name(load_yaml(Path(path).read_bytes(), path), Variables(app.env, config.secrets))
+        document = expand_name(load_yaml(Path(path).read_bytes(), path), app.variables)
     except OSError as error:
         if pipeline_file is None:
             return _File(path)

@@ -59,6 +59,23 @@ class Spark(Section):
     )
 
 
+class SecretStore(Section):
+    """The encrypted store of `streamling secret`."""
+
+    path: values.LocalPath = Field(
+        default=Path("./secrets.enc"), validate_default=True, description="File with the encrypted secrets."
+    )
+    key_file: values.LocalPath | None = Field(
+        default=None,
+        description="File with the key, created on first use.",
+        json_schema_extra={"shown_default": "`streamling/secrets.key` in the user's configuration folder"},
+    )
+    key: SecretStr | None = Field(
+        default=None,
+        description="The key itself, in place of the file: 32 bytes in base64; after a comma, former keys.",
+    )
+
+
 class LiveDataInspect(Section):
     """Rows shown per node."""
 
@@ -186,8 +203,10 @@ class CoreConfig(Section):
         description="Bearer token; required if the admin API listens on an address other than loopback.",
     )
     secrets: dict[str, SecretStr] = Field(
-        default={}, description="Value of `${secret:NAME}` in pipeline files, by name."
+        default={},
+        description="Value of `${secret:NAME}` in pipeline files, by name; takes precedence over the secret store.",
     )
+    secret_store: SecretStore = Field(default=SecretStore())
     spark: Spark = Field(default=Spark())
     cache_dir: values.LocalPath = Field(
         default_factory=lambda: default_cache_dir(os.environ),

@@ -4,6 +4,7 @@ from streamling.builtins import Builtin
 
 BUILTIN = Builtin(
     __name__,
+    sources={"memory": "memory:MemorySource"},
     sinks={"blackhole": "blackhole:BlackholeSink", "memory": "memory:MemorySink", "print": "print:PrintSink"},
     config="config:PrintConfig",
 )

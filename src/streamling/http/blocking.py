@@ -1,6 +1,8 @@
-"""A blocking client on the standard library, for infrequent requests: the schema registry, metric receivers.
+"""A blocking client on the standard library, for infrequent requests: the schema registry, metric receivers, the
+commands for a server.
 
-A response is limited in total time and size, and redirects to another origin are not followed.
+A response is limited in total time and size, and redirects to another origin are not followed. A streamed response has
+no end; only the wait for its beginning is limited.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import socket
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -42,14 +45,15 @@ def send_request(
     *,
     headers: Mapping[str, str],
     data: bytes | None = None,
+    method: str | None = None,
     seconds: float,
     max_bytes: int,
     redirects: bool = False,
 ) -> HttpResponse:
-    """Send a GET, or a POST if there is ``data``. Raises OSError and HTTPException as `urllib` does, TimeoutError after
-    ``seconds`` in total, `ResponseTooLargeError`, and a `StreamlingError` for a redirect to another origin. If
-    ``redirects`` is true, redirects of a GET within the same origin are followed."""
-    request = urllib.request.Request(url, data, dict(headers))
+    """Send a request: by default a GET, or a POST if there is ``data``. Raises OSError and HTTPException as `urllib`
+    does, TimeoutError after ``seconds`` in total, `ResponseTooLargeError`, and a `StreamlingError` for a redirect to
+    another origin. If ``redirects`` is true, redirects of a GET within the same origin are followed."""
+    request = urllib.request.Request(url, data, dict(headers), method=method)
     with _deadline(seconds) as sockets:
         sockets.max_bytes = max_bytes + _MAX_OVERHEAD_BYTES
         opener = urllib.request.build_opener(_Http(sockets), _Https(sockets), _Redirects(sockets, follow=redirects))
@@ -67,6 +71,33 @@ def send_request(
             finally:
                 error.close()
             return HttpResponse(error.code, str(error.reason), error.headers.get_content_type(), body)
+
+
+@dataclass(frozen=True)
+class StreamedResponse:
+    """A response whose body is read as it arrives."""
+
+    status: int
+    reason: str
+    content_type: str
+    body: IO[bytes]
+
+
+@contextmanager
+def open_stream(url: str, *, headers: Mapping[str, str], seconds: float) -> Iterator[StreamedResponse]:
+    """Send a GET and return as soon as the body begins, after ``seconds`` at most. Raises OSError and HTTPException."""
+    parts = urllib.parse.urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+    try:
+        connection.connect()
+        connected = connection.sock
+        connection.request("GET", urllib.parse.urlunsplit(("", "", parts.path, parts.query, "")), headers=dict(headers))
+        response = connection.getresponse()
+        connected.settimeout(None)  # the next line may take hours
+        yield StreamedResponse(response.status, response.reason, response.headers.get_content_type(), response)
+    finally:
+        connection.close()
 
 
 def reason_of(error: OSError | HTTPException) -> str:

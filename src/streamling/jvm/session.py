@@ -134,6 +134,22 @@ class SparkRuntime:
         self._jvm.wait_if_exiting()
         return None if self._jvm.alive() else self._jvm.failure("Spark stopped")
 
+    @contextmanager
+    def explaining_failures(self) -> Iterator[None]:
+        """If the JVM has ended unexpectedly, raise the reason: its last output explains more than the calls that failed
+        because of it."""
+        try:
+            yield
+        except StreamlingError as error:
+            death = self.failure()
+            if death is None:
+                raise
+            if error.node is not None:  # the node that noticed
+                death.of_node(error.node)
+            elif error.contexts:  # or the nodes of its plan
+                death.context(error.contexts[-1])
+            raise death from death.__cause__
+
     def stop(self) -> None:
         """Stop the session and the JVM and remove their files; further calls do nothing."""
         with self._stop_lock:

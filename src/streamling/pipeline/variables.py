@@ -3,7 +3,7 @@
 =======================  ======================================================================
  ``${NAME}``              the environment variable ``NAME``; an error when it is not set
  ``${NAME:-default}``     the same, or ``default`` when it is not set or empty
- ``${secret:NAME}``       the setting ``secrets.<name>`` of the configuration; masked in all output
+ ``${secret:NAME}``       the setting ``secrets.<name>``, or else an entry of the secret store; masked in all output
  ``$${``                  the characters ``${``
 =======================  ======================================================================
 
@@ -25,7 +25,7 @@ from streamling.config.values import secret_key
 from streamling.document.loader import Document, Path, plain_scalar
 from streamling.document.scalars import PROGRAM
 from streamling.document.suggest import did_you_mean
-from streamling.errors import Problem
+from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.node_types import NodeTypes
 from streamling.pipeline.validation_errors import problem_at
@@ -128,10 +128,16 @@ class _Expansion:
         return default if has_default and not found else found or ""
 
     def _secret(self, name: str) -> str:
-        found = self._variables.secrets.get(secret_key(name))
+        try:
+            found = self._variables.secrets.get(secret_key(name))
+        except StreamlingError as error:
+            raise _Undefined(f"the secret '{name}' cannot be read: {error}", error.remedy or "") from error
         if found is None:
             known = did_you_mean(secret_key(name), list(self._variables.secrets), "")
-            set_it = f"set secrets.{secret_key(name)} or STREAMLING__SECRETS__{secret_key(name).upper()}"
+            set_it = (
+                f"set secrets.{secret_key(name)} or STREAMLING__SECRETS__{secret_key(name).upper()}, "
+                f"or store it: streamling secret set {secret_key(name)}"
+            )
             raise _Undefined(f"the secret '{name}' is not configured", f"{known}; {set_it}" if known else set_it)
         return found.get_secret_value()
 

@@ -22,6 +22,10 @@ class SharedResources:
         self._lock = threading.Lock()
         self._things: dict[type[Any], tuple[Any, int]] = {}
 
+    def provide(self, thing: Closable) -> None:
+        """Make ``thing`` the one of its class. Whoever provides it closes it."""
+        self._things[type(thing)] = thing, 1
+
     def acquire(self, kind: type[ThingT], make: Callable[[], ThingT]) -> ThingT:
         """The pipeline's ``kind``; call `release` once for each call."""
         with self._lock:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from pydantic import SecretStr
 
 from streamling.config import AppConfig, load_config
 from streamling.config.identity import LEGACY_APPLICATION_ID, default_identity
@@ -22,6 +25,7 @@ from streamling.pipeline.variables import Variables
 from streamling.plugins.loader import Plugins
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
+from streamling.plugins.shared import SharedResources
 from streamling.retry import call_with_startup_retries
 from streamling.runtime.config import StateConfig
 from streamling.runtime.run import PipelineRun
@@ -74,13 +78,21 @@ class App:
         rewrites = list(self._preprocessors())
         if rewrites:  # the text that they return may use more plugins
             rewrites.append(self._load_named)
-        pipeline = load(
-            registry=self.registry,
-            config=self.config,
-            preprocessors=rewrites,
-            variables=Variables(self.env, self.config.secrets),
-        )
+        pipeline = load(registry=self.registry, config=self.config, preprocessors=rewrites, variables=self.variables)
         return with_side_outputs(pipeline, plugins.side_output_ids, plugins.side_output_options, self.registry)
+
+    @property
+    def variables(self) -> Variables:
+        """The values of variables in pipeline files: the environment, and the secrets of the configuration, then those
+        of the store if there is one."""
+        return Variables(self.env, self._secrets())
+
+    def _secrets(self) -> Mapping[str, SecretStr]:
+        if not self.config.secret_store.path.exists():
+            return self.config.secrets
+        from streamling.secrets.store import SecretStore, StoredSecrets
+
+        return ChainMap(self.config.secrets, cast(Any, StoredSecrets(SecretStore.of(self.config, self.env))))
 
     def _load_named(self, text: str) -> str:
         self.plugins.load_named(text)
@@ -117,6 +129,7 @@ class App:
         *,
         count_in_spark: bool = False,
         spark_settings: Mapping[str, str] | None = None,
+        shared: SharedResources | None = None,
     ) -> PipelineRun:
         """One run of ``pipeline``; no system has been contacted yet."""
         return PipelineRun(
@@ -126,6 +139,7 @@ class App:
             state=state,
             count_in_spark=count_in_spark,
             spark_settings=spark_settings,
+            shared=shared,
         )
 
     def writes_to_stdout(self, pipeline: Pipeline) -> bool:

@@ -76,9 +76,11 @@ class PipelineRun:
         clock: Clock | None = None,
         count_in_spark: bool = False,
         spark_settings: Mapping[str, str] | None = None,
+        shared: SharedResources | None = None,
     ) -> None:
         """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
-        metrics are exported. ``spark_settings`` are those of the run's own Spark session."""
+        metrics are exported. ``spark_settings`` are those of the run's own Spark session; ``shared`` may contain
+        resources for the operators."""
         pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
@@ -90,7 +92,7 @@ class PipelineRun:
         self._spark_settings = spark_settings or {}
         #: what the run has measured so far
         self.metrics = create_store(pipeline, config)
-        self._shared = SharedResources()
+        self._shared = shared or SharedResources()
         #: columns that each node has reported as dropped
         self._dropped_columns: dict[str, dict[str, object]] = {}
         self._retrying = RetryTracker()

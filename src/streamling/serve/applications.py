@@ -34,7 +34,16 @@ _OPERATOR_SETTINGS = frozenset(
             "log_format",
             "log_level",
         ),
-        *("pipeline_definition_location", "plugin", "secrets", "serve", "spark", "state_backend", "test_settings"),
+        *(
+            "pipeline_definition_location",
+            "plugin",
+            "secret_store",
+            "secrets",
+            "serve",
+            "spark",
+            "state_backend",
+            "test_settings",
+        ),
     )
 )
 _CONFIG_FILE = "config"

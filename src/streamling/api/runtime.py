@@ -1,0 +1,189 @@
+"""Runs pipelines in a Python program: notebooks, tests, services.
+
+import streamling
+
+with streamling.Runtime() as runtime:
+    run = runtime.start("pipeline.yaml")
+    run.wait()
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from streamling.api.definition import Definition, read_definition, with_memory_nodes
+from streamling.api.run import Run
+from streamling.config import AppConfig, load_config
+from streamling.connectors.memory import MemoryInput, MemoryInputs, Rows
+from streamling.document.loader import Document
+from streamling.errors import StreamlingError
+from streamling.plugins.shared import SharedResources
+from streamling.runtime.app import App
+from streamling.runtime.run import PipelineRun
+from streamling.spark.master import is_local
+
+if TYPE_CHECKING:
+    from streamling.jvm.session import SparkRuntime
+
+
+class Runtime:
+    """One Spark session and any number of pipelines on it. Methods may be called from any thread.
+
+    Spark starts in the background. As a context manager, the runtime stops all pipelines and Spark at the end of the
+    block, and raises the failure of a pipeline that no call has raised.
+    """
+
+    def __init__(
+        self,
+        config: str | os.PathLike[str] | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        spark: SparkRuntime | None = None,
+    ) -> None:
+        """Read the configuration as the command line does: defaults, the file ``config`` (by default ``config.yaml`` in
+        the working directory if it exists), environment variables. ``settings``, structured like the file, takes
+        precedence.
+
+        ``spark`` is a session that the caller has started and will stop.
+        """
+        self._config_name = "config" if config is None else os.fspath(config)
+        self._settings = settings or {}
+        self._lock = threading.Lock()
+        self._runs: list[Run] = []
+        self._owns_spark = spark is None
+        self._spark = spark or _start_spark(self._config({}), frozenset())
+
+    def start(
+        self,
+        definition: Definition,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Rows | MemoryInput] | None = None,
+        capture: Collection[str] = (),
+    ) -> Run:
+        """Start a pipeline and return when data flows.
+
+        ``definition`` is a path, YAML text (recognised by its line breaks) or a mapping with the structure of the file.
+        ``settings`` applies to this pipeline only. ``inputs`` replaces sources, whatever their type, by the given rows;
+        a `MemoryInput` also takes rows later. ``capture`` replaces sinks by memory sinks, for `Run.table`.
+
+        A pipeline from a file, or with a ``name``, continues from the position that its last run has stored. Any other
+        definition has no identity: its state is in memory and lost at the end.
+
+        Raises `InvalidPipeline` with all errors of the definition, or another `StreamlingError`.
+        """
+        read = read_definition(App.of(self._config(settings or {})), definition)
+        given = {name: _as_input(rows) for name, rows in (inputs or {}).items()}
+        app, pipeline = read.app, with_memory_nodes(read.pipeline, given, capture)
+        shared = SharedResources()
+        shared.provide(MemoryInputs(given))
+        with ExitStack() as resources:
+            state = resources.enter_context(app.state(pipeline, dry_run=not read.has_identity))
+            run = app.run(pipeline, state, shared=shared)
+            spark = self._spark_with(run.spark_packages, app.config)
+            with spark.explaining_failures():
+                _prepare(run, spark, app.config)
+                run.start()
+            started = Run(run, app.config.application_id, spark, resources.pop_all())
+        with self._lock:
+            self._runs = [each for each in self._runs if each.state == "running" or each.has_unreported_failure]
+            self._runs.append(started)
+        return started
+
+    @property
+    def runs(self) -> list[Run]:
+        """The pipelines that are running."""
+        with self._lock:
+            return [run for run in self._runs if run.state == "running"]
+
+    def close(self) -> None:
+        """Stop all pipelines, then Spark. Raises the first failure that no call has raised."""
+        failures: list[StreamlingError] = []
+        with self._lock:
+            runs, self._runs = self._runs, []
+        for run in runs:
+            if run.state == "running" or run.has_unreported_failure:
+                try:
+                    run.stop()
+                except StreamlingError as error:
+                    failures.append(error)
+        if self._owns_spark:
+            self._spark.stop()
+        if failures:
+            raise failures[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except StreamlingError:
+            if error is None:
+                raise
+
+    def _config(self, settings: Mapping[str, Any]) -> AppConfig:
+        overrides = Document(_merged(self._settings, settings), "settings", {})
+        return load_config(self._config_name, cwd=Path.cwd(), env=os.environ, overrides=overrides)
+
+    def _spark_with(self, packages: frozenset[str], config: AppConfig) -> SparkRuntime:
+        """The session, started again if it lacks Spark packages and no pipeline uses it."""
+        with self._lock:
+            missing = packages - self._spark.spark_packages
+            if missing and (not self._owns_spark or any(run.state == "running" for run in self._runs)):
+                raise StreamlingError.user(
+                    f"the pipeline needs the Spark package {', '.join(sorted(missing))}, which was not downloaded when "
+                    "the session started",
+                    remedy="run 'streamling doctor --prepare' once, which downloads them, or start this pipeline first",
+                )
+            if missing:
+                self._spark.stop()
+                self._spark = _start_spark(config, packages)
+            return self._spark
+
+
+def _start_spark(config: AppConfig, packages: frozenset[str]) -> SparkRuntime:
+    from streamling.jvm.session import SparkRuntime
+
+    return SparkRuntime.start(
+        master=config.spark.master,
+        conf=config.spark.conf,
+        variables=config.spark.environment,
+        cache_dir=config.cache_dir,
+        spark_packages=packages,
+    )
+
+
+def _prepare(run: PipelineRun, spark: SparkRuntime, config: AppConfig) -> None:
+    run.check_without_spark()
+    session = spark.session()
+    run.analyse(session)
+    if not is_local(config.spark.master):
+        from streamling.jvm.workers import WorkerCheck
+
+        WorkerCheck(session, needs_python=run.needs_python_workers).wait(lambda: False)
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with ``changes``; sections in both are merged."""
+    merged = dict(base)
+    for name, value in changes.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = _merged(merged[name], value) if both else value
+    return merged
+
+
+def _as_input(rows: Rows | MemoryInput) -> MemoryInput:
+    if isinstance(rows, MemoryInput):
+        return rows
+    complete = MemoryInput(rows)
+    complete.close()
+    return complete

@@ -1,0 +1,70 @@
+"""Waits until a pipeline of a server has reached the state that was asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from streamling.cli._server import Server, ServerError, pipeline_path
+from streamling.errors import StreamlingError
+
+#: pauses between two requests: the server limits the number of requests
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+
+
+def wait_until_deleted(server: Server, namespace: str, name: str, timeout: float) -> None:
+    """Wait until a pipeline that is being deleted no longer exists. Raises after ``timeout`` seconds."""
+    for _ in _attempts(timeout):
+        try:
+            found = server.get(pipeline_path(namespace, name))
+        except ServerError as error:
+            if error.status == 404:
+                return
+            raise
+    raise _too_slow(found, timeout)
+
+
+def wait_until_settled(server: Server, namespace: str, name: str, timeout: float) -> dict[str, Any]:
+    """Wait until a pipeline that should run is ready or has finished, or one that should be paused is paused. Raises if
+    it fails, or is not there yet after ``timeout`` seconds."""
+    for _ in _attempts(timeout):
+        found: dict[str, Any] = server.get(pipeline_path(namespace, name))
+        if not _is_current(found):
+            continue
+        if found["state"] == "failed":
+            raise StreamlingError.user(f"{name} has failed: {found['error']}", remedy=found.get("remedy") or None)
+        if _is_settled(found):
+            return found
+    raise _too_slow(found, timeout)
+
+
+def _attempts(timeout: float) -> Iterator[None]:
+    """At least one; pauses between them."""
+    deadline, pause = time.monotonic() + timeout, _FIRST_PAUSE
+    yield
+    while (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(pause, left))
+        pause = min(_LONGEST_PAUSE, pause * 1.5)
+        yield
+
+
+def _too_slow(pipeline: dict[str, Any], timeout: float) -> StreamlingError:
+    name, reason = pipeline["name"], pipeline["error"] or pipeline["reason"]
+    return StreamlingError.user(
+        f"{name} is {pipeline['state']} after {timeout:g} s{f': {reason}' if reason else ''}",
+        remedy=f"streamling logs {name}",
+    )
+
+
+def _is_current(pipeline: dict[str, Any]) -> bool:
+    """Whether the state is that of the newest version. The server replaces a pipeline a moment after it was changed."""
+    since, changed = (datetime.fromisoformat(pipeline[name]) for name in ("state_since", "updated_at"))
+    return pipeline["desired"] == "paused" or since >= changed
+
+
+def _is_settled(pipeline: dict[str, Any]) -> bool:
+    if pipeline["desired"] == "paused":
+        return bool(pipeline["state"] == "paused")
+    return bool(pipeline["state"] == "finished" or (pipeline["state"] == "running" and pipeline["ready"]))

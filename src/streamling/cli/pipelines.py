@@ -1,0 +1,172 @@
+"""`ls`, `describe` and `logs`: what the pipelines of a server do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from streamling.cli._server import (
+    EXIT_CODES,
+    Server,
+    namespace_option,
+    pipeline_name_argument,
+    pipeline_path,
+    server_options,
+)
+from streamling.cli.canvas import Canvas, canvas_of_stdout, echo_json
+from streamling.cli.errors import ExitCode
+from streamling.cli.options import json_option
+from streamling.output.streams import write_data
+
+_STATES = ("pending", "starting", "running", "pausing", "paused", "restarting", "draining", "finished", "failed")
+_HEADINGS = ("NAMESPACE", "NAME", "STATE", "READY", "ROWS", "LAG", "RESTARTS", "FOR", "REASON")
+
+
+@click.command(epilog=EXIT_CODES)
+@click.option("--namespace", "-n", envvar="STREAMLING_NAMESPACE", help="Only this namespace. Default: all.")
+@click.option("--state", type=click.Choice(_STATES), help="Only pipelines in this state.")
+@json_option("Print a list of objects instead of the table.")
+@server_options
+def ls(server: Server, namespace: str | None, state: str | None, as_json: bool, debug: bool) -> int:
+    """List the pipelines of a server: state, rows written, lag, restarts after failures.
+
+    \b
+    Examples:
+      streamling ls
+      streamling ls --state failed
+      streamling ls --json | jq -r '.[] | select(.lag > 1000) | .name'
+    """
+    query = {name: value for name, value in {"namespace": namespace, "state": state}.items() if value}
+    items = list(server.pages("/pipelines", query))
+    if as_json:
+        echo_json(items)
+    elif not items:
+        click.echo(f"there are no pipelines{' that match' if query else ''} on {server.url}", err=True)
+    else:
+        for line in canvas_of_stdout().table(_HEADINGS, [_row(item) for item in items]):
+            click.echo(line, color=True)
+    return ExitCode.OK
+
+
+def _row(item: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        item["namespace"],
+        item["name"],
+        item["state"],
+        "yes" if item["ready"] else "no",
+        f"{sum(item['rows'].values()):,}",
+        "" if item["lag"] is None else f"{item['lag']:,}",
+        str(item["restarts"]),
+        _age(item["state_since"]),
+        item["error"] or item["reason"] or "",
+    )
+
+
+@click.command(epilog=EXIT_CODES)
+@pipeline_name_argument
+@namespace_option
+@json_option("Print the object of the API.")
+@server_options
+def describe(server: Server, name: str, namespace: str, as_json: bool, debug: bool) -> int:
+    """Show one pipeline of a server: state, error, rows per sink, costs, settings and definition.
+
+    \b
+    Examples:
+      streamling describe orders
+      streamling describe orders --json | jq -r .definition
+    """
+    found = server.get(pipeline_path(namespace, name))
+    if as_json:
+        echo_json(found)
+    else:
+        for line in _description(found, canvas_of_stdout()):
+            click.echo(line, color=True)
+    return ExitCode.OK
+
+
+def _description(found: dict[str, Any], canvas: Canvas) -> Iterator[str]:
+    fields = [(label, text) for label, text in _fields(found) if text]
+    width = max(len(label) for label, _ in fields)
+    yield from (f"{canvas.style(label.ljust(width), bold=True)}  {canvas.style(text)}" for label, text in fields)
+    yield canvas.style("definition", bold=True)
+    yield from (f"  {canvas.style(line)}" for line in found["definition"].splitlines())
+
+
+def _fields(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    ready = ", ready" if found["ready"] else ""
+    costs = found.get("costs") or {}
+    yield "name", f"{found['namespace']}/{found['name']}"
+    yield "state", f"{found['state']}{ready} for {_age(found['state_since'])} (desired: {found['desired']})"
+    yield "reason", found["reason"] or ""
+    yield "error", found["error"] or ""
+    yield "help", found.get("remedy") or ""
+    yield "restarts", str(found["restarts"])
+    yield "rows", ", ".join(f"{count:,} to {sink}" for sink, count in found["rows"].items())
+    yield "rows read", _number(found["rows_in"])
+    yield "rows/s", _number(costs.get("rows_per_second"))
+    yield "lag", _number(found["lag"])
+    yield "checkpoint", _checkpoint(found["epoch"], costs.get("checkpoint_age"))
+    yield "threads", _number(costs.get("threads"))
+    yield "CPU seconds", _number(costs.get("cpu_seconds"))
+    yield "size", f"{found['size']}, {found['isolation']}"
+    yield "managed by", {"dir": "a file in the server's folder"}.get(found["managed_by"], found["managed_by"])
+    yield "version", f"{found['generation']}, changed {found['updated_at']}, created {found['created_at']}"
+    yield "settings", json.dumps(found["config"], ensure_ascii=False) if found["config"] else ""
+
+
+def _checkpoint(epoch: int | None, age: float | None) -> str:
+    from streamling.cli.watch import duration
+
+    if epoch is None:
+        return ""
+    return str(epoch) if age is None else f"{epoch}, {duration(age)} ago"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _age(moment: str) -> str:
+    from streamling.cli.watch import duration
+
+    return duration(max(0.0, (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()))
+
+
+@click.command(epilog=EXIT_CODES)
+@pipeline_name_argument
+@namespace_option
+@click.option("--follow", "-f", is_flag=True, help="Wait for further records until Ctrl-C.")
+@click.option("--tail", type=click.IntRange(0, 500), default=100, show_default=True, help="Number of past records.")
+@json_option("Print one JSON object per line, with time, level, node and message.")
+@server_options
+def logs(server: Server, name: str, namespace: str, follow: bool, tail: int, as_json: bool, debug: bool) -> int:
+    """Print the last log records of a pipeline of a server.
+
+    \b
+    Examples:
+      streamling logs orders
+      streamling logs orders -f --tail 10
+      streamling logs orders --json | jq 'select(.level == "ERROR")'
+    """
+    query = {"follow": str(follow).lower(), "tail": str(tail)}
+    try:
+        for line in server.lines(f"{pipeline_path(namespace, name)}/logs", query):
+            if not line:
+                continue  # the server checks whether anybody is still listening
+            if as_json:
+                write_data(line)
+            else:
+                click.echo(_log_line(json.loads(line)))
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+    return ExitCode.OK
+
+
+def _log_line(record: dict[str, Any]) -> str:
+    node = f" {record['node']}:" if record["node"] else ""
+    return f"{record['time']} {record['level']:5}{node} {record['message']}"
