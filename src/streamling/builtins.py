@@ -26,6 +26,7 @@ _PACKAGES = (
     "streamling.connectors.http",
     "streamling.connectors.clickhouse",
     "streamling.connectors.hybrid",
+    "streamling.serve",
 )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: command → module that defines it under the same name, and its line in `--help`, shown without importing it
 _COMMANDS = {
     "run": ("streamling.cli.run", "Run a pipeline file (the default command)."),
+    "serve": ("streamling.cli.serve", "Run many pipelines in one process, managed over an HTTP API."),
     "validate": ("streamling.cli.validate", "Check a pipeline file without running it."),
     "plan": ("streamling.cli.plan", "Show what would run: flows, segments, placement, Spark plan."),
     "new": ("streamling.cli.new", "Create a folder with a first pipeline and data."),

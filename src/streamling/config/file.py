@@ -25,11 +25,17 @@ def from_file(path: Path, model: type[Section], reading: Reading) -> None:
         raise InvalidPipeline(
             [Problem(f"the configuration file cannot be read: {error.strerror}", path.name)]
         ) from None
+    from_document(document, model, reading)
+
+
+def from_document(document: Document, model: type[Section], reading: Reading) -> None:
+    """Add the settings of a document."""
     reading.problems += document.problems
     if document.data is None:
         return
     if not isinstance(document.data, dict):
-        raise InvalidPipeline([Problem("the file must contain settings, one 'name: value' per line", path.name, 1, 1)])
+        message = "the file must contain settings, one 'name: value' per line"
+        raise InvalidPipeline([Problem(message, document.file, 1, 1)])
     _FileReader(document, reading).section(model, document.data, ())
 
 

@@ -1,4 +1,4 @@
-"""Reads the configuration: built-in defaults < file < environment."""
+"""Reads the configuration: built-in defaults < file < environment < settings of one pipeline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from streamling.config.core import default_cache_dir
 from streamling.config.environment import from_environment
-from streamling.config.file import from_file
+from streamling.config.file import from_document, from_file
 from streamling.config.model import AppConfig
 from streamling.config.origin import Reading, SettingValue
 from streamling.config.schema import (
@@ -25,6 +25,7 @@ from streamling.config.schema import (
 )
 from streamling.config.section import Section
 from streamling.config.values import mask_url
+from streamling.document.loader import Document
 from streamling.document.scalars import BadValueError
 from streamling.document.secrets import secrets_in, secrets_in_environment, secrets_of_text
 from streamling.errors import InvalidPipeline, Problem
@@ -33,8 +34,11 @@ from streamling.output.redaction import add_secrets
 DEFAULT_NAME = "config"
 
 
-def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) -> AppConfig:
-    """The configuration from the file ``name`` (`.yaml` is added) in ``cwd`` and the variables ``env``.
+def load_config(
+    name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str], overrides: Document | None = None
+) -> AppConfig:
+    """The configuration from the file ``name`` (`.yaml` is added) in ``cwd`` and the variables ``env``; ``overrides``
+    are the settings of one pipeline.
 
     The default file may be missing. Keys that are unknown or have no effect are logged as warnings. Raises
     `InvalidPipeline` with every problem found.
@@ -44,6 +48,8 @@ def load_config(name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str]) 
     if path is not None:
         from_file(path, AppConfig, reading)
     from_environment(env, AppConfig, reading)
+    if overrides is not None:
+        from_document(overrides, AppConfig, reading)
     # before any message can contain a value
     add_secrets(secrets_in_environment(env))
     add_secrets(_explicit_secrets(reading))

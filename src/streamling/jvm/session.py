@@ -119,6 +119,10 @@ class SparkRuntime:
         """Wait for the session. Raises a `StreamlingError` if Spark could not start."""
         return self._session.result()
 
+    def is_ready(self) -> bool:
+        """Whether `session` returns immediately."""
+        return self._session.done()
+
     def alive(self) -> bool:
         """Whether the JVM is running."""
         return not self._stopped and self._jvm.alive()

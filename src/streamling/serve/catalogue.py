@@ -1,0 +1,311 @@
+"""The catalogue: which pipelines should exist and what they should do.
+
+Every change is one transaction, together with its entry in the audit log.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import Any
+
+from streamling.serve.database import Database, Execute
+from streamling.serve.errors import Refused
+from streamling.serve.model import (
+    DesiredState,
+    ManagedBy,
+    PipelineKey,
+    PipelineRecord,
+    Specification,
+    StateOnDelete,
+)
+
+#: fields of a specification whose change replaces a running pipeline
+_REPLACING = ("definition", "config", "size", "isolation")
+#: entries of the audit log that are kept
+_AUDIT_ENTRIES = 100_000
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who changes the catalogue."""
+
+    name: str
+    managed_by: ManagedBy = "api"
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    at: str
+    actor: str
+    action: str
+    namespace: str
+    name: str
+    generation: int | None
+    detail: str
+
+
+class Catalogue:
+    """The records, in memory and in the database. All methods may be called from any thread."""
+
+    def __init__(self, database: Database, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._database = database
+        self._now = now
+        self._lock = threading.Lock()
+        #: None after a failed transaction, of which nobody knows whether it was committed
+        self._records: dict[PipelineKey, PipelineRecord] | None = None
+        #: called after each change, on the thread that made it
+        self.on_change: Callable[[], None] = lambda: None
+        self.records()
+
+    def records(self) -> Mapping[PipelineKey, PipelineRecord]:
+        """All records by key."""
+        with self._lock:
+            return dict(self._loaded())
+
+    def get(self, key: PipelineKey) -> PipelineRecord:
+        """The record of ``key``; raises if there is none."""
+        with self._lock:
+            return _existing(self._loaded().get(key), key)
+
+    # ── changes ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def create(
+        self, key: PipelineKey, wanted: Specification, actor: Actor, problem: str | None = None
+    ) -> PipelineRecord:
+        """Add a pipeline; refused if there is one with this name."""
+
+        def create(before: PipelineRecord | None) -> PipelineRecord:
+            if before is not None:
+                raise _exists(before)
+            return self._new(key, wanted, actor, problem)
+
+        return self._change(key, "create", actor, create)
+
+    def put(
+        self,
+        key: PipelineKey,
+        wanted: Specification,
+        actor: Actor,
+        *,
+        etag: str | None = None,
+        only_create: bool = False,
+        problem: str | None = None,
+    ) -> PipelineRecord:
+        """Create or replace a pipeline. With ``etag``, only the version that has it; with ``only_create``, only if
+        there is none."""
+
+        def put(before: PipelineRecord | None) -> PipelineRecord:
+            if only_create and before is not None:
+                raise Refused(
+                    "changed", f"the pipeline '{key}' already exists", "leave out If-None-Match to replace it"
+                )
+            _check_etag(before, key, etag)
+            if before is None:
+                return self._new(key, wanted, actor, problem)
+            _check_changeable(before, actor)
+            return self._replaced(before, wanted, problem)
+
+        return self._change(key, "put", actor, put)
+
+    def set_desired(self, key: PipelineKey, desired: DesiredState, actor: Actor) -> PipelineRecord:
+        """Pause or resume a pipeline."""
+        action = "pause" if desired == "paused" else "resume"
+
+        def change(before: PipelineRecord | None) -> PipelineRecord:
+            found = _changeable(before, key, actor)
+            return found if found.desired == desired else self._next(found, desired=desired)
+
+        return self._change(key, action, actor, change)
+
+    def restart(self, key: PipelineKey, actor: Actor) -> PipelineRecord:
+        """Replace the running pipeline by a new run of the same version, also one that has failed or finished."""
+
+        def change(before: PipelineRecord | None) -> PipelineRecord:
+            found = _existing(before, key)
+            if found.deleting is not None:
+                raise _is_being_deleted(found)
+            return self._next(found, revision=found.revision + 1)
+
+        return self._change(key, "restart", actor, change)
+
+    def delete(self, key: PipelineKey, state: StateOnDelete, actor: Actor, etag: str | None = None) -> PipelineRecord:
+        """Request the deletion; `remove` follows when the pipeline has stopped."""
+
+        def change(before: PipelineRecord | None) -> PipelineRecord:
+            found = _existing(before, key)
+            _check_etag(found, key, etag)
+            _check_owner(found, actor)
+            return found if found.deleting == state else self._next(found, deleting=state)
+
+        return self._change(key, f"delete ({state} state)", actor, change)
+
+    def remove(self, key: PipelineKey) -> None:
+        """Forget a pipeline whose deletion was requested and that no longer runs."""
+        with self._lock:
+            records = self._loaded()
+            record = records.get(key)
+            if record is None or record.deleting is None:
+                return
+            with self._transaction() as execute:
+                execute("DELETE FROM {pipelines} WHERE namespace = %s AND name = %s", key)
+                self._log(execute, "removed", Actor("streamling"), record, "")
+            del records[key]
+        self.on_change()
+
+    # ── audit log ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def audit(self, limit: int) -> list[AuditEntry]:
+        """The newest entries, newest first."""
+        with self._database.transaction() as execute:
+            rows = execute(
+                "SELECT at, actor, action, namespace, name, generation, detail FROM {audit} ORDER BY id DESC LIMIT %s",
+                (limit,),
+            )
+        return [AuditEntry(*row) for row in rows]
+
+    def log(self, action: str, actor: Actor, name: str) -> None:
+        """Record a change of something other than a pipeline, such as a secret."""
+        with self._database.transaction() as execute:
+            self._insert(execute, action, actor, PipelineKey("", name), None, "")
+
+    # ── one change ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _change(
+        self,
+        key: PipelineKey,
+        action: str,
+        actor: Actor,
+        change: Callable[[PipelineRecord | None], PipelineRecord],
+    ) -> PipelineRecord:
+        with self._lock:
+            records = self._loaded()
+            before = records.get(key)
+            after = change(before)
+            if after == before:
+                return after
+            with self._transaction() as execute:
+                self._store(execute, after)
+                self._log(execute, action, actor, after, ", ".join(_changed_fields(before, after)))
+            records[key] = after
+        self.on_change()
+        return after
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Execute]:
+        """A transaction; if it fails, the records are read again, because it may have been committed."""
+        try:
+            with self._database.transaction() as execute:
+                yield execute
+        except BaseException:
+            self._records = None
+            raise
+
+    def _loaded(self) -> dict[PipelineKey, PipelineRecord]:
+        if self._records is None:
+            with self._database.transaction() as execute:
+                rows = execute("SELECT data FROM {pipelines} ORDER BY namespace, name", ())
+            found = (PipelineRecord.model_validate_json(data) for (data,) in rows)
+            self._records = {record.key: record for record in found}
+        return self._records
+
+    @staticmethod
+    def _store(execute: Execute, record: PipelineRecord) -> None:
+        execute(
+            "INSERT INTO {pipelines} (namespace, name, generation, data) VALUES (%s, %s, %s, %s) "
+            "ON CONFLICT (namespace, name) DO UPDATE SET generation = excluded.generation, data = excluded.data",
+            (*record.key, record.generation, record.model_dump_json()),
+        )
+
+    def _log(self, execute: Execute, action: str, actor: Actor, record: PipelineRecord, detail: str) -> None:
+        self._insert(execute, action, actor, record.key, record.generation, detail)
+
+    def _insert(
+        self, execute: Execute, action: str, actor: Actor, key: PipelineKey, generation: int | None, detail: str
+    ) -> None:
+        execute(
+            "INSERT INTO {audit} (at, actor, action, namespace, name, generation, detail) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s)",
+            (self._now().isoformat(), actor.name, action, *key, generation, detail),
+        )
+        execute("DELETE FROM {audit} WHERE id <= (SELECT max(id) FROM {audit}) - %s", (_AUDIT_ENTRIES,))
+
+    # ── records ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _new(self, key: PipelineKey, wanted: Specification, actor: Actor, problem: str | None) -> PipelineRecord:
+        now = self._now()
+        return PipelineRecord(
+            **wanted.model_dump(),
+            namespace=key.namespace,
+            name=key.name,
+            uid=token_hex(4),
+            managed_by=actor.managed_by,
+            generation=1,
+            revision=1,
+            created_at=now,
+            updated_at=now,
+            problem=problem,
+        )
+
+    def _replaced(self, before: PipelineRecord, wanted: Specification, problem: str | None) -> PipelineRecord:
+        changed = wanted.model_dump() | {"problem": problem}
+        if all(getattr(before, name) == value for name, value in changed.items()):
+            return before
+        replaces = any(getattr(before, name) != changed[name] for name in (*_REPLACING, "problem"))
+        return self._next(before, **changed, revision=before.revision + replaces)
+
+    def _next(self, record: PipelineRecord, **changes: Any) -> PipelineRecord:
+        return record.model_copy(update={**changes, "generation": record.generation + 1, "updated_at": self._now()})
+
+
+def _existing(record: PipelineRecord | None, key: PipelineKey) -> PipelineRecord:
+    if record is None:
+        raise Refused("not_found", f"there is no pipeline '{key}'")
+    return record
+
+
+def _changeable(record: PipelineRecord | None, key: PipelineKey, actor: Actor) -> PipelineRecord:
+    found = _existing(record, key)
+    _check_changeable(found, actor)
+    return found
+
+
+def _check_changeable(record: PipelineRecord, actor: Actor) -> None:
+    if record.deleting is not None:
+        raise _is_being_deleted(record)
+    _check_owner(record, actor)
+
+
+def _check_owner(record: PipelineRecord, actor: Actor) -> None:
+    if record.managed_by != actor.managed_by:
+        where = "a file of the server's folder" if record.managed_by == "dir" else "the API"
+        raise Refused(
+            "managed", f"the pipeline '{record.key}' is managed by {where}", "change it there, or use another name"
+        )
+
+
+def _check_etag(record: PipelineRecord | None, key: PipelineKey, etag: str | None) -> None:
+    if etag is None or (record is not None and etag in ("*", record.etag)):
+        return
+    found = f"has been changed: its version is now {record.etag}" if record is not None else "does not exist"
+    raise Refused("changed", f"the pipeline '{key}' {found}", "read it again and repeat the change on that version")
+
+
+def _exists(record: PipelineRecord) -> Refused:
+    if record.deleting is not None:
+        return _is_being_deleted(record)
+    return Refused("exists", f"the pipeline '{record.key}' already exists", "use PUT to replace it, or another name")
+
+
+def _is_being_deleted(record: PipelineRecord) -> Refused:
+    return Refused("deleting", f"the pipeline '{record.key}' is being deleted", "wait until it is gone")
+
+
+def _changed_fields(before: PipelineRecord | None, after: PipelineRecord) -> Iterable[str]:
+    """Names of the fields that a client has changed; values may be long, or secret."""
+    names = (*_REPLACING, "desired", "deleting")
+    return [name for name in names if before is not None and getattr(before, name) != getattr(after, name)]

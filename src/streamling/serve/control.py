@@ -1,0 +1,129 @@
+"""The control plane behind the API: what clients can ask for, independent of HTTP."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.output.redaction import MASK, redact
+from streamling.serve.applications import Applications, SecretStore
+from streamling.serve.catalogue import Catalogue
+from streamling.serve.errors import InvalidDefinition, Refused
+from streamling.serve.lifecycle import State
+from streamling.serve.logs import LogBook
+from streamling.serve.model import PipelineKey, PipelineRecord, Specification
+from streamling.serve.problems import problem_objects
+from streamling.serve.rates import RowRates
+from streamling.serve.reconciler import Reconciler
+from streamling.serve.runtime import PipelineSpec
+from streamling.serve.schemas import Costs, PipelineObject, PipelineSummary, ProblemObject
+
+
+class ControlPlane:
+    """All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        reconciler: Reconciler,
+        applications: Applications,
+        logs: LogBook,
+    ) -> None:
+        self.catalogue = catalogue
+        self.logs = logs
+        self._reconciler = reconciler
+        self._applications = applications
+        self._rates = RowRates()
+
+    @property
+    def secrets(self) -> SecretStore:
+        return self._applications.secrets
+
+    # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check(self, key: PipelineKey, wanted: Specification) -> None:
+        """Raise `InvalidDefinition` if the definition or its settings are invalid. A source that cannot be asked for
+        its columns now is not an error: it may be available when the pipeline starts."""
+        if problems := self._problems(PipelineSpec(key, wanted.definition, wanted.config, wanted.size)):
+            raise InvalidDefinition(problem_objects(problems, wanted.definition))
+
+    def _problems(self, spec: PipelineSpec) -> list[Problem]:
+        if MASK in spec.definition or MASK in str(spec.config):
+            message = f"the definition contains {MASK}, which stands for a secret that was masked in a response"
+            return [Problem(message, remedy="write the value, or better ${secret:NAME}")]
+        try:
+            self._applications.check(spec)
+        except InvalidPipeline as error:
+            return error.problems
+        except StreamlingError as error:
+            if not error.internal and not error.retriable:
+                return [Problem(error.with_causes, remedy=error.remedy)]
+        return []
+
+    def problems(self, wanted: Specification) -> list[ProblemObject]:
+        """All problems of a definition."""
+        try:
+            self.check(PipelineKey("validate", "definition"), wanted)
+        except InvalidDefinition as error:
+            return error.problems
+        return []
+
+    # ── views ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def summary(self, record: PipelineRecord) -> PipelineSummary:
+        return PipelineSummary(**self._fields(record))
+
+    def pipeline(self, record: PipelineRecord) -> PipelineObject:
+        return PipelineObject(
+            **self._fields(record), definition=redact(record.definition), config=_masked(record.config)
+        )
+
+    def _fields(self, record: PipelineRecord) -> dict[str, Any]:
+        key = record.key
+        actual, measures = self._reconciler.actual(key), self._reconciler.measure(key)
+        written = sum(measures.rows.values())
+        same = ("namespace", "name", "desired", "generation", "etag", "size", "isolation", "managed_by")
+        return {
+            **{name: getattr(record, name) for name in (*same, "created_at", "updated_at")},
+            **{name: getattr(actual, name) for name in ("state", "reason", "error", "remedy", "ready", "restarts")},
+            "state_since": datetime.fromtimestamp(actual.since, UTC),
+            "rows": measures.rows,
+            "rows_in": measures.rows_in,
+            "lag": measures.lag,
+            "epoch": measures.epoch,
+            "costs": Costs(
+                rows_per_second=self._rates.rate(key, time.monotonic(), written),
+                checkpoint_age=measures.checkpoint_age,
+                threads=measures.threads,
+                cpu_seconds=measures.cpu_seconds,
+            ),
+        }
+
+    def state(self, key: PipelineKey) -> State:
+        return self._reconciler.actual(key).state
+
+    def is_ready(self, key: PipelineKey) -> bool:
+        return self._reconciler.actual(key).ready
+
+    def checkpoint(self, key: PipelineKey, timeout: float) -> None:
+        """Store what a pipeline has delivered; raises if it does not run, or takes longer than ``timeout`` seconds."""
+        handle = self._reconciler.handle(key)
+        state = self.state(key)
+        if handle is None or state is not State.RUNNING:
+            raise Refused("not_running", f"the pipeline '{key}' is {state}, not running", "resume or restart it first")
+        if not handle.checkpoint(timeout):
+            raise Refused(
+                "timeout",
+                f"the checkpoint of '{key}' was not complete within {timeout:g} s",
+                "a sink may be slow or unavailable: see the logs of the pipeline",
+            )
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _masked(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_masked(each) for each in value]
+    return redact(value) if isinstance(value, str) else value

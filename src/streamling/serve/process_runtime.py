@@ -1,0 +1,196 @@
+"""Runs each pipeline in a process of its own, with heap and cores by size: `isolation: process`.
+
+The child (`worker.py`) runs the pipeline with the shared runtime, alone. Commands go to its standard input, reports
+return through a pipe, both as one JSON object per line. The end of one process closes both, and the other one ends too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Any
+
+from streamling.errors import StreamlingError
+from streamling.output.streams import data_output
+from streamling.serve.applications import Applications
+from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
+from streamling.telemetry.logging import current_pipeline
+from streamling.threads import ContextThread
+
+log = logging.getLogger(__name__)
+
+#: time beyond the shutdown budget before a process that does not end is killed
+_KILL_SECONDS = 5.0
+
+
+class ProcessRuntime:
+    """The `PipelineRuntime` with one process per pipeline."""
+
+    def __init__(self, applications: Applications) -> None:
+        self._applications = applications
+        self._handles: set[ProcessHandle] = set()
+
+    def load(self, spec: PipelineSpec, on_change: Callable[[], None]) -> ProcessHandle:
+        handle = ProcessHandle(self._applications, spec, on_change, self._handles.discard)
+        self._handles.add(handle)
+        return handle
+
+    def close(self) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill all processes without waiting."""
+        for handle in list(self._handles):
+            handle.kill()
+
+
+class ProcessHandle:
+    """One pipeline in a process of its own."""
+
+    def __init__(
+        self,
+        applications: Applications,
+        spec: PipelineSpec,
+        on_change: Callable[[], None],
+        on_end: Callable[[ProcessHandle], None],
+    ) -> None:
+        self._on_change = on_change
+        self._on_end = on_end
+        self._budget = applications.config.shutdown_budget_secs
+        self._report = Report(Phase.STARTING)
+        self._measures = Measures()
+        self._answers = threading.Condition()
+        self._answered: dict[int, bool] = {}
+        self._asked = 0
+        self._process, events = _start()
+        self._send({"spec": _as_object(spec), "server": applications.as_object()})
+        self._threads = [
+            _in_pipeline(spec, lambda: self._read_events(events), f"reports of {spec.key}"),
+            _in_pipeline(spec, self._read_log, f"log of {spec.key}"),
+        ]
+
+    def report(self) -> Report:
+        return self._report
+
+    def measure(self) -> Measures:
+        return self._measures
+
+    def unload(self) -> None:
+        self._send({"unload": True})
+        timer = threading.Timer(self._budget + _KILL_SECONDS, self.kill)
+        timer.daemon = True
+        timer.start()
+
+    def checkpoint(self, timeout: float) -> bool:
+        with self._answers:
+            self._asked += 1
+            number = self._asked
+        self._send({"checkpoint": number, "timeout": timeout})
+        with self._answers:
+            self._answers.wait_for(lambda: number in self._answered or self._report.phase is Phase.ENDED, timeout + 1)
+            return self._answered.pop(number, False)
+
+    def kill(self) -> None:
+        """Kill the process; its JVM ends with it."""
+        with suppress(OSError):
+            self._process.kill()
+
+    def _send(self, command: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):  # it has ended, which its reader notices
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def _read_events(self, events: IO[bytes]) -> None:
+        with events:
+            for line in events:
+                self._take(json.loads(line))
+        code = self._process.wait()
+        if self._report.phase is not Phase.ENDED:
+            error = StreamlingError(f"the process of the pipeline ended with exit code {code}", retriable=True)
+            log.error("%s", error)
+            self._report = Report(Phase.ENDED, error=str(error), retriable=True)
+        self._on_end(self)
+        self._notify()
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if "checkpoint" in event:
+            with self._answers:
+                self._answered[event["checkpoint"]] = event["complete"]
+                self._answers.notify_all()
+            return
+        report = event["report"]
+        self._measures = Measures(**event["measures"])
+        report = Report(Phase(report.pop("phase")), **report)
+        if report.phase is not Phase.ENDED:
+            self._report = report
+            self._notify()
+        else:
+            # not before the process has ended: it still holds its lock on the state
+            self._process.wait()
+            self._report = report
+
+    def _notify(self) -> None:
+        with self._answers:
+            self._answers.notify_all()
+        self._on_change()
+
+    def _read_log(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            _log(line.decode(errors="replace").rstrip("\n"))
+
+
+def _start() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """The child, and where its reports arrive."""
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streamling.serve.worker", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=data_output(),
+            stderr=subprocess.PIPE,
+            pass_fds=[writing],
+            start_new_session=True,  # Ctrl-C is for the server, which drains its children
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    return process, os.fdopen(reading, "rb")
+
+
+def _in_pipeline(spec: PipelineSpec, target: Callable[[], None], name: str) -> ContextThread:
+    """A thread whose log lines belong to the pipeline."""
+    thread = ContextThread(target, name)
+    thread.context.run(current_pipeline.set, str(spec.key))
+    thread.start()
+    return thread
+
+
+def _log(line: str) -> None:
+    """Log what the child has logged."""
+    try:
+        record = json.loads(line)
+        logger, level, message = record["target"], record["level"], record["message"]
+    except (ValueError, KeyError, TypeError):
+        logger, level, message = __name__, "WARN", line
+    number = logging.getLevelNamesMapping().get(level, logging.INFO)
+    logging.getLogger(logger).log(number, "%s", message)
+
+
+def _as_object(spec: PipelineSpec) -> dict[str, Any]:
+    return {
+        "key": list(spec.key),
+        "definition": spec.definition,
+        "config": dict(spec.config),
+        "size": spec.size,
+        "is_trusted": spec.is_trusted,
+    }

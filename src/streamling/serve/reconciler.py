@@ -1,0 +1,193 @@
+"""Brings the runtimes to what the catalogue says: a loop around the pure functions of `lifecycle.py`."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from streamling.errors import StreamlingError
+from streamling.output.redaction import redact
+from streamling.serve.catalogue import Catalogue
+from streamling.serve.lifecycle import LOADED, Action, Actual, State, Wish, decide, observe
+from streamling.serve.model import Isolation, PipelineKey, PipelineRecord
+from streamling.serve.runtime import Measures, PipelineHandle, PipelineRuntime, PipelineSpec
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two passes when nobody asks for one: readiness and retries of running pipelines are looked at.
+_PASS_SECONDS = 1.0
+#: Seconds before the state of a deleted pipeline is deleted again after a failure.
+_REMOVE_RETRY_SECONDS = 5.0
+#: Deletions that run side by side.
+_REMOVALS = 4
+
+
+@dataclass
+class _Entry:
+    """A pipeline as the reconciler knows it."""
+
+    actual: Actual
+    handle: PipelineHandle | None = None
+    #: what the last run has done
+    measures: Measures = field(default_factory=Measures)
+    is_removing: bool = False
+
+
+class Reconciler:
+    """Runs until `stop`. The other methods may be called from any thread."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        runtimes: Mapping[Isolation, PipelineRuntime],
+        delete_state: Callable[[PipelineSpec], None],
+        *,
+        on_removed: Callable[[PipelineKey], None] = lambda key: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._catalogue = catalogue
+        self._runtimes = runtimes
+        self._delete_state = delete_state
+        self._on_removed = on_removed
+        self._clock = clock
+        self._entries: dict[PipelineKey, _Entry] = {}
+        self._last_records: Mapping[PipelineKey, PipelineRecord] = {}
+        self._woken = threading.Event()
+        self._is_stopping = False
+        self._removals = ThreadPoolExecutor(_REMOVALS, "remove")
+        self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something has changed: look at it now."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Unload everything; returns immediately. `join` waits for the end."""
+        self._is_stopping = True
+        self.wake()
+
+    def join(self) -> None:
+        """Wait until nothing is loaded any more."""
+        self._thread.join()
+        self._removals.shutdown(wait=False, cancel_futures=True)
+
+    def loaded(self) -> list[str]:
+        """The pipelines that a runtime still holds, and what they wait for."""
+        found = [(key, entry) for key, entry in list(self._entries.items()) if entry.handle is not None]
+        return [f"{key} ({entry.actual.reason})" if entry.actual.reason else str(key) for key, entry in found]
+
+    def actual(self, key: PipelineKey) -> Actual:
+        """The state of a pipeline."""
+        entry = self._entries.get(key)
+        return Actual(since=self._clock()) if entry is None else entry.actual
+
+    def measure(self, key: PipelineKey) -> Measures:
+        """What a pipeline has done since it was loaded."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return Measures()
+        return entry.measures if entry.handle is None else entry.handle.measure()
+
+    def handle(self, key: PipelineKey) -> PipelineHandle | None:
+        """The loaded pipeline."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.handle
+
+    # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _loop(self) -> None:
+        while not (self._is_stopping and not self.loaded()):
+            self._woken.clear()
+            try:
+                self._pass(self._records())
+            except Exception:
+                log.exception("the reconciler failed and tries again")
+            self._woken.wait(_PASS_SECONDS)
+
+    def _records(self) -> Mapping[PipelineKey, PipelineRecord]:
+        """The records; if the database is unavailable, those of the last pass."""
+        try:
+            self._last_records = self._catalogue.records()
+        except StreamlingError as error:
+            log.warning("the catalogue cannot be read, pipelines continue as they are: %s", error)
+        return self._last_records
+
+    def _pass(self, records: Mapping[PipelineKey, PipelineRecord]) -> None:
+        for key in [*records, *(key for key in self._entries if key not in records)]:
+            now = self._clock()
+            entry = self._entries.setdefault(key, _Entry(Actual(since=now)))
+            if entry.handle is not None:
+                self._observe(entry, now)
+            self._step(key, records.get(key), entry, now)
+
+    def _observe(self, entry: _Entry, now: float) -> None:
+        assert entry.handle is not None
+        entry.actual = observe(entry.actual, entry.handle.report(), now, random.random())
+        if entry.actual.state not in LOADED:
+            entry.measures = replace(entry.handle.measure(), threads=0)
+            entry.handle = None
+
+    def _step(self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry, now: float) -> None:
+        if self._is_stopping:
+            if entry.handle is not None and entry.actual.state not in (State.PAUSING, State.DRAINING):
+                entry.actual = entry.actual.moved(State.DRAINING, now, "the server stops")
+                entry.handle.unload()
+            return
+        if entry.is_removing:
+            return
+        action, after = decide(_wish(record), entry.actual, now)
+        if action is Action.LOAD and record is not None:
+            entry.handle = self._runtimes[record.isolation].load(spec_of(record), self.wake)
+        elif action is Action.UNLOAD and entry.handle is not None:
+            entry.handle.unload()
+        elif action is Action.REMOVE:
+            entry.is_removing = True
+            self._removals.submit(self._remove, key, record, entry)
+        entry.actual = after
+
+    def _remove(self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry) -> None:
+        """Forget a deleted pipeline, with its state if that was requested; retried until it succeeds."""
+        try:
+            if record is not None:
+                if record.deleting == "delete":
+                    self._delete_state(spec_of(record))
+                self._catalogue.remove(key)
+        except Exception as error:
+            text = redact(
+                error.with_causes if isinstance(error, StreamlingError) else f"{type(error).__name__}: {error}"
+            )
+            log.warning("%s: the state cannot be deleted yet: %s", key, text)
+            entry.actual = replace(entry.actual, error=text, reason="its state cannot be deleted yet")
+            timer = threading.Timer(_REMOVE_RETRY_SECONDS, self._retry_removal, (entry,))
+            timer.daemon = True
+            timer.start()
+        else:
+            self._entries.pop(key, None)
+            self._on_removed(key)
+            self.wake()
+
+    def _retry_removal(self, entry: _Entry) -> None:
+        entry.actual = entry.actual.moved(State.PENDING, self._clock())
+        entry.is_removing = False
+        self.wake()
+
+
+def spec_of(record: PipelineRecord) -> PipelineSpec:
+    """What a runtime needs of a record."""
+    return PipelineSpec(
+        record.key, record.definition, record.config, record.size, is_trusted=record.managed_by == "dir"
+    )
+
+
+def _wish(record: PipelineRecord | None) -> Wish:
+    if record is None or record.deleting is not None:
+        return Wish("absent")
+    return Wish(record.desired, record.revision, record.problem or "")

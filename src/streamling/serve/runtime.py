@@ -1,0 +1,94 @@
+"""The boundary between control (catalogue, API, reconciler) and data plane: where pipelines run.
+
+The reconciler decides what runs, a `PipelineRuntime` runs it: on threads of this process (`shared_runtime.py`), or in a
+process of its own (`process_runtime.py`). To pause a pipeline means to unload it: its position is stored, and a paused
+pipeline costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from streamling.serve.model import PipelineKey, Size
+
+
+class Phase(StrEnum):
+    """What a runtime does with a pipeline."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class PipelineSpec:
+    """Everything a runtime needs to run a pipeline."""
+
+    key: PipelineKey
+    definition: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    size: Size = "m"
+    #: whether the definition may use every environment variable: the operator wrote it
+    is_trusted: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """The phase of a pipeline, and why."""
+
+    phase: Phase
+    #: whether all nodes are connected: the first checkpoint since the start is complete
+    ready: bool = False
+    reason: str = ""
+    #: why it ended, without secrets; empty if it ended by itself or was unloaded
+    error: str = ""
+    remedy: str = ""
+    retriable: bool = False
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a pipeline has done and costs; None means unknown."""
+
+    #: rows per sink since the start
+    rows: Mapping[str, int] = field(default_factory=dict)
+    rows_in: int | None = None
+    #: rows that the sources have not read yet
+    lag: int | None = None
+    epoch: int | None = None
+    #: seconds since the last checkpoint
+    checkpoint_age: float | None = None
+    #: Python threads, and the CPU time that they have used
+    threads: int | None = None
+    cpu_seconds: float | None = None
+
+
+class PipelineHandle(Protocol):
+    """A loaded pipeline. All methods may be called from any thread; only `checkpoint` blocks."""
+
+    def report(self) -> Report:
+        """The current phase. ``ENDED`` is final: nothing of the pipeline runs any more."""
+
+    def measure(self) -> Measures:
+        """Numbers for people; may be called in any phase."""
+
+    def unload(self) -> None:
+        """Request a drain: work in progress is finished, the position is stored. The phase becomes ``ENDED``."""
+
+    def checkpoint(self, timeout: float) -> bool:
+        """Store everything delivered so far; False if that took longer than ``timeout`` seconds."""
+
+
+class PipelineRuntime(Protocol):
+    """Runs pipelines."""
+
+    def load(self, spec: PipelineSpec, on_change: Callable[[], None]) -> PipelineHandle:
+        """Start a pipeline and return immediately, before it has been checked. ``on_change`` is called from any thread
+        after each change of its report and must not block."""
+
+    def close(self) -> None:
+        """Release everything; called once, when no pipeline is loaded any more."""

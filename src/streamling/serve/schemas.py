@@ -1,0 +1,151 @@
+"""The bodies of requests and responses."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from streamling.serve.lifecycle import State
+from streamling.serve.model import DEFAULT_NAMESPACE, DesiredState, Isolation, ManagedBy, Size, Specification
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PipelineBody(_Body):
+    """A pipeline as a client wants it."""
+
+    definition: str = Field(description="The pipeline file, as YAML text.")
+    config: dict[str, Any] = Field(default={}, description="Settings for this pipeline only.")
+    size: Size = "m"
+    isolation: Isolation = "shared"
+    desired: DesiredState = "running"
+
+    def specification(self) -> Specification:
+        return Specification(
+            definition=self.definition,
+            config=self.config,
+            size=self.size,
+            isolation=self.isolation,
+            desired=self.desired,
+        )
+
+
+class NewPipeline(PipelineBody):
+    """A pipeline to create."""
+
+    name: str
+    namespace: str = DEFAULT_NAMESPACE
+
+
+class DefinitionBody(_Body):
+    """A definition to check."""
+
+    definition: str
+    config: dict[str, Any] = {}
+
+
+class SecretBody(_Body):
+    value: str = Field(min_length=1)
+
+
+class Costs(BaseModel):
+    """What a pipeline costs, as far as known."""
+
+    #: rows written per second, over the last seconds
+    rows_per_second: float | None = None
+    #: seconds since the last checkpoint
+    checkpoint_age: float | None = None
+    threads: int | None = None
+    #: CPU time of its Python threads since the start
+    cpu_seconds: float | None = None
+
+
+class PipelineSummary(BaseModel):
+    """A pipeline in a list."""
+
+    namespace: str
+    name: str
+    desired: DesiredState
+    state: State
+    reason: str
+    error: str
+    remedy: str
+    ready: bool
+    generation: int
+    etag: str
+    size: Size
+    isolation: Isolation
+    managed_by: ManagedBy
+    restarts: int
+    created_at: datetime
+    updated_at: datetime
+    state_since: datetime
+    rows: dict[str, int]
+    rows_in: int | None
+    lag: int | None
+    epoch: int | None
+    costs: Costs
+
+
+class PipelineObject(PipelineSummary):
+    """A pipeline."""
+
+    definition: str
+    config: dict[str, Any]
+
+
+class PipelineList(BaseModel):
+    items: list[PipelineSummary]
+    next: str | None
+
+
+class ProblemObject(BaseModel):
+    """One error in a definition."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+    node: str | None = None
+    remedy: str | None = None
+
+
+class Verdict(BaseModel):
+    """The result of a check."""
+
+    is_valid: bool
+    problems: list[ProblemObject]
+
+
+class AuditObject(BaseModel):
+    at: str
+    actor: str
+    action: str
+    namespace: str
+    name: str
+    generation: int | None
+    detail: str
+
+
+class AuditList(BaseModel):
+    items: list[AuditObject]
+
+
+class SecretList(BaseModel):
+    items: list[str]
+
+
+class ErrorObject(BaseModel):
+    code: str
+    message: str
+    remedy: str | None = None
+
+
+class ErrorBody(BaseModel):
+    """The body of every error; `problems` only if a definition is invalid."""
+
+    error: ErrorObject
+    problems: list[ProblemObject] = []

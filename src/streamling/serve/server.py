@@ -1,0 +1,191 @@
+"""The server: catalogue, reconciler, runtimes and API in one process."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamling.config import AppConfig
+from streamling.errors import StreamlingError
+from streamling.serve.access import Access, RateLimit, is_loopback
+from streamling.serve.applications import Applications, GivenSecrets, SecretStore
+from streamling.serve.catalogue import Catalogue
+from streamling.serve.config import ServeConfig
+from streamling.serve.control import ControlPlane
+from streamling.serve.database import Database, open_database
+from streamling.serve.folder import PipelineFolder
+from streamling.serve.logs import LogBook
+from streamling.serve.process_runtime import ProcessRuntime
+from streamling.serve.reconciler import Reconciler
+from streamling.serve.shared_runtime import SharedRuntime
+from streamling.serve.stored_state import delete_state
+from streamling.serve.warm_spark import WarmSpark, start_spark
+
+if TYPE_CHECKING:
+    import uvicorn
+
+log = logging.getLogger(__name__)
+
+#: open requests, such as those that follow a log, get this long when the server stops
+_REQUEST_SECONDS = 1
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Server:
+    """Runs from `start` until a `stop` is complete. `stop` may be called from any thread, the rest from one."""
+
+    def __init__(
+        self,
+        config: AppConfig,
+        *,
+        config_name: str,
+        cwd: Path,
+        env: Mapping[str, str],
+        secrets: SecretStore | None = None,
+        debug: bool = False,
+    ) -> None:
+        """Check everything that needs no JVM, then start it."""
+        settings = config.part(ServeConfig).serve
+        access = Access.of(settings)
+        self._socket = _listening(settings.listen)
+        self._stopping = threading.Event()
+        self._database: Database = open_database(config)
+        catalogue = Catalogue(self._database)
+        self.logs = LogBook()
+        logging.getLogger("streamling").addHandler(self.logs)
+        applications = Applications(config, config_name, cwd, env, secrets or GivenSecrets())
+        self._spark = WarmSpark(lambda: start_spark(config, debug=debug))
+        self._processes = ProcessRuntime(applications)
+        self._shared = SharedRuntime(applications, self._spark)
+        self._reconciler = Reconciler(
+            catalogue,
+            {"shared": self._shared, "process": self._processes},
+            partial(delete_state, applications, self._spark.session),
+            on_removed=lambda key: self.logs.forget(str(key)),
+        )
+        catalogue.on_change = self._reconciler.wake
+        self._folder = None if settings.dir is None else PipelineFolder(settings.dir, catalogue)
+        control = ControlPlane(catalogue, self._reconciler, applications, self.logs)
+        hosts = frozenset((*_LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
+        self._api = _api(control, access, RateLimit(settings.requests_per_minute), hosts, self)
+        self._api_thread = threading.Thread(target=self._serve, name="api", daemon=True)
+        self._has_started = False
+
+    @property
+    def address(self) -> str:
+        """Where the API listens."""
+        host, port = self._socket.getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def start(self) -> None:
+        """Answer requests and bring all pipelines to their desired state; returns immediately."""
+        _allow_many_files()
+        self._api_thread.start()
+        if self._folder is not None:
+            self._folder.start()
+        self._reconciler.start()
+        self._has_started = True
+        log.info("listening on %s", self.address)
+
+    def is_ready(self) -> bool:
+        return self._has_started and not self._stopping.is_set() and self._spark.is_up()
+
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self, reason: str) -> None:
+        """Drain all pipelines, then stop; returns immediately."""
+        if not self._stopping.is_set():
+            log.info("stopping: %s", reason)
+        self._stopping.set()
+        if self._folder is not None:
+            self._folder.stop()
+        self._reconciler.stop()
+
+    def wait(self) -> None:
+        """Wait for the end of a stop and release everything."""
+        self._reconciler.join()
+        self._api.should_exit = True
+        self._api_thread.join(_REQUEST_SECONDS + 1)
+        self._processes.close()
+        self._shared.close()
+        logging.getLogger("streamling").removeHandler(self.logs)
+        self._database.close()
+
+    def unfinished(self) -> list[str]:
+        """What a stop still waits for."""
+        return self._reconciler.loaded()
+
+    def kill(self) -> None:
+        """End all processes of the server without waiting, for a process that exits by force."""
+        self._processes.kill()
+        self._spark.kill()
+
+    def _serve(self) -> None:
+        try:
+            self._api.run(sockets=[self._socket])
+        except Exception:
+            log.exception("the API failed; pipelines continue")
+
+
+def _api(
+    control: ControlPlane, access: Access, limit: RateLimit, hosts: frozenset[str], server: Server
+) -> uvicorn.Server:
+    try:
+        import uvicorn
+
+        from streamling.serve.api import create_api
+        from streamling.serve.guard import Guard
+    except ImportError as error:
+        raise StreamlingError.user(
+            f"`streamling serve` needs more packages: {error}", remedy="pip install 'streamling[serve]'"
+        ) from None
+    application = Guard(create_api(control, server.is_ready, server.is_stopping), access, limit, hosts)
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_REQUEST_SECONDS,
+            lifespan="off",
+        )
+    )
+
+
+def _listening(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host.strip("[]"), int(port)))
+        listening.listen(128)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise StreamlingError.user(
+            f"the API cannot listen on {address}: {error}",
+            remedy="choose another address with --listen or serve.listen",
+        ) from None
+    if not is_loopback(host):
+        log.warning("the API listens on %s without TLS: put a proxy with TLS in front of it", address)
+    return listening
+
+
+def _name(listen: str) -> str:
+    return listen.rpartition(":")[0].lower()
+
+
+def _allow_many_files() -> None:
+    """Each pipeline has a few open files and connections; the usual soft limit of 1024 is reached by 200 of them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

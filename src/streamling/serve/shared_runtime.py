@@ -1,0 +1,206 @@
+"""Runs pipelines on threads of this process, all on one Spark session."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from streamling.errors import StreamlingError
+from streamling.output.redaction import redact
+from streamling.runtime.run import PipelineRun
+from streamling.serve.applications import Applications, definition_file
+from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
+from streamling.serve.sizes import SIZES
+from streamling.serve.thread_costs import ThreadMeter
+from streamling.serve.warm_spark import POOL, WarmSpark
+from streamling.telemetry.logging import current_pipeline
+from streamling.telemetry.reporting import is_reported, reporting_metrics
+
+log = logging.getLogger(__name__)
+
+#: Starts that run side by side. More than there are cores, because some of them wait for systems that do not respond.
+_STARTS = 16
+#: Drains that run side by side: each waits for its sinks.
+_DRAINS = 64
+
+
+class SharedRuntime:
+    """The in-process `PipelineRuntime`."""
+
+    def __init__(self, applications: Applications, spark: WarmSpark) -> None:
+        self.applications = applications
+        self.spark = spark
+        self.threads = ThreadMeter()
+        self.starts = ThreadPoolExecutor(_STARTS, "start")
+        self.drains = ThreadPoolExecutor(_DRAINS, "drain")
+
+    def load(self, spec: PipelineSpec, on_change: Callable[[], None]) -> SharedHandle:
+        return SharedHandle(self, spec, on_change)
+
+    def close(self) -> None:
+        self.starts.shutdown(wait=False, cancel_futures=True)
+        self.drains.shutdown(wait=False, cancel_futures=True)
+        self.spark.stop()
+
+
+class _Unloaded(Exception):
+    """The pipeline was unloaded while it started."""
+
+
+class SharedHandle:
+    """One pipeline on threads of this process."""
+
+    def __init__(self, runtime: SharedRuntime, spec: PipelineSpec, on_change: Callable[[], None]) -> None:
+        self._runtime = runtime
+        self._spec = spec
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._resources = ExitStack()
+        self._run: PipelineRun | None = None
+        self._phase = Phase.STARTING
+        self._error: StreamlingError | None = None
+        self._unloaded = threading.Event()
+        self._has_started = self._has_finished = self._is_draining = False
+        self._context = contextvars.copy_context()
+        self._context.run(current_pipeline.set, str(spec.key))
+        runtime.starts.submit(self._context.copy().run, self._start)
+
+    # ── what the reconciler asks ────────────────────────────────────────────────────────────────────────────
+
+    def report(self) -> Report:
+        phase, run, error = self._phase, self._run, self._error
+        if phase is Phase.STOPPING and run is not None:
+            busy = ", ".join(run.busy_parts())
+            return Report(phase, reason=f"waiting for {busy}" if busy else "")
+        if phase is Phase.RUNNING and run is not None:
+            retrying = run.retrying
+            return Report(phase, ready=run.epoch is not None and not retrying, reason=redact(retrying))
+        if error is None:
+            return Report(phase)
+        return Report(
+            phase, error=redact(error.with_causes), remedy=redact(error.remedy or ""), retriable=error.retriable
+        )
+
+    def measure(self) -> Measures:
+        run = self._run
+        if run is None:
+            return Measures()
+        status = run.status()
+        costs = self._runtime.threads.costs(str(self._spec.key))
+        return Measures(
+            rows=run.rows_written(),
+            rows_in=status.rows_in,
+            lag=status.lag,
+            epoch=status.epoch,
+            checkpoint_age=status.checkpoint_age,
+            threads=costs.threads,
+            cpu_seconds=costs.cpu_seconds,
+        )
+
+    def unload(self) -> None:
+        self._unloaded.set()
+        with self._lock:
+            run = self._run if self._has_started else None
+        if run is not None:
+            run.stop("unloaded")
+
+    def checkpoint(self, timeout: float) -> bool:
+        run = self._run
+        return run is not None and self._phase is Phase.RUNNING and run.checkpoint(timeout)
+
+    # ── start ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self) -> None:
+        try:
+            run = self._started()
+        except _Unloaded:
+            self._close(None)
+        except (Exception, SystemExit) as error:
+            self._close(error)
+        else:
+            with self._lock:
+                self._has_started, has_finished = True, self._has_finished
+            self._move(Phase.RUNNING)
+            log.info("running")
+            run.checkpoint(0)  # once it is complete, every node is connected
+            if self._unloaded.is_set():
+                run.stop("unloaded")
+            elif has_finished:
+                self._finish()
+
+    def _started(self) -> PipelineRun:
+        spec, runtime = self._spec, self._runtime
+        app = runtime.applications.of(spec)
+        pipeline = app.parse(spec.definition, definition_file(spec))
+        self._check_wanted()
+        state = self._resources.enter_context(app.state(pipeline))
+        pool = str(spec.key)
+        run = app.run(pipeline, state, count_in_spark=is_reported(app.config, None), spark_settings={POOL: pool})
+        run.check_without_spark()
+        self._check_wanted()
+        session = runtime.spark.session()
+        runtime.spark.add_pool(session, pool, SIZES[spec.size].weight)
+        self._resources.callback(runtime.spark.remove_pool, session, pool)
+        run.analyse(session)
+        self._check_wanted()
+        self._resources.enter_context(reporting_metrics(run.metrics, app.config, None, os.environ))
+        run.on_finish(self._finish)
+        self._run = run
+        run.start()
+        return run
+
+    def _check_wanted(self) -> None:
+        if self._unloaded.is_set():
+            raise _Unloaded
+
+    # ── end ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _finish(self) -> None:
+        """The run has failed, ended or been stopped: clean up, on a thread that may wait."""
+        with self._lock:
+            self._has_finished = True
+            if not self._has_started or self._is_draining:
+                return  # not before the start has ended: it would start what is being closed
+            self._is_draining = True
+        self._runtime.drains.submit(self._context.copy().run, self._drain)
+
+    def _drain(self) -> None:
+        run, error = self._run, None
+        assert run is not None
+        self._move(Phase.STOPPING)
+        try:
+            run.wait()
+        except (Exception, SystemExit) as caught:
+            error = caught
+        # A part that is stuck might still write old rows after those of the next run: that one has to wait.
+        while run.busy_parts():
+            self._on_change()
+            threading.Event().wait(1.0)
+        log.info("stopped; rows: %s", run.summary())
+        self._close(error)
+
+    def _close(self, error: BaseException | None) -> None:
+        try:
+            self._resources.close()
+        except Exception as caught:
+            error = error or caught
+        self._error = None if error is None else self._translate(error)
+        if self._error is not None:
+            log.error("%s", self._error.with_causes)
+        self._move(Phase.ENDED)
+
+    def _translate(self, error: BaseException) -> StreamlingError:
+        """If the JVM has died, its last output explains more, and the next start has another JVM."""
+        death = self._runtime.spark.failure()
+        if death is not None:
+            return death.mark_retriable()
+        return StreamlingError.wrap(error, "" if isinstance(error, StreamlingError) else "an internal error")
+
+    def _move(self, phase: Phase) -> None:
+        self._phase = phase
+        self._on_change()

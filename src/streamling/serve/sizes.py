@@ -1,0 +1,40 @@
+"""What the size of a pipeline means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from streamling.serve.model import Size
+
+
+@dataclass(frozen=True)
+class SizeLimits:
+    """The share of a pipeline in the shared process, and the limits of a process of its own."""
+
+    #: share of Spark's cores when all of them are busy
+    weight: int
+    #: rows per batch of Kafka sources; None: the engine's default
+    rows: int | None
+    #: batches that may wait in front of a node; None: the engine's default of 2
+    queue: int | None
+    heap: str
+    cores: int
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of a pipeline of this size; its own settings take precedence."""
+        values = {"record_batch_size": self.rows, "internal_buffer_size": self.queue}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+SIZES: Mapping[Size, SizeLimits] = MappingProxyType(
+    {
+        "xs": SizeLimits(weight=1, rows=10_000, queue=1, heap="512m", cores=1),
+        "s": SizeLimits(weight=2, rows=50_000, queue=1, heap="1g", cores=1),
+        "m": SizeLimits(weight=4, rows=None, queue=None, heap="2g", cores=2),
+        "l": SizeLimits(weight=8, rows=400_000, queue=4, heap="4g", cores=4),
+        "xl": SizeLimits(weight=16, rows=1_000_000, queue=8, heap="8g", cores=8),
+    }
+)

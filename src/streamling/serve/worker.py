@@ -1,0 +1,103 @@
+"""The process of one pipeline, started by `process_runtime.py`: ``python -m streamling.serve.worker FD``.
+
+Standard input: first a line with the pipeline, then commands. The file descriptor: reports. Standard error: the log as
+JSON. Standard output: rows of print sinks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import asdict
+from typing import IO, Any
+
+from streamling.config import AppConfig
+from streamling.output.streams import safe_streams, stdout_for_data
+from streamling.serve.applications import Applications
+from streamling.serve.model import PipelineKey
+from streamling.serve.runtime import Phase, PipelineHandle, PipelineSpec
+from streamling.serve.shared_runtime import SharedRuntime
+from streamling.serve.sizes import SIZES, SizeLimits
+from streamling.serve.warm_spark import WarmSpark, start_spark
+from streamling.telemetry.logging import configure_logging
+
+#: seconds between two reports of a pipeline that runs
+_REPORT_SECONDS = 1.0
+
+
+class Worker:
+    """Runs one pipeline and speaks with the server."""
+
+    def __init__(self, commands: IO[bytes], reports: IO[bytes]) -> None:
+        self._commands = commands
+        self._reports = reports
+        self._writing = threading.Lock()
+        self._changed = threading.Event()
+        order = json.loads(commands.readline())
+        key = PipelineKey(*order["spec"].pop("key"))
+        spec = PipelineSpec(key, **order["spec"])
+        applications = Applications.of_object(order["server"])
+        config = _sized(applications.config, SIZES[spec.size])
+        configure_logging("json", config.log_level)
+        self._spark = WarmSpark(lambda: start_spark(config, debug=False))
+        self._runtime = SharedRuntime(applications, self._spark)
+        self._handle: PipelineHandle = self._runtime.load(spec, self._changed.set)
+
+    def run(self) -> None:
+        """Report until the pipeline has ended."""
+        threading.Thread(target=self._obey, name="commands", daemon=True).start()
+        last = None
+        while True:
+            self._changed.clear()
+            report = self._handle.report()
+            event = {"report": asdict(report), "measures": asdict(self._handle.measure())}
+            if report.phase is Phase.ENDED:
+                self._runtime.close()
+            if event != last:
+                self._write(event)
+                last = event
+            if report.phase is Phase.ENDED:
+                return
+            self._changed.wait(_REPORT_SECONDS)
+
+    def _obey(self) -> None:
+        for line in self._commands:
+            command = json.loads(line)
+            if "unload" in command:
+                self._handle.unload()
+            elif "checkpoint" in command:
+                threading.Thread(target=self._checkpoint, args=(command,), daemon=True).start()
+        # The server has ended without draining us, and another one may already wait for our state.
+        self._spark.kill()
+        os._exit(1)
+
+    def _checkpoint(self, command: dict[str, Any]) -> None:
+        complete = self._handle.checkpoint(command["timeout"])
+        self._write({"checkpoint": command["checkpoint"], "complete": complete})
+
+    def _write(self, event: dict[str, Any]) -> None:
+        with self._writing, suppress(OSError):
+            self._reports.write(json.dumps(event).encode() + b"\n")
+            self._reports.flush()
+
+
+def _sized(config: AppConfig, limits: SizeLimits) -> AppConfig:
+    """``config`` with the heap and the cores of a size."""
+    conf = {**config.spark.conf, "spark.driver.memory": limits.heap}
+    spark = config.spark.model_copy(update={"master": f"local[{limits.cores}]", "conf": conf})
+    return config.model_copy(update={"spark": spark})
+
+
+def main() -> None:
+    with safe_streams(), stdout_for_data(), os.fdopen(int(sys.argv[1]), "wb") as reports:
+        Worker(sys.stdin.buffer, reports).run()
+        reports.flush()
+        # The thread that reads commands holds the lock of standard input, for which Python's own exit would abort.
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

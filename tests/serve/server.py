@@ -1,0 +1,137 @@
+"""`streamling serve` as a process that tests stop, kill and start again, and a client for its API."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.harness.commands import QUICK_JVM
+
+_LISTENING = re.compile(r"listening on (http://\S+)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.json["error"]
+        return found
+
+
+class Client:
+    """Requests to a server, one connection each."""
+
+    def __init__(self, address: str, token: str | None = None) -> None:
+        self.address = address
+        self._token = token
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        prefix: str = "/api/v1",
+    ) -> Answer:
+        sent = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        connection = http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=60)
+        try:
+            text = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+            connection.request(method, prefix + path, text, {**sent, **(headers or {})})
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read().decode())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **options: Any) -> Answer:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Answer:
+        return self.request("POST", path, body, **options)
+
+    def create(self, name: str, definition: str, **fields: Any) -> Answer:
+        return self.post("/pipelines", {"name": name, "definition": definition, **fields})
+
+    def pipeline(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/pipelines/default/{name}").json
+        return found
+
+    def state(self, name: str) -> str:
+        return str(self.pipeline(name).get("state", "absent"))
+
+
+class ServeProcess:
+    """The command in a folder of its own."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str] | None = None, *options: str) -> None:
+        self.folder = folder
+        self._env = {**os.environ, **QUICK_JVM, **(env or {})}
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self.address = ""
+
+    def start(self) -> Client:
+        """Start the server and wait until it answers."""
+        written = len(self.log())
+        command = [sys.executable, "-m", "streamling", "serve", "--listen", "127.0.0.1:0", *self._options]
+        with (self.folder / "log.txt").open("ab") as log, (self.folder / "out.txt").open("ab") as out:
+            self._process = subprocess.Popen(command, cwd=self.folder, env=self._env, stdout=out, stderr=log)
+        self.eventually(lambda: _LISTENING.search(self.log()[written:]) is not None)
+        found = _LISTENING.search(self.log()[written:])
+        assert found is not None
+        self.address = found[1]
+        return Client(self.address)
+
+    def log(self) -> str:
+        path = self.folder / "log.txt"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def rows(self) -> list[Any]:
+        """What print sinks have written."""
+        return [json.loads(line) for line in (self.folder / "out.txt").read_text().splitlines()]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def eventually(self, condition: Callable[[], bool], seconds: float = 90) -> None:
+        """Wait for what the running server does."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert self._process is not None
+            assert self._process.poll() is None, self.log()[-3000:]
+            assert time.monotonic() < deadline, self.log()[-3000:]
+            time.sleep(0.1)
+
+    def terminate(self) -> int:
+        """SIGTERM; returns the exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(60)
+
+    def kill(self) -> None:
+        """With -9, whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
