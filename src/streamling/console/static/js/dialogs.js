@@ -24,8 +24,8 @@ export function DeleteDialog({ pipeline, onDelete, onClose }) {
       <label><input type="radio" name="state" checked=${state === "delete"} onChange=${() => setState("delete")} />
         Delete them: a pipeline with the same name starts from the beginning</label>
     </fieldset>
-    <label class="field">Type <strong>${pipeline.name}</strong> to confirm
-      <input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} />
+    <label class="field"><span>Type <strong>${pipeline.name}</strong> to confirm</span>
+      <input autofocus autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} />
     </label>
     <div class="dialog-actions">
       <${Button} onClick=${onClose}>Cancel<//>

@@ -1,11 +1,13 @@
 // Suggestions for a pipeline file from its JSON Schema. Works on lines and their indentation, so that it also works while
 // the file is not valid YAML. Pure functions.
-const LINE = /^(\s*(?:-\s+)?)(?:"([^"]*)"|([^\s#:][^:]*?))?\s*(:(?:\s|$))?(.*)$/;
+const INDENT = /^\s*(-\s+)?/;
+const ENTRY = /^(?:"([^"]*)"|([^\s#:"'][^:#]*?))\s*:(?:\s+(.*)|\s*)$/;
 
-const parse = (line) => {
-  const [, indent, quoted, plain, colon, rest] = LINE.exec(line);
-  return { indent: indent.length, key: colon ? quoted ?? plain ?? "" : null, value: (rest ?? "").trim(), isItem: indent.includes("-") };
-};
+function parse(line) {
+  const [{ length }, dash] = INDENT.exec(line);
+  const entry = ENTRY.exec(line.slice(length));
+  return { indent: length, key: entry ? entry[1] ?? entry[2] : null, value: (entry?.[3] ?? "").trim(), isItem: Boolean(dash) };
+}
 
 // The keys above line `number`, outermost first, each with the line where it is.
 function pathTo(lines, number, indent) {

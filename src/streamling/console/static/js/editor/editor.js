@@ -15,7 +15,7 @@ const colors = cm.HighlightStyle.define([
 
 const theme = cm.EditorView.theme({
   "&": { color: "var(--text)", backgroundColor: "var(--surface)", fontSize: "13px", height: "100%" },
-  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace", lineHeight: "1.55", overflow: "auto" },
   ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--muted)", border: "none", paddingRight: "4px" },
   ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
@@ -71,8 +71,9 @@ export function showProblems(view, problems) {
   const { doc } = view.state;
   const diagnostics = problems.filter(({ line }) => line > 0).map((problem) => {
     const from = offsetOf(doc, problem);
-    const word = /^[^\s:,]*/.exec(doc.sliceString(from, doc.lineAt(from).to))[0];
-    return { from, to: Math.max(from + word.length, from), severity: "error", message: problem.message };
+    const line = doc.lineAt(from);
+    const [word] = /^[^\s:,]*/.exec(doc.sliceString(from, line.to));
+    return { from: word ? from : line.from, to: word ? from + word.length : line.to, severity: "error", message: problem.message };
   });
   view.dispatch(cm.setDiagnostics(view.state, diagnostics));
 }
