@@ -1,8 +1,8 @@
 """A flow: one source and everything downstream of it.
 
-Flows differ in what starts a batch: a `PulledFlow` asks its source, a `StreamedFlow` is called by Spark Structured
-Streaming. Both deliver a batch, remember the position after it, and then, between batches, send the marker of an epoch
-and notify the source of commits.
+Flows differ in what starts a batch: a `PulledFlow` asks its source, a `StreamedFlow` waits for its stream. Both deliver
+a batch, remember the position after it, and then, between batches, send the marker of an epoch and notify the source of
+commits.
 
 A flow's life: ``start`` → batches → ``pause`` (no further batch starts; markers are still sent, so that the terminal
 epoch can complete) → ``close``.
@@ -93,13 +93,13 @@ class Flow(ABC):
     def pause(self) -> None:
         """Start no further batch; returns immediately."""
         self._paused.set()
-        self._wake.set()
+        self._wake_up()
 
     def close(self, timeout: float) -> bool:
         """End the flow once the current batch has been delivered; False if that took longer than ``timeout``."""
         self.pause()
         self._closed.set()
-        self._wake.set()
+        self._wake_up()
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -160,11 +160,15 @@ class Flow(ABC):
     def request_marker(self, epoch: int) -> None:
         """Send the marker of ``epoch`` at the next batch boundary."""
         self._requested = epoch
-        self._wake.set()
+        self._wake_up()
 
     def commit(self, epoch: int, position: Position) -> None:
         """``position`` has been stored: let the source commit it, between batches."""
         self._committed = epoch, position
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        """End the wait of the flow's thread."""
         self._wake.set()
 
     def _idle(self, seconds: float | None) -> None:

@@ -15,7 +15,7 @@ from streamling.dataflow.side_outputs import OnAck
 from streamling.errors import StreamlingError
 from streamling.pipeline.error_locations import node_error, node_errors
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import FrameSink
+from streamling.plugins.operators import FrameSink, LocalRows
 
 T = TypeVar("T")
 
@@ -66,14 +66,19 @@ class FrameSinkStep:
     def prepare(self, rows: Rows) -> Rows:
         """The sink's own part of the plan."""
         frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare(rows.frame())))
-        return Rows(rows.session, frame=frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed)
+        return rows.with_frame(frame)
 
-    def accept_prepared(self, rows: Rows) -> int:
-        """Write rows that `prepare` has been applied to. Returns their number."""
-        with self._lock:
-            count = self._write_counted(rows) or 0
-        self._count(count)
-        return count
+    def prepare_local(self, rows: Rows) -> Rows | None:
+        """The sink's own part of the plan for small batches, if it writes them itself."""
+        lineage = (*rows.lineage, (self.node, self.operator))
+        frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare_local(rows.frame())))
+        return None if frame is None else Rows(rows.session, frame=frame, lineage=lineage, on_elapsed=rows.on_elapsed)
+
+    def accept_local(self, rows: LocalRows) -> None:
+        """Write the rows of a small batch, which `prepare_local` has been applied to."""
+        with self._lock, node_errors(self.node, "writing"):
+            self.operator.write_local(rows)
+        self._count(rows.count)
 
     def _take(self, rows: Rows) -> int | None:
         """Write ``rows``. Returns their number; None when they report it themselves."""
@@ -93,7 +98,7 @@ class FrameSinkStep:
         if self.operator.counts_rows or not self._countable:
             return self._write(rows)
         observed = RowObservation(rows.frame())
-        self._write(Rows(rows.session, frame=observed.frame, lineage=rows.lineage, on_elapsed=rows.on_elapsed))
+        self._write(rows.with_frame(observed.frame))
         count = observed.rows(_LIMIT_WAIT if self._limit.is_limited else _COUNT_WAIT)
         if count is None:
             self._countable = self._limit.is_limited

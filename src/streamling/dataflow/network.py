@@ -51,7 +51,7 @@ class Outlet:
         meter: NodeMeter | None = None,
         observing: bool = False,
     ) -> None:
-        self._node = node
+        self.node = node
         self.steps = steps
         self.side_outputs = side_outputs
         self._meter = meter
@@ -74,9 +74,9 @@ class Outlet:
         try:
             with ExitStack() as stack:
                 for side in self.side_outputs:
-                    stack.enter_context(side.showing(self._node, rows))
+                    stack.enter_context(side.showing(self.node, rows))
                 for step in self.steps:
-                    step.accept(self._node, rows)
+                    step.accept(self.node, rows)
             rows.settle()
         finally:
             rows.unpersist()
@@ -108,8 +108,8 @@ class FrameStep:
 
     @property
     def per_batch(self) -> bool:
-        """Whether every batch needs its own plan, so that the step cannot be part of a streaming plan: a stream cannot
-        be combined with the empty frames that replace the other inputs of a UNION ALL."""
+        """Whether every batch needs its own plan, so that the driver cannot evaluate it for small batches. The empty
+        frames that replace the other inputs of a UNION ALL are not part of the messages of a stream."""
         return self._operator.per_batch or len(self._empty_inputs) > 1
 
     def accept(self, upstream: str, rows: Rows) -> None:

@@ -71,6 +71,10 @@ class Rows:
             self._frame = to_frame(self.session, self._batches)
         return self._frame
 
+    def with_frame(self, frame: DataFrame) -> Rows:
+        """Other rows that are computed from these."""
+        return Rows(self.session, frame=frame, lineage=self.lineage, producer=self.producer, on_elapsed=self.on_elapsed)
+
     def numbered(self) -> DataFrame:
         """The rows for Spark with a column that numbers them in source order; the same row has the same number
         however often Spark runs the plan."""
