@@ -30,6 +30,7 @@ from streamling.checkpoint.messages import (
     Warn,
 )
 from streamling.errors import StreamlingError
+from streamling.threads import ContextThread
 
 if TYPE_CHECKING:
     from streamling.plugins.context import Metrics
@@ -93,7 +94,7 @@ class Checkpointer:
         self._final_at: float | None = None
         self._terminal_finalized = False
         self._ended = False
-        self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+        self._thread = ContextThread(self._run, "checkpoint")
 
     def start(self) -> None:
         self._thread.start()
@@ -142,6 +143,11 @@ class Checkpointer:
         self._send(Stop())
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._await_end(timeout)
+
+    @property
+    def epoch(self) -> int | None:
+        """The last epoch that became final; None before the first."""
+        return self._final or None
 
     def age(self) -> float | None:
         """Seconds since the last epoch became final; None before the first."""

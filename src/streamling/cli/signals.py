@@ -16,13 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn, Protocol
 
 from streamling.cli.errors import ExitCode
 from streamling.telemetry.logging import formatted_as_json
-
-if TYPE_CHECKING:
-    from streamling.runtime.run import PipelineRun
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 #: GNU timeout signals its child and then the whole group. A person who presses Ctrl-C twice means it.
@@ -33,6 +30,16 @@ _RESERVE_SECONDS = 0.5
 _MESSAGE_SECONDS = 0.2
 
 
+class Drainable(Protocol):
+    """What a signal drains: a run, or a server with many."""
+
+    def stop(self, reason: str) -> None:
+        """Request a clean stop; must not block."""
+
+    def unfinished(self) -> list[str]:
+        """What the stop still waits for."""
+
+
 class Shutdown:
     """What a signal currently does."""
 
@@ -41,12 +48,12 @@ class Shutdown:
         self.budget = budget
         #: called before a forced exit; must not block
         self.clean_up: Callable[[], None] = lambda: None
-        self._run: PipelineRun | None = None
+        self._run: Drainable | None = None
         #: time of the first signal, and which one it was
         self._requested: tuple[float, int] | None = None
         self._lock = threading.Lock()
 
-    def drain(self, run: PipelineRun) -> None:
+    def drain(self, run: Drainable) -> None:
         """From now on, a signal drains ``run``."""
         with self._lock:
             self._run = run
@@ -78,7 +85,7 @@ class Shutdown:
         first, before = self._requested
         return number == before and now - first < _SAME_REQUEST_SECONDS
 
-    def _watch(self, name: str, run: PipelineRun) -> None:
+    def _watch(self, name: str, run: Drainable) -> None:
         time.sleep(max(0.1, self.budget - _RESERVE_SECONDS))
         try:
             busy = ", ".join(run.unfinished()) or "closing connections"

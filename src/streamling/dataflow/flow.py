@@ -20,6 +20,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.error_locations import add_location, node_error, node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import OP_COLUMN, AnySource, Position
+from streamling.threads import ContextThread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +65,7 @@ class Flow(ABC):
         self._position: Position = {}
         self._requested: int | None = None
         self._committed: tuple[int, Position] | None = None
-        self._thread = threading.Thread(target=self._run, name=f"flow {name}", daemon=True)
+        self._thread = ContextThread(self._run, f"flow {name}")
         for port in self._ports:
             port.add_feeder(self.name)
         #: rows that the source has delivered; None if unknown

@@ -18,6 +18,7 @@ import pyarrow as pa
 from streamling.checkpoint.clock import Clock
 from streamling.dataflow.rebatch import Rebatcher
 from streamling.errors import NodeLabel, StreamlingError
+from streamling.threads import ContextThread
 
 #: Batches that may wait in front of a lane. One being written, one ready and one being read are enough to overlap
 #: reading with writing; more would only use memory.
@@ -86,7 +87,7 @@ class Lane:
         self._arrived: dict[int, set[str]] = {}
         self._finalized: int | None = None
         self._failed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lane {node}", daemon=True)
+        self._thread = ContextThread(self._run, f"lane {node}")
 
     def add_feeder(self, name: str) -> None:
         """Register a sender of rows and markers; only before the start."""

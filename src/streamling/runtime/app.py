@@ -16,7 +16,7 @@ from streamling.config.identity import LEGACY_APPLICATION_ID, default_identity
 from streamling.errors import error_context
 from streamling.pipeline.keyed_options import options_for
 from streamling.pipeline.model import Pipeline
-from streamling.pipeline.parse import load_pipeline
+from streamling.pipeline.parse import load_pipeline, parse_pipeline
 from streamling.pipeline.side_outputs import with_side_outputs
 from streamling.pipeline.variables import Variables
 from streamling.plugins.loader import Plugins
@@ -62,13 +62,19 @@ class App:
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the file of the configuration."""
         path = file or self.config.pipeline_definition_location
+        return self._checked(_text(path), partial(load_pipeline, path))
+
+    def parse(self, text: str, file: str) -> Pipeline:
+        """The pipeline in ``text``; errors name ``file``."""
+        return self._checked(text, partial(parse_pipeline, text, file=file))
+
+    def _checked(self, text: str, load: Callable[..., Pipeline]) -> Pipeline:
         plugins = self.config.plugin
-        self.plugins.load_named("\n".join([_text(path), *plugins.preprocessor_ids, *plugins.side_output_ids]))
+        self.plugins.load_named("\n".join([text, *plugins.preprocessor_ids, *plugins.side_output_ids]))
         rewrites = list(self._preprocessors())
         if rewrites:  # the text that they return may use more plugins
             rewrites.append(self._load_named)
-        pipeline = load_pipeline(
-            path,
+        pipeline = load(
             registry=self.registry,
             config=self.config,
             preprocessors=rewrites,
@@ -104,10 +110,22 @@ class App:
         """The same for checks: unreachable systems are reported immediately."""
         return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
 
-    def run(self, pipeline: Pipeline, state: StateBackend, *, count_in_spark: bool = False) -> PipelineRun:
+    def run(
+        self,
+        pipeline: Pipeline,
+        state: StateBackend,
+        *,
+        count_in_spark: bool = False,
+        spark_settings: Mapping[str, str] | None = None,
+    ) -> PipelineRun:
         """One run of ``pipeline``; no system has been contacted yet."""
         return PipelineRun(
-            pipeline, config=self.config, registry=self.registry, state=state, count_in_spark=count_in_spark
+            pipeline,
+            config=self.config,
+            registry=self.registry,
+            state=state,
+            count_in_spark=count_in_spark,
+            spark_settings=spark_settings,
         )
 
     def writes_to_stdout(self, pipeline: Pipeline) -> bool:

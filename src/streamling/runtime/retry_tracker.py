@@ -18,12 +18,15 @@ class RetryTracker:
         else:
             self._errors[node] = error
 
+    def causes(self, verb: str = "is retrying") -> str:
+        """The nodes that retry, and why; empty if there are none."""
+        return "; ".join(f"'{node}' {verb}: {error}" for node, error in dict(self._errors).items())
+
     def add_retry_cause(self, failure: StreamlingError) -> StreamlingError:
         """``failure`` with the errors that are being retried as its cause, unless it has one."""
         errors = dict(self._errors)
         if not errors or failure.__cause__ is not None:
             return failure
-        text = "; ".join(f"'{node}' was retrying: {error}" for node, error in errors.items())
-        failure.__cause__ = StreamlingError(text)
+        failure.__cause__ = StreamlingError(self.causes("was retrying"))
         failure.remedy = failure.remedy or next((error.remedy for error in errors.values() if error.remedy), None)
         return failure

@@ -73,9 +73,10 @@ class PipelineRun:
         state: StateBackend,
         clock: Clock | None = None,
         count_in_spark: bool = False,
+        spark_settings: Mapping[str, str] | None = None,
     ) -> None:
         """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
-        metrics are exported."""
+        metrics are exported. ``spark_settings`` are those of the run's own Spark session."""
         pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
@@ -84,6 +85,7 @@ class PipelineRun:
         self._clock = clock or RealClock()
         self._deep_calls = ExitStack()
         self._count_in_spark = count_in_spark
+        self._spark_settings = spark_settings or {}
         #: what the run has measured so far
         self.metrics = create_store(pipeline, config)
         self._shared = SharedResources()
@@ -103,6 +105,7 @@ class PipelineRun:
         self._sides = sources.make_side_outputs(pipeline, registry, self.context)
         self._sources = sources.make_sources(pipeline, registry, self.context)
         self._on_first_rows: Callable[[], None] = lambda: None
+        self._on_finish: Callable[[], None] = lambda: None
         self.resolved: planned.ResolvedPipeline | None = None
         self.analysis: planned.Analysis | None = None
 
@@ -157,6 +160,12 @@ class PipelineRun:
         """Call ``listener`` when the first rows reach a sink; set before the start."""
         self._on_first_rows = listener
 
+    def on_finish(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` when `wait` has something to do: the pipeline has failed, ended or been asked to stop. It
+        may be called several times, from any thread, and must not block; set before the start. With it, a process with
+        many runs needs no thread that waits for each of them."""
+        self._on_finish = listener
+
     def resolve_sources(self) -> planned.ResolvedPipeline:
         """Get the columns of the sources and resolve all primary keys. Needs no JVM."""
         self.resolved = sources.resolve_sources(
@@ -176,6 +185,8 @@ class PipelineRun:
         resolved = self.resolved or self.resolve_sources()
         # names and settings of one pipeline must not affect another
         self._session = session.newSession()
+        for name, value in self._spark_settings.items():
+            self._session.conf.set(name, value)
         self.analysis = analysis.analyse(resolved, self._session, self._registry, self.context, self._sides)
         return self.analysis
 
@@ -266,6 +277,12 @@ class PipelineRun:
             self._changed.notify_all()
         if keep_position and self._checkpointer is not None:
             self._checkpointer.stop()
+        self._on_finish()
+
+    def checkpoint(self, timeout: float) -> bool:
+        """Run a checkpoint now. True if everything that was delivered before the call is stored within ``timeout``
+        seconds."""
+        return self._checkpoints.checkpoint(timeout)
 
     def wait(self) -> None:
         """Wait for the end and clean up. Raises the failure of the pipeline."""
@@ -296,8 +313,19 @@ class PipelineRun:
             dead_letters=dead,
             lag=sum_known(flow.source.lag() for flow in flows),
             checkpoint_age=self._checkpointer.age() if self._checkpointer is not None else None,
+            epoch=self.epoch,
             progress=self.progress(),
         )
+
+    @property
+    def epoch(self) -> int | None:
+        """The last checkpoint since the start; None before the first."""
+        return self._checkpointer.epoch if self._checkpointer is not None else None
+
+    @property
+    def retrying(self) -> str:
+        """Why nodes are retrying; empty if none is."""
+        return self._retrying.causes()
 
     def rows_written(self) -> Mapping[str, int]:
         """Rows per sink, without those that the sink rejected."""
@@ -326,6 +354,11 @@ class PipelineRun:
         parts += [f"{lane.node} is busy" for lane in self._graph.lanes if not lane.join(0)]
         return parts or [f"{flow.name} is busy" for flow in self._graph.flows.values() if not flow.has_ended()]
 
+    def busy_parts(self) -> list[str]:
+        """The flows and nodes whose threads have not ended."""
+        flows = [flow.name for flow in self._graph.flows.values() if not flow.has_ended()]
+        return [*flows, *(str(lane.node) for lane in self._graph.lanes if not lane.join(0))]
+
     def progress(self) -> Progress | None:
         """Progress of all bounded sources that know theirs; None if there are none."""
         flows = self._graph.flows.values()
@@ -349,6 +382,9 @@ class PipelineRun:
         with self._changed:
             self._running.discard(flow)
             self._changed.notify_all()
+            has_ended = not self._running
+        if has_ended:
+            self._on_finish()
 
     def _on_failure(self, error: StreamlingError) -> None:
         """The first failure ends the pipeline; those that it causes are only logged."""
@@ -360,6 +396,7 @@ class PipelineRun:
         if first:
             self._stopping.set()
             self._checkpoints.stop()  # nothing is committed from here on
+            self._on_finish()
         else:
             log.debug("after the failure: %s", error)
 

@@ -21,6 +21,8 @@ class RunStatus:
     lag: int | None = None
     #: seconds since the last checkpoint; None before the first
     checkpoint_age: float | None = None
+    #: the last checkpoint since the start; None before the first
+    epoch: int | None = None
     #: of bounded sources
     progress: Progress | None = None
 

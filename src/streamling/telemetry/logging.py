@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from streamling.output.printable import printable, printable_json, printable_lines
@@ -23,6 +24,9 @@ _LEVELS = {
 }
 _COLOURS = {"DEBUG": "\x1b[2m", "INFO": "\x1b[32m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m"}
 _NAMES = {"WARNING": "WARN", "CRITICAL": "ERROR"}
+
+#: The pipeline that the current thread works for; only a process with several pipelines sets it.
+current_pipeline: ContextVar[str] = ContextVar("current_pipeline", default="")
 
 
 def configure_logging(log_format: str, level: str) -> None:
@@ -75,6 +79,8 @@ class _TextFormatter(logging.Formatter):
             level = f"{_COLOURS.get(record.levelname, '')}{level}\x1b[0m"
         node = record.name.removeprefix("streamling.node.")
         message = printable(f"{node}: {record.getMessage()}" if node != record.name else record.getMessage())
+        if pipeline := current_pipeline.get():
+            message = f"[{pipeline}] {message}"
         trace = self._trace(record)
         return f"{time} {level} {message}{trace}"
 
@@ -94,6 +100,8 @@ class _JsonFormatter(logging.Formatter):
             "target": record.name,
             "message": record.getMessage(),
         }
+        if pipeline := current_pipeline.get():
+            line["pipeline"] = pipeline
         if record.name.startswith("streamling.node."):
             line["node"] = record.name.removeprefix("streamling.node.")
         if record.exc_info:

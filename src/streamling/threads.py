@@ -1,0 +1,20 @@
+"""Threads that belong to whoever started them."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+
+
+class ContextThread(threading.Thread):
+    """A daemon thread that runs in a copy of the context in which it was created, as Python 3.14 can do by itself: log
+    lines of several pipelines in one process can then be told apart."""
+
+    def __init__(self, target: Callable[[], None], name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.context = contextvars.copy_context()
+        self._work = target
+
+    def run(self) -> None:
+        self.context.run(self._work)
