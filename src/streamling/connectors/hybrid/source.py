@@ -30,6 +30,7 @@ from streamling.plugins.operators import (
     Position,
     Progress,
     SourceBatch,
+    Stream,
     StreamedSource,
     Wait,
 )
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from streamling.connectors.kafka.source import KafkaSourceOptions
-    from streamling.connectors.kafka.stream import KafkaStream
     from streamling.plugins.context import NodeContext
 
 #: seconds between two checks whether the switch to the topic has been stored
@@ -203,7 +203,7 @@ class HybridSource(StreamedSource[HybridSourceOptions]):
 
     # ── the topic ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def stream(self, spark: SparkSession, position: Position) -> KafkaStream | None:
+    def stream(self, spark: SparkSession, position: Position) -> Stream | None:
         self._is_streaming = True
         self._tables.close()
         own = {key: value for key, value in position.items() if key.startswith(self._offsets.prefix)}

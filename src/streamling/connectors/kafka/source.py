@@ -41,7 +41,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import DeadLetterOptions, Options, ParallelOptions, SourceOptions
 from streamling.pipeline.typenames import TypeName
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition
-from streamling.plugins.operators import Position, StreamedSource, StreamRestart
+from streamling.plugins.operators import Position, Stream, StreamedSource, StreamRestart
 from streamling.plugins.rejects import REJECT_COLUMN
 from streamling.retry import call_with_startup_retries
 from streamling.types.row_kind import OP_COLUMN
@@ -283,7 +283,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         except StreamlingError as error:
             self.context.log.warning("cannot commit offsets to the group '%s': %s", group.name, error)
 
-    def stream(self, spark: SparkSession, position: Position) -> KafkaStream | None:
+    def stream(self, spark: SparkSession, position: Position) -> Stream | None:
         self._stream = None
         if self._unknown is not None:
             self._add_schema(self._unknown)

@@ -10,7 +10,8 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.InvalidOffsetException;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -37,6 +38,8 @@ public final class MessageReader implements Runnable {
   private static final Duration POLL = Duration.ofSeconds(1);
   /** Time between two checks of brokers and topics. */
   private static final long CHECK_NANOS = 1_000_000_000L;
+  /** Time for which a consumer without a stream is kept: a stream that is restarted uses it again. */
+  private static final long KEPT_SECONDS = 2;
   /** A broker answers a fetch at least every 100 ms: after this time without an answer, none is available. */
   private static final long SILENCE_NANOS = 10_000_000_000L;
 
@@ -44,7 +47,7 @@ public final class MessageReader implements Runnable {
   private final KafkaConsumer consumer;
   private final Metric answers;
   private final Set subscriptions = new HashSet();
-  private final ConcurrentLinkedQueue commands = new ConcurrentLinkedQueue();
+  private final LinkedBlockingQueue commands = new LinkedBlockingQueue();
   /** Partition → its subscription; only used by the reader's thread, like everything below. */
   private final Map owners = new HashMap();
   private double answered = -1;
@@ -115,6 +118,9 @@ public final class MessageReader implements Runnable {
   }
 
   void remove(Subscription subscription) {
+    synchronized (READERS) {
+      subscriptions.remove(subscription);
+    }
     command(new Command(Command.REMOVE, subscription, null));
   }
 
@@ -157,8 +163,7 @@ public final class MessageReader implements Runnable {
 
   public void run() {
     try {
-      answeredAt = System.nanoTime();
-      while (proceed()) {
+      while (applyCommands()) {
         if (!owners.isEmpty()) {
           read();
         }
@@ -170,17 +175,25 @@ public final class MessageReader implements Runnable {
     }
   }
 
-  /** Applies all commands. False if there is nothing left to read; then no other stream gets this reader. */
-  private boolean proceed() {
-    for (Command command = (Command) commands.poll(); command != null; command = (Command) commands.poll()) {
+  /** Applies all commands, and waits for one if there is nothing to read. False if none comes: the reader ends. */
+  private boolean applyCommands() throws InterruptedException {
+    Command command = (Command) commands.poll(owners.isEmpty() ? KEPT_SECONDS : 0, TimeUnit.SECONDS);
+    if (command == null && owners.isEmpty()) {
+      return !hasEnded();
+    }
+    for (; command != null; command = (Command) commands.poll()) {
       command.apply();
     }
+    return true;
+  }
+
+  private boolean hasEnded() {
     synchronized (READERS) {
       if (!subscriptions.isEmpty()) {
-        return true;
+        return false;
       }
       retire();
-      return false;
+      return true;
     }
   }
 
